@@ -1,0 +1,306 @@
+"""Measures one contender once. Each function here returns a value in the
+work's unit; what a tool cannot do raises Missing."""
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+class Missing(Exception):
+    """A contender that cannot take part, and why."""
+
+
+def run_json(command):
+    """Runs a command that prints JSON on its standard output."""
+    try:
+        p = subprocess.run(command, stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE, text=True, check=False)
+    except OSError as e:
+        raise Missing(f"{command[0]}: {e.strerror}") from None
+    if p.returncode:
+        why = (p.stderr.strip() or f"exit code {p.returncode}").split("\n")[-1]
+        raise Missing(f"{os.path.basename(command[0])}: {why}")
+    try:
+        return json.loads(p.stdout)
+    except ValueError:
+        raise Missing(f"{os.path.basename(command[0])}: no JSON on its "
+                      "output") from None
+
+
+class Tools:
+    """Where the programs are, and for how long and how wide to measure."""
+
+    def __init__(self, build, seconds, threads):
+        self.penstock_path = os.path.join(build, "src", "cli", "penstock")
+        self.limits_path = os.path.join(build, "bench", "pen_limits")
+        self.shuffle_path = os.path.join(build, "bench", "pen_shuffle")
+        self.seconds = seconds
+        self.threads = threads
+        self.epochs = {}  # command -> how many fill the time
+
+    def limits(self, *args):
+        return run_json([self.limits_path, *map(str, args)])
+
+    def load(self, nsamples, *settings):
+        """penstock load: the epochs after the first, which like everybody's
+        first pass brings in the pages. Returns samples, seconds, batches."""
+        if settings not in self.epochs:
+            steady = self.load_epochs(nsamples, settings, 2)
+            self.epochs[settings] = 1 + max(
+                1, math.ceil(self.seconds / max(steady[1], 1e-6)))
+        return self.load_epochs(nsamples, settings, self.epochs[settings])
+
+    def load_epochs(self, nsamples, settings, epochs):
+        r = run_json([self.penstock_path, "load", *settings,
+                      f"epochs={epochs}", "--json"])
+        if r["samples"] != nsamples * epochs:
+            raise Missing(f"penstock: {r['samples']} samples, not "
+                          f"{nsamples * epochs}")
+        later = r["epochs"][1:]
+        if len(later) != epochs - 1:
+            raise Missing("penstock: epochs are missing")
+        return (sum(e["samples"] for e in later),
+                sum(e["seconds"] for e in later),
+                r["batches"] * (epochs - 1) / epochs)
+
+
+def rate(r):
+    return r["samples"] / r["seconds"]
+
+
+class Peers:
+    """The process that runs the other loaders of one work."""
+
+    def __init__(self, work, path, seconds):
+        self.seconds = seconds
+        self.process = subprocess.Popen(
+            ["/usr/bin/python3", os.path.join(HERE, "peers.py"), work, path],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def ask(self, contender):
+        p = self.process
+        try:
+            print(json.dumps({"contender": contender,
+                              "seconds": self.seconds}),
+                  file=p.stdin, flush=True)
+            line = p.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            raise Missing("peers.py ended")
+        r = json.loads(line)
+        if "error" in r:
+            raise Missing(r["error"])
+        return r
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def write_list(ranges):
+    f = tempfile.NamedTemporaryFile("w", suffix=".list", delete=False)
+    with f:
+        for offset, length, crc, path in ranges:
+            print(offset, length, f"{crc:x}", path, file=f)
+    return f.name
+
+
+def load_settings(path, work, threads):
+    return [path, f"batch_size={work.batch}", "shuffle=true",
+            f"threads={threads}"]
+
+
+def rows(tools, work, path):
+    """One big file: everyone gathers shuffled rows of it."""
+    d = work.data
+    offset = d.offset(path)
+    warm = write_list([(0, 0, 0, path)])
+
+    def limit(how, threads):
+        return lambda: rate(tools.limits(how, path, offset, d.row, d.n,
+                                         work.batch, threads, tools.seconds))
+
+    def penstock(threads):
+        def measure():
+            samples, seconds, _ = tools.load(
+                d.n, *load_settings(path, work, threads))
+            return samples / seconds
+        return measure
+
+    def copies(threads):
+        def measure():
+            r = tools.limits("memcpy", 256 << 20, threads, tools.seconds)
+            return r["payload_bytes"] / r["seconds"] / d.row
+        return measure
+
+    t = tools.threads
+    out = {"penstock": penstock(t), "limit": limit("mmap", t),
+           "limit_prefetch": limit("mmap_prefetch", t),
+           "limit_pread": limit("pread", t), "memcpy": copies(t)}
+    if t > 1:
+        out.update({"penstock_1t": penstock(1), "limit_1t": limit("mmap", 1),
+                    "limit_prefetch_1t": limit("mmap_prefetch", 1),
+                    "limit_pread_1t": limit("pread", 1),
+                    "memcpy_1t": copies(1)})
+    tools.limits("warm", warm)
+    os.unlink(warm)
+    return "samples/s", out
+
+
+def files(tools, work, path):
+    """Many files: everyone opens, reads and closes them."""
+    d = work.data
+    listed = write_list(d.ranges(path))
+    how = "files_crc" if work.more.get("crc") else "files"
+
+    def limit(threads, name=how):
+        return lambda: rate(tools.limits(name, listed, work.batch, threads,
+                                         tools.seconds))
+
+    def penstock(threads):
+        def measure():
+            samples, seconds, _ = tools.load(
+                d.n, *load_settings(path, work, threads))
+            return samples / seconds
+        return measure
+
+    t = tools.threads
+    out = {"penstock": penstock(t), "limit": limit(t)}
+    if how == "files_crc":
+        out["limit_read"] = limit(t, "files")
+    if t > 1:
+        out.update({"penstock_1t": penstock(1), "limit_1t": limit(1)})
+    tools.limits("warm", listed)
+    return "samples/s", out
+
+
+def fit(points):
+    """a, b of y = a + b x, each point weighted by 1/y: the small ones, which
+    tell a, count as much as the large ones, which tell b."""
+    s = sx = sxx = sy = sxy = 0.0
+    for x, y in points:
+        w = 1 / (y * y)
+        s += w
+        sx += w * x
+        sxx += w * x * x
+        sy += w * y
+        sxy += w * x * y
+    b = (s * sxy - sx * sy) / (s * sxx - sx * sx)
+    return (sy - b * sx) / s, b
+
+
+def null(tools, work, path):
+    """Nothing is read: what is left is the loader's own cost. Batches of
+    several sizes tell the cost of a sample from that of a batch."""
+    found = {}
+
+    def measure():
+        points = []
+        for batch in (1, 4, 16, 64, 256, 1024):
+            n = min(4 << 20, max(128 << 10, batch * 4096))
+            _, seconds, nbatches = tools.load(
+                n, "bench", "store=null", "format=raw", "format.record=1024",
+                f"store.size={n * 1024}", f"batch_size={batch}",
+                "shuffle=true", "threads=1")
+            points.append((batch, seconds / nbatches * 1e9))
+        found["batch"], found["sample"] = fit(points)
+        found["b256"] = dict(points)[256] / 256
+        return found["sample"]
+
+    return "ns", {"penstock": measure,
+                  "penstock_batch": lambda: found["batch"],
+                  "penstock_at_b256": lambda: found["b256"]}
+
+
+def open_index(tools, work, path):
+    """A million files whose index is cached: until the first sample could be
+    asked for, and the memory that takes."""
+    found = {}
+
+    def measure():
+        if not found:  # the first fills the cache
+            run_json([tools.penstock_path, "inspect", path, "--json"])
+        r = run_json([tools.penstock_path, "inspect", path, "--json"])
+        found["memory"] = r["peak_memory_bytes"] / work.data.n
+        return r["open_s"]
+
+    return "s", {"penstock": measure,
+                 "penstock_memory": (lambda: found["memory"], "bytes"),
+                 "limit": lambda: tools.limits("scan", path)["seconds"]}
+
+
+def shuffle(tools, work, path):
+    def measure():
+        r = run_json([tools.shuffle_path, str(work.more["n"]),
+                      str(tools.seconds)])
+        return r["seconds"] / r["samples"] * 1e9
+
+    return "ns", {"penstock": measure}
+
+
+def direct(tools, work, path):
+    """Random reads past the page cache, beside fio's."""
+    bs = work.more["bs"]
+    n = work.data.size // bs
+
+    def fio(jobs):
+        def measure():
+            if not shutil.which("fio"):
+                raise Missing("fio is not installed")
+            r = run_json(["fio", "--name=bench", f"--filename={path}",
+                          "--readonly", "--rw=randread", f"--bs={bs}",
+                          "--ioengine=io_uring", "--direct=1",
+                          "--iodepth=32", f"--numjobs={jobs}",
+                          "--group_reporting", "--randrepeat=0",
+                          "--time_based", "--runtime=2",
+                          "--output-format=json"])
+            return r["jobs"][0]["read"]["iops"]
+        return measure
+
+    def penstock(threads):
+        def measure():
+            samples, seconds, _ = tools.load(
+                n, *load_settings(path, work, threads), "format=raw",
+                f"format.record={bs}", "store=uring", "store.direct=true",
+                "queue_depth=32")
+            return samples / seconds
+        return measure
+
+    t = tools.threads
+    out = {"penstock": penstock(t), "limit": fio(t)}
+    if t > 1:
+        out.update({"penstock_1t": penstock(1), "limit_1t": fio(1)})
+    return "samples/s", out
+
+
+KINDS = {"rows": rows, "files": files, "null": null, "open": open_index,
+         "shuffle": shuffle, "direct": direct}
+
+
+def contenders(tools, name, work, path):
+    """name -> (function, unit), and the peers' process or None."""
+    unit, mine = KINDS[work.kind](tools, work, path)
+    out = {}
+    peers = None
+    for key, how in mine.items():
+        out[key] = how if isinstance(how, tuple) else (how, unit)
+    if work.peers:
+        peers = Peers(name, path or "-", tools.seconds)
+    for peer in work.peers:
+        def ask(peer=peer):
+            r = peers.ask(peer)
+            if unit == "ns":
+                return r["seconds"] / r["samples"] * 1e9
+            return r["seconds"] / r["samples"] if unit == "s" else rate(r)
+        out[peer] = (ask, unit)
+    return out, peers
+
+
+if __name__ == "__main__":
+    sys.exit("run bench/run.py")

@@ -1,0 +1,186 @@
+"""The data sets of the benchmarks: made once by NumPy or pen_limits, never by
+the loader under test, and kept. A set is complete when it has its final name.
+
+The first four bytes of every sample are its number, as float32 or (for bytes)
+little-endian uint32, so that any batch can be checked against its source.
+"""
+import os
+import shutil
+import subprocess
+import zipfile
+
+import numpy as np
+
+
+class Rows:
+    """One .npy file of n samples."""
+
+    def __init__(self, name, n, shape, dtype):
+        self.name = name + ".npy"
+        self.n = n
+        self.shape = shape
+        self.dtype = np.dtype(dtype)
+        self.row = int(np.prod(shape)) * self.dtype.itemsize
+
+    def disk(self):
+        return self.n * self.row
+
+    def make(self, path):
+        rng = np.random.default_rng(1)
+        out = np.lib.format.open_memmap(path, "w+", self.dtype,
+                                        (self.n,) + self.shape)
+        flat = out.reshape(self.n, -1)
+        step = max(1, (64 << 20) // self.row)
+        for at in range(0, self.n, step):
+            end = min(self.n, at + step)
+            flat[at:end] = content(rng, self.dtype, (end - at, flat.shape[1]))
+            number(flat[at:end], np.arange(at, end))
+        out.flush()
+
+    def paths(self, path):
+        return [path]
+
+    def source(self, path):
+        """All samples as one array, two-dimensional."""
+        return np.load(path, mmap_mode="r").reshape(self.n, -1)
+
+    def offset(self, path):
+        return np.load(path, mmap_mode="r").offset
+
+
+class Files:
+    """A directory of n files with one sample each."""
+
+    def __init__(self, name, n, shape, dtype, end):
+        self.name = name
+        self.n = n
+        self.shape = shape
+        self.dtype = np.dtype(dtype)
+        self.end = end
+        self.row = int(np.prod(shape)) * self.dtype.itemsize
+
+    def disk(self):
+        return self.n * (self.row + 4096)
+
+    def paths(self, path):
+        return [f"{path}/{i:06d}{self.end}" for i in range(self.n)]
+
+    def make(self, path):
+        rng = np.random.default_rng(1)
+        os.mkdir(path)
+        for i, name in enumerate(self.paths(path)):
+            x = content(rng, self.dtype, (1, int(np.prod(self.shape))))
+            number(x, np.array([i]))
+            if self.end == ".npz":
+                np.savez(name, x=x.reshape(self.shape))
+            else:
+                np.save(name, x.reshape(self.shape))
+
+    def source(self, path):
+        return Lazy(self.paths(path))
+
+    def ranges(self, path):
+        """(offset, length, crc32, path) of what a reader has to read."""
+        for name in self.paths(path):
+            if self.end == ".npy":
+                yield os.path.getsize(name) - self.row, self.row, 0, name
+                continue
+            with zipfile.ZipFile(name) as z, open(name, "rb") as f:
+                info = z.getinfo("x.npy")
+                f.seek(info.header_offset + 26)
+                lens = f.read(4)
+                at = info.header_offset + 30 + int.from_bytes(
+                    lens[:2], "little") + int.from_bytes(lens[2:], "little")
+                yield at, info.file_size, info.CRC, name
+
+
+class Lazy:
+    """Samples read file by file, for checks."""
+
+    def __init__(self, paths):
+        self.paths = paths
+
+    def __getitem__(self, ids):
+        out = []
+        for i in ids:
+            x = np.load(self.paths[i])
+            out.append((x if isinstance(x, np.ndarray) else x["x"]).ravel())
+        return np.stack(out)
+
+
+class Blob:
+    """Random bytes, on the disk and out of the page cache."""
+
+    def __init__(self, name, size):
+        self.name = name + ".bin"
+        self.size = size
+
+    def disk(self):
+        return self.size
+
+    def make(self, path, limits):
+        subprocess.run([limits, "make_random", path, str(self.size)],
+                       check=True)
+
+
+class Tiny:
+    """A million files, each with one number."""
+
+    def __init__(self, name, n):
+        self.name = name
+        self.n = n
+
+    def disk(self):
+        return self.n * 4352
+
+    def make(self, path, limits):
+        subprocess.run([limits, "make_tiny", path, str(self.n)], check=True)
+
+
+def content(rng, dtype, shape):
+    if dtype == np.uint8:
+        return rng.integers(0, 256, shape, np.uint8)
+    return rng.random(shape, dtype)
+
+
+def number(rows, ids):
+    """Writes the samples' numbers into their first four bytes."""
+    if rows.dtype == np.uint8:
+        rows[:, :4] = ids.astype("<u4").view(np.uint8).reshape(-1, 4)
+    else:
+        rows[:, 0] = ids
+
+
+def numbers(rows):
+    """Reads them back."""
+    if rows.dtype == np.uint8:
+        return rows[:, :4].copy().view("<u4").ravel().astype(int)
+    return rows[:, 0].astype(int)
+
+
+def check_batch(rows, source):
+    """Raises unless every row is the sample that it says it is."""
+    rows = np.asarray(rows).reshape(len(rows), -1)
+    if not np.array_equal(rows, source[numbers(rows)]):
+        raise RuntimeError("a batch differs from its source")
+
+
+def ready(spec, top, limits, say):
+    """The path of a data set, made now if it is not there."""
+    path = os.path.join(top, spec.name)
+    if os.path.exists(path):
+        return path
+    os.makedirs(top, exist_ok=True)
+    if shutil.disk_usage(top).free < spec.disk() * 1.1 + (1 << 30):
+        raise RuntimeError(f"{top}: no room for {spec.name} "
+                           f"({spec.disk() / 1e9:.1f} GB)")
+    say(f"making {path} ({spec.disk() / 1e9:.1f} GB) ...")
+    part = path + ".part"
+    if os.path.isdir(part):
+        shutil.rmtree(part)
+    if isinstance(spec, (Blob, Tiny)):
+        spec.make(part, limits)
+    else:
+        spec.make(part)
+    os.rename(part, path)
+    return path

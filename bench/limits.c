@@ -1,0 +1,253 @@
+/*
+ * What the machine can do at best: the loops a loader would be if it had
+ * nothing to decide. Plain C on purpose, without a line of the library, so
+ * that the yardstick cannot share its mistakes.
+ *
+ * Every loop first makes one pass that is not timed (it brings in the pages
+ * and says how long a pass takes), then as many whole passes as fill the time
+ * asked for. Each pass adds up a word of every sample it delivered; a sum that
+ * differs from that of a plain pass in order is an error, so no loop can
+ * win by leaving something out.
+ *
+ * Prints one JSON line. Also makes the data sets that are too many files or
+ * too big for a script.
+ */
+#include "limits.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+void die(const char *fmt, ...)
+{
+	va_list ap;
+
+	fprintf(stderr, "pen_limits: ");
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fprintf(stderr, "\n");
+	exit(1);
+}
+
+void *need(size_t n, size_t size)
+{
+	void *p = NULL;
+
+	if (n > SIZE_MAX / 2 / size ||
+	    posix_memalign(&p, 4096, (n * size + 4095) & ~(size_t)4095))
+		die("no memory for %zu x %zu bytes", n, size);
+	memset(p, 1, n * size);
+	return p;
+}
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+uint64_t next_random(uint64_t *state)
+{
+	uint64_t z = (*state += 0x9e3779b97f4a7c15u);
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+	return z ^ (z >> 31);
+}
+
+/* Every sample once, in an order no prefetcher can follow. */
+uint32_t *shuffled(uint32_t n)
+{
+	uint32_t *v = need(n, sizeof(*v));
+	uint64_t state = 1;
+
+	for (uint32_t i = 0; i < n; i++)
+		v[i] = i;
+	for (uint32_t i = n; i > 1; i--) {
+		const uint32_t j = (uint32_t)(next_random(&state) % i);
+		const uint32_t t = v[i - 1];
+
+		v[i - 1] = v[j];
+		v[j] = t;
+	}
+	return v;
+}
+
+uint64_t first_word(const void *p)
+{
+	uint64_t w;
+
+	memcpy(&w, p, sizeof(w));
+	return w;
+}
+
+struct worker {
+	struct loop *loop;
+	pthread_t thread;
+	uint64_t sum;
+	char *batch; /* reused: fresh memory would cost more than the copy */
+};
+
+static void *work(void *arg)
+{
+	struct worker *w = arg;
+	struct loop *l = w->loop;
+	const uint64_t per_pass = (l->nsamples + l->batch - 1) / l->batch;
+	const uint64_t end = per_pass * l->npasses;
+	uint64_t b;
+
+	while ((b = atomic_fetch_add(&l->next, 1)) < end) {
+		const uint32_t first = (uint32_t)(b % per_pass) * l->batch;
+		const uint32_t left = l->nsamples - first;
+
+		w->sum += l->body(l, &l->order[first],
+				  left < l->batch ? left : l->batch, w->batch);
+	}
+	return NULL;
+}
+
+/* One timed run; returns the sum over all workers. */
+static uint64_t run_once(struct loop *l, struct worker *w, uint64_t npasses,
+			 double *seconds)
+{
+	uint64_t sum = 0;
+	double start;
+
+	l->npasses = npasses;
+	atomic_store(&l->next, 0);
+	start = now();
+	for (unsigned i = 0; i < l->nthreads; i++) {
+		w[i].sum = 0;
+		w[i].loop = l;
+		if (pthread_create(&w[i].thread, NULL, work, &w[i]))
+			die("pthread_create failed");
+	}
+	for (unsigned i = 0; i < l->nthreads; i++) {
+		pthread_join(w[i].thread, NULL);
+		sum += w[i].sum;
+	}
+	*seconds = now() - start;
+	return sum;
+}
+
+void run_loop(struct loop *l, double seconds)
+{
+	struct worker *w = need(l->nthreads, sizeof(*w));
+	uint64_t npasses;
+	double took;
+
+	for (unsigned i = 0; i < l->nthreads; i++)
+		w[i].batch = need(l->batch, l->row);
+	/* the second pass: the first has page faults in it */
+	run_once(l, w, 1, &took);
+	if (run_once(l, w, 1, &took) != l->expect)
+		die("the content sum is wrong");
+	npasses = (uint64_t)(seconds / (took > 1e-6 ? took : 1e-6)) + 1;
+	if (run_once(l, w, npasses, &took) != l->expect * npasses)
+		die("the content sum is wrong");
+	printf("{\"samples\": %" PRIu64 ", \"seconds\": %.6f, "
+	       "\"payload_bytes\": %" PRIu64 "}\n",
+	       npasses * l->nsamples, took, npasses * l->nsamples * l->row);
+}
+
+static uint64_t memcpy_body(struct loop *l, const uint32_t *ids, uint32_t n,
+			    char *batch)
+{
+	uint64_t sum = 0;
+
+	(void)ids;
+	for (uint32_t i = 0; i < n; i++)
+		memcpy(batch + i * l->row, l->map + i * l->row, l->row);
+	for (uint32_t i = 0; i < n; i++)
+		sum += first_word(batch + i * l->row);
+	return sum;
+}
+
+/* memcpy BYTES THREADS SECONDS: streams far beyond every cache. */
+static void cmd_memcpy(char **arg)
+{
+	struct loop l = { .row = 1 << 20, .body = memcpy_body };
+	const uint64_t bytes = number(arg[0]);
+
+	l.nsamples = (uint32_t)(bytes >> 20);
+	l.batch = l.nsamples;
+	l.nthreads = (unsigned)number(arg[1]);
+	/* one batch a thread and pass: they copy side by side */
+	l.nsamples *= l.nthreads;
+	l.map = need(l.batch, l.row);
+	l.order = shuffled(l.nsamples);
+	for (uint32_t i = 0; i < l.nsamples; i++)
+		l.expect += first_word(l.map + (i % l.batch) * l.row);
+	run_loop(&l, decimal(arg[2]));
+}
+
+uint64_t number(const char *s)
+{
+	char *end;
+	uint64_t v;
+
+	errno = 0;
+	v = strtoull(s, &end, 10);
+	if (errno || end == s || *end || *s == '-')
+		die("'%s' is not a number", s);
+	return v;
+}
+
+double decimal(const char *s)
+{
+	char *end;
+	const double v = strtod(s, &end);
+
+	if (end == s || *end || v < 0)
+		die("'%s' is not a number", s);
+	return v;
+}
+
+static const struct {
+	const char *name, *usage;
+	int nargs;
+	void (*run)(char **arg);
+} commands[] = {
+	{ "memcpy", "BYTES THREADS SECONDS", 3, cmd_memcpy },
+	{ "mmap", "FILE OFFSET ROW NROWS BATCH THREADS SECONDS", 7, cmd_mmap },
+	{ "mmap_prefetch", "FILE OFFSET ROW NROWS BATCH THREADS SECONDS", 7,
+	  cmd_mmap_prefetch },
+	{ "pread", "FILE OFFSET ROW NROWS BATCH THREADS SECONDS", 7,
+	  cmd_pread },
+	{ "files", "LIST BATCH THREADS SECONDS", 4, cmd_files },
+	{ "files_crc", "LIST BATCH THREADS SECONDS", 4, cmd_files_crc },
+	{ "warm", "LIST", 1, cmd_warm },
+	{ "scan", "DIR", 1, cmd_scan },
+	{ "make_tiny", "DIR COUNT", 2, cmd_make_tiny },
+	{ "make_random", "FILE BYTES", 2, cmd_make_random },
+};
+
+int main(int argc, char **argv)
+{
+	const size_t n = sizeof(commands) / sizeof(commands[0]);
+
+	for (size_t i = 0; i < n && argc > 1; i++) {
+		if (strcmp(argv[1], commands[i].name) ||
+		    argc != commands[i].nargs + 2)
+			continue;
+		commands[i].run(argv + 2);
+		return 0;
+	}
+	for (size_t i = 0; i < n; i++)
+		fprintf(stderr, "%s pen_limits %s %s\n",
+			i ? "      " : "usage:", commands[i].name,
+			commands[i].usage);
+	return 2;
+}

@@ -1,0 +1,338 @@
+/*
+ * The limits that have to do with files: rows gathered out of one big file by
+ * mmap or pread, and whole files opened, read and closed. And the makers of
+ * data sets, which write what NumPy would.
+ */
+#include "limits.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <libdeflate.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+struct item {
+	char *path;
+	uint64_t offset;
+	uint32_t crc; /* of the range, where it is checked */
+};
+
+static void read_range(int fd, void *buf, size_t n, uint64_t offset)
+{
+	size_t got = 0;
+
+	while (got < n) {
+		const ssize_t r = pread(fd, (char *)buf + got, n - got,
+					(off_t)(offset + got));
+
+		if (r <= 0)
+			die("pread: %s", r ? strerror(errno) : "end of file");
+		got += (size_t)r;
+	}
+}
+
+static uint64_t sum_rows(const char *rows, uint32_t n, size_t row)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		sum += first_word(rows + i * row);
+	return sum;
+}
+
+static uint64_t mmap_body(struct loop *l, const uint32_t *ids, uint32_t n,
+			  char *batch)
+{
+	for (uint32_t i = 0; i < n; i++)
+		memcpy(batch + i * l->row, l->map + l->offset + ids[i] * l->row,
+		       l->row);
+	return sum_rows(batch, n, l->row);
+}
+
+/* The same, with a row's first lines asked for a few rows ahead. */
+static uint64_t prefetch_body(struct loop *l, const uint32_t *ids, uint32_t n,
+			      char *batch)
+{
+	enum { AHEAD = 4, LINE = 64, MOST = 1024 };
+	const char *base = l->map + l->offset;
+	const size_t head = l->row < MOST ? l->row : MOST;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t j = i + AHEAD < n ? i + AHEAD : n - 1;
+
+		for (size_t k = 0; k < head; k += LINE)
+			__builtin_prefetch(base + ids[j] * l->row + k);
+		memcpy(batch + i * l->row, base + ids[i] * l->row, l->row);
+	}
+	return sum_rows(batch, n, l->row);
+}
+
+static uint64_t pread_body(struct loop *l, const uint32_t *ids, uint32_t n,
+			   char *batch)
+{
+	for (uint32_t i = 0; i < n; i++)
+		read_range(l->fd, batch + i * l->row, l->row,
+			   l->offset + ids[i] * l->row);
+	return sum_rows(batch, n, l->row);
+}
+
+/* FILE OFFSET ROW NROWS BATCH THREADS SECONDS */
+static void gather(struct loop *l, char **arg)
+{
+	struct stat st;
+	size_t len;
+
+	l->offset = number(arg[1]);
+	l->row = number(arg[2]);
+	l->nsamples = (uint32_t)number(arg[3]);
+	l->batch = (uint32_t)number(arg[4]);
+	l->nthreads = (unsigned)number(arg[5]);
+	len = l->offset + l->nsamples * l->row;
+	l->fd = open(arg[0], O_RDONLY | O_CLOEXEC);
+	if (l->fd < 0 || fstat(l->fd, &st))
+		die("%s: %s", arg[0], strerror(errno));
+	if ((uint64_t)st.st_size < len || l->row < 8 || !l->batch)
+		die("%s: too short", arg[0]);
+	l->map =
+		mmap(NULL, len, PROT_READ, MAP_SHARED | MAP_POPULATE, l->fd, 0);
+	if (l->map == MAP_FAILED)
+		die("mmap: %s", strerror(errno));
+	l->order = shuffled(l->nsamples);
+	l->expect = sum_rows(l->map + l->offset, l->nsamples, l->row);
+	run_loop(l, decimal(arg[6]));
+}
+
+void cmd_mmap(char **arg)
+{
+	struct loop l = { .body = mmap_body };
+
+	gather(&l, arg);
+}
+
+void cmd_mmap_prefetch(char **arg)
+{
+	struct loop l = { .body = prefetch_body };
+
+	gather(&l, arg);
+}
+
+void cmd_pread(char **arg)
+{
+	struct loop l = { .body = pread_body };
+
+	gather(&l, arg);
+}
+
+static void read_item(const struct item *it, char *to, size_t n)
+{
+	const int fd = open(it->path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		die("%s: %s", it->path, strerror(errno));
+	read_range(fd, to, n, it->offset);
+	close(fd);
+}
+
+static uint64_t files_body(struct loop *l, const uint32_t *ids, uint32_t n,
+			   char *batch)
+{
+	for (uint32_t i = 0; i < n; i++)
+		read_item(&l->items[ids[i]], batch + i * l->row, l->row);
+	return sum_rows(batch, n, l->row);
+}
+
+static uint64_t crc_body(struct loop *l, const uint32_t *ids, uint32_t n,
+			 char *batch)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		const struct item *it = &l->items[ids[i]];
+		char *to = batch + i * l->row;
+
+		read_item(it, to, l->row);
+		if (libdeflate_crc32(0, to, l->row) != it->crc)
+			die("%s: wrong checksum", it->path);
+	}
+	return sum_rows(batch, n, l->row);
+}
+
+/* A list's lines: OFFSET LENGTH CRC PATH; all lengths are the same. */
+static struct item *read_list(const char *path, uint32_t *n, size_t *row)
+{
+	FILE *f = fopen(path, "r");
+	struct item *items = NULL;
+	uint32_t cap = 0;
+	char line[4096];
+
+	if (!f)
+		die("%s: %s", path, strerror(errno));
+	for (*n = 0; fgets(line, sizeof(line), f); (*n)++) {
+		struct item it;
+		int at = 0;
+
+		if (*n == cap) {
+			cap = cap ? cap * 2 : 1024;
+			items = realloc(items, cap * sizeof(*items));
+			if (!items)
+				die("no memory");
+		}
+		if (sscanf(line, "%" SCNu64 " %zu %" SCNx32 " %n", &it.offset,
+			   row, &it.crc, &at) < 3 ||
+		    !at)
+			die("%s: bad line %" PRIu32, path, *n + 1);
+		line[strcspn(line, "\n")] = 0;
+		it.path = strdup(line + at);
+		if (!it.path)
+			die("no memory");
+		items[*n] = it;
+	}
+	fclose(f);
+	if (!*n)
+		die("%s: empty", path);
+	return items;
+}
+
+/* LIST BATCH THREADS SECONDS */
+static void files(struct loop *l, char **arg)
+{
+	struct item *items = read_list(arg[0], &l->nsamples, &l->row);
+	char *one = need(1, l->row);
+
+	l->items = items;
+	l->batch = (uint32_t)number(arg[1]);
+	l->nthreads = (unsigned)number(arg[2]);
+	l->order = shuffled(l->nsamples);
+	for (uint32_t i = 0; i < l->nsamples; i++) {
+		read_item(&items[i], one, l->row);
+		l->expect += first_word(one);
+	}
+	run_loop(l, decimal(arg[3]));
+}
+
+void cmd_files(char **arg)
+{
+	struct loop l = { .body = files_body };
+
+	files(&l, arg);
+}
+
+void cmd_files_crc(char **arg)
+{
+	struct loop l = { .body = crc_body };
+
+	files(&l, arg);
+}
+
+/* Reads the listed files once, so that all contenders find them cached. */
+void cmd_warm(char **arg)
+{
+	enum { PIECE = 1 << 20 };
+	char *buf = need(1, PIECE);
+	struct item *items;
+	uint64_t total = 0;
+	uint32_t n;
+	size_t row;
+
+	items = read_list(arg[0], &n, &row);
+	for (uint32_t i = 0; i < n; i++) {
+		const int fd = open(items[i].path, O_RDONLY | O_CLOEXEC);
+		ssize_t r;
+
+		if (fd < 0)
+			die("%s: %s", items[i].path, strerror(errno));
+		while ((r = read(fd, buf, PIECE)) > 0)
+			total += (uint64_t)r;
+		if (r < 0)
+			die("%s: %s", items[i].path, strerror(errno));
+		close(fd);
+	}
+	printf("{\"read_bytes\": %" PRIu64 "}\n", total);
+}
+
+/* How long the names of a directory take, nothing else. */
+void cmd_scan(char **arg)
+{
+	DIR *d = opendir(arg[0]);
+	struct timespec a, b;
+	uint64_t n = 0;
+
+	if (!d)
+		die("%s: %s", arg[0], strerror(errno));
+	clock_gettime(CLOCK_MONOTONIC, &a);
+	for (const struct dirent *e = readdir(d); e; e = readdir(d))
+		n += e->d_name[0] != '.';
+	clock_gettime(CLOCK_MONOTONIC, &b);
+	closedir(d);
+	printf("{\"samples\": %" PRIu64 ", \"seconds\": %.6f}\n", n,
+	       (double)(b.tv_sec - a.tv_sec) +
+		       (double)(b.tv_nsec - a.tv_nsec) * 1e-9);
+}
+
+/* The header np.save writes for one float32, then the number. */
+static size_t tiny_npy(char out[132], float value)
+{
+	static const char dict[] =
+		"{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }";
+
+	memset(out, ' ', 128);
+	memcpy(out, "\x93NUMPY\x01\x00\x76\x00", 10);
+	memcpy(out + 10, dict, sizeof(dict) - 1);
+	out[127] = '\n';
+	memcpy(out + 128, &value, sizeof(value));
+	return 132;
+}
+
+void cmd_make_tiny(char **arg)
+{
+	const uint64_t n = number(arg[1]);
+	char name[32], buf[132];
+	int dir;
+
+	if (mkdir(arg[0], 0777) && errno != EEXIST)
+		die("%s: %s", arg[0], strerror(errno));
+	dir = open(arg[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		die("%s: %s", arg[0], strerror(errno));
+	for (uint64_t i = 0; i < n; i++) {
+		const size_t len = tiny_npy(buf, (float)i);
+		int fd;
+
+		snprintf(name, sizeof(name), "%07" PRIu64 ".npy", i);
+		fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
+			    0666);
+		if (fd < 0 || write(fd, buf, len) != (ssize_t)len || close(fd))
+			die("%s/%s: %s", arg[0], name, strerror(errno));
+	}
+	close(dir);
+}
+
+/* Written, on the disk and out of the page cache. */
+void cmd_make_random(char **arg)
+{
+	enum { PIECE = 1 << 20 };
+	const uint64_t n = number(arg[1]);
+	uint64_t *buf = need(1, PIECE), state = 1;
+	int fd;
+
+	fd = open(arg[0], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (fd < 0)
+		die("%s: %s", arg[0], strerror(errno));
+	for (uint64_t at = 0; at < n; at += PIECE) {
+		const uint64_t left = n - at;
+		const size_t len = left < PIECE ? left : PIECE;
+
+		for (size_t i = 0; i < PIECE / sizeof(*buf); i++)
+			buf[i] = next_random(&state);
+		if (write(fd, buf, len) != (ssize_t)len)
+			die("%s: %s", arg[0], strerror(errno));
+	}
+	if (fsync(fd) || posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) ||
+	    close(fd))
+		die("%s: %s", arg[0], strerror(errno));
+}

@@ -1,0 +1,160 @@
+#!/usr/bin/python3
+"""Measures penstock beside what the machine can do at best and beside other
+loaders, in one run: contenders take turns within every repeat, so that a slow
+minute of the machine hits all of them. Prints medians, and writes bench.json.
+
+    bench/run.py [--runs N] [--seconds S] [--threads T] [WORK...]
+"""
+import argparse
+import json
+import os
+import platform
+import statistics
+import sys
+
+import data
+from contenders import Missing, Tools, contenders
+from works import WORKS
+
+SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def number(value, unit):
+    """Three or four digits that count."""
+    if unit == "samples/s":
+        for scale, letter in ((1e6, " M"), (1e3, " k")):
+            if value >= scale:
+                return f"{value / scale:.2f}{letter}"
+        return f"{value:.1f}  "
+    return f"{value:.4g}  "
+
+
+def measure(name, args, tools):
+    """All contenders of a work: name -> (unit, values)."""
+    work = WORKS[name]
+    path = None
+    if work.data:
+        path = data.ready(work.data, args.data, tools.limits_path, say)
+    try:
+        fields, peers = contenders(tools, name, work, path)
+    except Missing as e:
+        say(f"{name}: {e}")
+        return {}
+    out = {key: (unit, []) for key, (_, unit) in fields.items()}
+    out_of_race = set()
+    names = list(fields)
+    for i in range(args.runs):
+        say(f"{name}: repeat {i + 1} of {args.runs}")
+        for key in names:
+            if key in out_of_race:
+                continue
+            try:
+                out[key][1].append(fields[key][0]())
+            except (Missing, KeyError) as e:
+                say(f"{name}: without {key}: {e}")
+                out_of_race.add(key)
+    if peers:
+        peers.close()
+    return {k: v for k, v in out.items() if v[1]}
+
+
+def rows_of(name, found):
+    return [{"work": name, "contender": key, "unit": unit,
+             "median": statistics.median(v), "low": min(v), "high": max(v),
+             "runs": len(v)} for key, (unit, v) in found.items()]
+
+
+def verdicts(work, rows):
+    """(what, value, wanted, ok) for every target of a work."""
+    median = {r["contender"]: r["median"] for r in rows}
+    for who, sign, want in work.wanted:
+        if sign == "<":
+            if who in median:
+                unit = next(r["unit"] for r in rows if r["contender"] == who)
+                yield (who, f"{median[who]:.4g} {unit}",
+                       f"< {want:g} {unit}", median[who] < want)
+            continue
+        me = "penstock_1t" if who.endswith("_1t") else "penstock"
+        theirs = {k: v for k, v in median.items()
+                  if k == who or k.startswith(who + "_w")}
+        if theirs and me in median:
+            best = max(theirs, key=theirs.get)
+            ratio = median[me] / theirs[best]
+            yield (f"{me} / {best}", f"{ratio:.2f}", f">= {want:g}",
+                   ratio >= want)
+
+
+def show(name, work, rows):
+    print(f"\n{name}")
+    print(f"  {'':22}{'median':>10} {'low':>10} {'high':>10}  "
+          f"{'unit':<10}{'penstock / it':>14}")
+    mine = next((r for r in rows if r["contender"] == "penstock"), None)
+    for r in rows:
+        line = f"  {r['contender']:22}"
+        for key in ("median", "low", "high"):
+            line += f"{number(r[key], r['unit']):>10} "
+        line += f" {r['unit']:<10}"
+        if mine and r is not mine and r["unit"] == mine["unit"] and \
+                not r["contender"].startswith("penstock"):
+            line += f"{mine['median'] / r['median']:>14.2f}"
+        print(line.rstrip())
+    for what, value, wanted, ok in verdicts(work, rows):
+        print(f"  {'ok   ' if ok else 'SHORT'} {what}: {value} "
+              f"(wanted {wanted})")
+    sys.stdout.flush()
+
+
+def arguments():
+    env = os.environ
+    p = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    p.add_argument("works", nargs="*", metavar="WORK",
+                   help="; ".join(WORKS))
+    p.add_argument("--build", default=os.path.join(SOURCE, "build/release"))
+    p.add_argument("--data", default=env.get(
+        "PENSTOCK_BENCH_DIR", os.path.join(SOURCE, "build/bench-data")))
+    p.add_argument("--runs", type=int,
+                   default=int(env.get("PENSTOCK_BENCH_RUNS", 5)))
+    p.add_argument("--seconds", type=float, default=0.7,
+                   help="least time of one measurement")
+    p.add_argument("--threads", type=int,
+                   default=len(os.sched_getaffinity(0)))
+    p.add_argument("-o", "--output",
+                   default=os.path.join(SOURCE, "bench.json"))
+    args = p.parse_args()
+    for name in args.works:
+        if name not in WORKS:
+            p.error(f"no work '{name}'; there are: {', '.join(WORKS)}")
+    return args
+
+
+def main():
+    args = arguments()
+    tools = Tools(args.build, args.seconds, args.threads)
+    if not os.path.exists(tools.limits_path):
+        sys.exit(f"{tools.limits_path} is not there; run: make build")
+    all_rows = []
+    for name in args.works or WORKS:
+        try:
+            found = measure(name, args, tools)
+        except RuntimeError as e:
+            say(f"{name}: {e}")
+            continue
+        rows = rows_of(name, found)
+        show(name, WORKS[name], rows)
+        all_rows += rows
+        # after every work: a long run that is stopped has not been in vain
+        with open(args.output, "w", encoding="utf-8") as f:
+            json.dump({"machine": platform.platform(),
+                       "threads": args.threads, "rows": all_rows}, f,
+                      indent=1)
+            f.write("\n")
+    say(f"\nwrote {args.output}")
+    return 0 if all_rows else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

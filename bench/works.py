@@ -1,0 +1,72 @@
+"""What is measured: the data, the batch size, who else takes part, and the
+ratio that is wanted."""
+from data import Blob, Files, Rows, Tiny
+
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+
+ROWS_1K = Rows("rows_1k", 1_000_000, (256,), "float32")
+ROWS_67K = Rows("rows_67k", 20_000, (150, 150, 3), "uint8")
+ROWS_602K = Rows("rows_602k", 4_096, (3, 224, 224), "float32")
+FILES_16K = Files("files_16k", 20_000, (4096,), "float32", ".npy")
+NPZ_10M = Files("npz_10m", 16, (2_500_000,), "float32", ".npz")
+
+
+def workers(name):
+    return [f"{name}_w{w}" for w in (0, 1, 2)]
+
+
+ROW_PEERS = (workers("torch_default") + workers("torch_batched") +
+             ["numpy_memmap", "numpy_take"])
+FILE_PEERS = (workers("torch_default") + workers("torch_rawread") +
+              ["numpy_load"])
+
+
+class Work:
+    """kind picks the measurement in contenders.py; wanted is a list of
+    (contender or prefix of contenders, sign, number): for '>' penstock's
+    median over the best of theirs, for '<' the contender's own median."""
+
+    def __init__(self, kind, wanted, data=None, batch=0, peers=(), **more):
+        self.kind = kind
+        self.wanted = wanted
+        self.data = data
+        self.batch = batch
+        self.peers = list(peers)
+        self.more = more
+
+
+def rows(data, batch, default, batched, limit):
+    return Work("rows", [("torch_default", ">", default),
+                         ("torch_batched", ">", batched),
+                         ("limit", ">", limit)], data, batch, ROW_PEERS)
+
+
+def direct(bs, size, batch):
+    return Work("direct", [("limit", ">", 0.9), ("limit_1t", ">", 0.9)],
+                Blob(f"direct_{size // MIB}m", size), batch, bs=bs)
+
+
+WORKS = {
+    "rows_1k_b256": rows(ROWS_1K, 256, 8, 2.5, 0.75),
+    "rows_1k_b1024": rows(ROWS_1K, 1024, 8, 2.5, 0.75),
+    "rows_67k": rows(ROWS_67K, 64, 2.5, 1.7, 0.8),
+    "rows_602k": rows(ROWS_602K, 32, 5, 1.7, 0.8),
+    "files_16k": Work("files", [("torch_default", ">", 12),
+                                ("limit", ">", 0.8)],
+                      FILES_16K, 64, FILE_PEERS),
+    "npz_10m": Work("files", [("torch_default", ">", 4),
+                              ("limit", ">", 0.8)],
+                    NPZ_10M, 4, workers("torch_default") + ["numpy_load"],
+                    crc=True),
+    "null_1k": Work("null", [("penstock", "<", 150),
+                             ("penstock_batch", "<", 3000)]),
+    "open_1m": Work("open", [("penstock", "<", 0.2),
+                             ("penstock_memory", "<", 100)],
+                    Tiny("open_1m", 1_000_000), peers=["python_scandir"]),
+    "shuffle_index": Work("shuffle", [("penstock", "<", 30)],
+                          peers=["numpy_permutation", "torch_randperm"],
+                          n=1_000_000),
+    "direct_4k": direct(4 * KIB, 512 * MIB, 256),
+    "direct_128k": direct(128 * KIB, 2 * GIB, 32),
+    "direct_1m": direct(MIB, 4 * GIB, 8),
+}

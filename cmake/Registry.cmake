@@ -1,0 +1,53 @@
+# One line registers an implementation: pen_format(npy), pen_store(uring NEEDS
+# URING). The source file is compiled in and an entry is written to the list
+# that registry.c includes; a missing library leaves both out.
+
+function(pen_register kind name)
+	cmake_parse_arguments(ARG "" "NEEDS" "" ${ARGN})
+	if(ARG_NEEDS)
+		if(NOT ${ARG_NEEDS}_FOUND)
+			message(STATUS
+				"penstock: no ${kind} '${name}': ${ARG_NEEDS} not found")
+			set_property(GLOBAL APPEND PROPERTY PEN_ABSENT_${kind}
+				"PEN_ABSENT(${name}, \"${ARG_NEEDS}\")\n")
+			return()
+		endif()
+		target_link_libraries(pen_core PUBLIC PkgConfig::${ARG_NEEDS})
+		set_property(GLOBAL APPEND PROPERTY PEN_LIBS
+			PkgConfig::${ARG_NEEDS})
+	endif()
+	target_sources(pen_core PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/${name}.c)
+	set_property(GLOBAL APPEND PROPERTY PEN_ENTRIES_${kind}
+		"PEN_ENTRY(${name})\n")
+endfunction()
+
+macro(pen_store)
+	pen_register(store ${ARGN})
+endmacro()
+macro(pen_format)
+	pen_register(format ${ARGN})
+endmacro()
+macro(pen_sampler)
+	pen_register(sampler ${ARGN})
+endmacro()
+
+# Writes gen/<kind>_list.h; call once, after the registrations.
+function(pen_registry kind)
+	get_property(entries GLOBAL PROPERTY PEN_ENTRIES_${kind})
+	get_property(absent GLOBAL PROPERTY PEN_ABSENT_${kind})
+	list(JOIN entries "" entries)
+	list(JOIN absent "" absent)
+	file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/gen/${kind}_list.h
+		CONTENT "${entries}")
+	file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/gen/${kind}_absent.h
+		CONTENT "${absent}")
+	target_sources(pen_core PRIVATE
+		${CMAKE_CURRENT_SOURCE_DIR}/registry.c)
+endfunction()
+
+function(pen_link target)
+	get_property(libs GLOBAL PROPERTY PEN_LIBS)
+	target_link_libraries(${target} PUBLIC
+		Threads::Threads PkgConfig::DEFLATE ${libs} m)
+	pen_link_options(${target})
+endfunction()

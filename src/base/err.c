@@ -1,0 +1,120 @@
+/*
+ * Errors are filled once, where the cause is known, in the caller's storage:
+ * no globals and no allocation, so reporting cannot fail in turn. Text that is
+ * too long is cut: a place keeps its end, because the file name is there, a
+ * message keeps its start. Nothing here prints.
+ */
+#include "base/err.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static void set_where(struct pen_err *err, const char *where)
+{
+	const size_t cap = sizeof(err->where);
+	size_t n;
+
+	if (!where)
+		where = "";
+	n = strlen(where);
+	if (n < cap) {
+		memmove(err->where, where, n + 1);
+		return;
+	}
+	where += n - (cap - 4);
+	/* do not start in the middle of a UTF-8 character */
+	while (((unsigned char)*where & 0xc0) == 0x80)
+		where++;
+	snprintf(err->where, cap, "...%s", where);
+}
+
+/* Ends msg at a whole UTF-8 character, with "..." to say that it was cut. */
+static void cut_msg(char *msg, size_t cap)
+{
+	size_t n = cap - 4;
+
+	while (n && ((unsigned char)msg[n] & 0xc0) == 0x80)
+		n--;
+	memcpy(msg + n, "...", 4);
+}
+
+static void set_msg(struct pen_err *err, const char *fmt, va_list ap)
+	__attribute__((format(printf, 2, 0)));
+
+static void set_msg(struct pen_err *err, const char *fmt, va_list ap)
+{
+	int n = vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
+
+	if (n < 0)
+		err->msg[0] = '\0';
+	else if ((size_t)n >= sizeof(err->msg))
+		cut_msg(err->msg, sizeof(err->msg));
+}
+
+int pen__fail(struct pen_err *err, int code, const char *where, const char *fmt,
+	      ...)
+{
+	va_list ap;
+
+	if (!err)
+		return code;
+	err->code = code;
+	err->sys = 0;
+	va_start(ap, fmt);
+	set_msg(err, fmt, ap);
+	va_end(ap);
+	set_where(err, where);
+	return code;
+}
+
+static int code_of(int sys)
+{
+	switch (sys) {
+	case ENOENT:
+		return PEN_ENOTFOUND;
+	case ENOMEM:
+		return PEN_ENOMEM;
+	default:
+		return PEN_EIO;
+	}
+}
+
+int pen__fail_sys(struct pen_err *err, int sys, const char *where,
+		  const char *fmt, ...)
+{
+	const int code = code_of(sys);
+	char buf[128];
+	size_t n;
+	va_list ap;
+
+	if (!err)
+		return code;
+	err->code = code;
+	err->sys = sys;
+	va_start(ap, fmt);
+	set_msg(err, fmt, ap);
+	va_end(ap);
+	n = strlen(err->msg);
+	if ((size_t)snprintf(err->msg + n, sizeof(err->msg) - n, ": %s",
+			     strerror_r(sys, buf, sizeof(buf))) >=
+	    sizeof(err->msg) - n)
+		cut_msg(err->msg, sizeof(err->msg));
+	set_where(err, where);
+	return code;
+}
+
+int pen__fail_nomem(struct pen_err *err, const char *where, size_t bytes)
+{
+	if (!bytes)
+		return pen__fail(err, PEN_ENOMEM, where, "out of memory");
+	return pen__fail(err, PEN_ENOMEM, where,
+			 "out of memory: %zu bytes asked for", bytes);
+}
+
+void pen__err_where(struct pen_err *err, const char *where)
+{
+	if (err && !err->where[0])
+		set_where(err, where);
+}

@@ -1,0 +1,22 @@
+/*
+ * Errors: filled once, where the cause is known. NULL err is always allowed.
+ */
+#ifndef PEN_BASE_ERR_H
+#define PEN_BASE_ERR_H
+
+#include "penstock.h"
+
+/* Fills err and returns code, so that `return pen__fail(...)` reads well. */
+int pen__fail(struct pen_err *err, int code, const char *where,
+	      const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+
+/* The same for a failed system call: adds strerror(sys) to the message. */
+int pen__fail_sys(struct pen_err *err, int sys, const char *where,
+		  const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+
+int pen__fail_nomem(struct pen_err *err, const char *where, size_t bytes);
+
+/* Names the object if the one who failed did not know it. */
+void pen__err_where(struct pen_err *err, const char *where);
+
+#endif

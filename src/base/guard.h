@@ -1,0 +1,16 @@
+/*
+ * A file that shrinks while it is mapped raises SIGBUS at the first touch of
+ * the lost pages. pen__guard_run() turns that into a return value: fn must
+ * hold nothing that needs undoing while it touches mapped memory.
+ */
+#ifndef PEN_BASE_GUARD_H
+#define PEN_BASE_GUARD_H
+
+#include <stdbool.h>
+
+/* Installs the handler once per process (chained to what was there). */
+void pen__guard_install(void);
+/* fn's result; *lost is set when mapped memory went away inside it. */
+int pen__guard_run(int (*fn)(void *), void *arg, bool *lost);
+
+#endif

@@ -1,0 +1,55 @@
+/*
+ * The only malloc. Sizes are overflow-checked; tests can make the n-th
+ * allocation fail. Batch memory comes aligned and huge-page advised, because
+ * page faults, not copies, are what fresh memory costs.
+ */
+#ifndef PEN_BASE_MEM_H
+#define PEN_BASE_MEM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+void *pen__alloc(size_t n, size_t size);  /* NULL: no memory or overflow */
+void *pen__calloc(size_t n, size_t size);
+/* Grows or shrinks; on failure returns NULL and p stays valid. */
+void *pen__realloc(void *p, size_t n, size_t size);
+void pen__free(void *p);
+char *pen__strdup(const char *s);
+char *pen__strndup(const char *s, size_t n);
+
+/*
+ * A page-aligned block for batches and I/O buffers. Big ones are mapped and
+ * huge-page advised; `lock` asks for mlock, and *locked says whether it was.
+ */
+struct pen_block {
+	void *p;
+	size_t cap;
+	bool mapped;
+};
+int pen__block_init(struct pen_block *b, size_t cap); /* 0 or PEN_ENOMEM */
+void pen__block_fini(struct pen_block *b);
+/* Makes room for cap bytes; content is lost when it has to grow. */
+int pen__block_reserve(struct pen_block *b, size_t cap);
+bool pen__block_lock(struct pen_block *b);
+
+/* a*b and a+b; false on overflow */
+static inline bool pen__mul(size_t a, size_t b, size_t *out)
+{
+	return !__builtin_mul_overflow(a, b, out);
+}
+static inline bool pen__add(size_t a, size_t b, size_t *out)
+{
+	return !__builtin_add_overflow(a, b, out);
+}
+
+/*
+ * Tests: fail allocation number n (1 = the next one) and, when `from_then_on`,
+ * all later ones. n = 0 switches it off. Counts are process-wide and atomic.
+ */
+void pen__mem_fail_nth(uint64_t n, bool from_then_on);
+/* true when this allocation, made by a library for us, has to fail */
+bool pen__mem_tick(void);
+uint64_t pen__mem_count(void); /* allocations since the last call above */
+
+#endif

@@ -1,0 +1,514 @@
+/*
+ * Option tables: text in, typed members of a struct out. Numbers are strict:
+ * the whole string counts, nothing is negative by accident, infinite or cut
+ * off silently, and the decimal point is a point in every locale. What cannot
+ * be read is answered with what could have been meant.
+ */
+#include "base/opt.h"
+
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+struct unit {
+	const char *name;
+	uint64_t mult;
+};
+
+static const struct unit sizes[] = {
+	{ "", 1 },
+	{ "B", 1 },
+	{ "kB", 1000 },
+	{ "KB", 1000 },
+	{ "MB", 1000000 },
+	{ "GB", 1000000000 },
+	{ "TB", 1000000000000 },
+	{ "KiB", (uint64_t)1 << 10 },
+	{ "MiB", (uint64_t)1 << 20 },
+	{ "GiB", (uint64_t)1 << 30 },
+	{ "TiB", (uint64_t)1 << 40 },
+	/* bare letters are binary, as in fio and dd */
+	{ "k", (uint64_t)1 << 10 },
+	{ "K", (uint64_t)1 << 10 },
+	{ "M", (uint64_t)1 << 20 },
+	{ "G", (uint64_t)1 << 30 },
+	{ "T", (uint64_t)1 << 40 },
+	{ NULL, 0 },
+};
+
+static const struct unit counts[] = {
+	{ "", 1 },	  { "k", 1000 },       { "K", 1000 },
+	{ "M", 1000000 }, { "G", 1000000000 }, { NULL, 0 },
+};
+
+/* No bare numbers: nobody agrees on what 5 means. */
+static const struct unit times[] = {
+	{ "ns", 1 },	     { "us", 1000 },	     { "ms", 1000000 },
+	{ "s", 1000000000 }, { "min", 60000000000 }, { "h", 3600000000000 },
+	{ NULL, 0 },
+};
+
+static size_t digits(const char *s)
+{
+	return strspn(s, "0123456789");
+}
+
+/*
+ * The length of an unsigned decimal number at s, 0 when there is none; *whole
+ * says that it has neither point nor exponent.
+ */
+static size_t number_length(const char *s, bool *whole)
+{
+	size_t n = digits(s), e;
+
+	*whole = true;
+	if (s[n] == '.') {
+		const size_t frac = digits(s + n + 1);
+
+		if (!n && !frac)
+			return 0;
+		n += 1 + frac;
+		*whole = false;
+	}
+	if (n && (s[n] == 'e' || s[n] == 'E')) {
+		e = n + 1 + (s[n + 1] == '+' || s[n + 1] == '-');
+		if (digits(s + e)) {
+			n = e + digits(s + e);
+			*whole = false;
+		}
+	}
+	return n;
+}
+
+/* newlocale() makes nothing for "C" in glibc: it is there already. */
+static long double to_real(const char *s)
+{
+	locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+	long double v = c ? strtold_l(s, NULL, c) : (long double)NAN;
+
+	if (c)
+		freelocale(c);
+	return v;
+}
+
+/* Not to_real() cut down: that would round twice. */
+static double to_double(const char *s)
+{
+	locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+	double v = c ? strtod_l(s, NULL, c) : (double)NAN;
+
+	if (c)
+		freelocale(c);
+	return v;
+}
+
+static bool parse_whole(const char *s, size_t n, uint64_t *out)
+{
+	uint64_t v = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (__builtin_mul_overflow(v, (uint64_t)10, &v) ||
+		    __builtin_add_overflow(v, (uint64_t)(s[i] - '0'), &v))
+			return false;
+	*out = v;
+	return true;
+}
+
+/*
+ * Number and unit. `exact` refuses what is not a whole number of the base
+ * unit; otherwise it is rounded, as in 1.3GiB, but never between 0 and 1.
+ */
+static int parse_units(const char *s, const struct unit *u, bool exact,
+		       uint64_t *out)
+{
+	bool whole;
+	const size_t n = number_length(s, &whole);
+	long double v;
+
+	while (u->name && strcmp(u->name, s + n))
+		u++;
+	if (!n || !u->name)
+		return PEN_EINVAL;
+	if (whole) {
+		uint64_t i;
+
+		if (!parse_whole(s, n, &i) ||
+		    __builtin_mul_overflow(i, u->mult, out))
+			return PEN_EINVAL;
+		return 0;
+	}
+	v = to_real(s) * (long double)u->mult;
+	if (!(v < 0x1p64L))
+		return PEN_EINVAL;
+	if (v != roundl(v) && (exact || u->mult == 1 || v < 1))
+		return PEN_EINVAL;
+	v = roundl(v);
+	if (!(v < 0x1p64L))
+		return PEN_EINVAL;
+	*out = (uint64_t)v;
+	return 0;
+}
+
+int pen__parse_size(const char *s, uint64_t *out)
+{
+	return parse_units(s, sizes, false, out);
+}
+
+int pen__parse_count(const char *s, uint64_t *out)
+{
+	return parse_units(s, counts, true, out);
+}
+
+static int parse_time(const char *s, uint64_t *out)
+{
+	if (!strcmp(s, "0")) {
+		*out = 0;
+		return 0;
+	}
+	return parse_units(s, times, false, out);
+}
+
+static int parse_int(const char *s, int64_t *out)
+{
+	const bool minus = *s == '-';
+	const uint64_t most = (uint64_t)INT64_MAX + minus;
+	uint64_t v;
+	size_t n;
+
+	s += *s == '-' || *s == '+';
+	n = digits(s);
+	if (!n || s[n] || !parse_whole(s, n, &v) || v > most)
+		return PEN_EINVAL;
+	*out = minus ? (int64_t)-v : (int64_t)v;
+	return 0;
+}
+
+static int parse_double(const char *s, double *out)
+{
+	const char *p = s + (*s == '-' || *s == '+');
+	bool whole;
+	const size_t n = number_length(p, &whole);
+	double v;
+
+	if (!n || p[n])
+		return PEN_EINVAL;
+	v = to_double(p);
+	if (!isfinite(v))
+		return PEN_EINVAL;
+	*out = *s == '-' ? -v : v;
+	return 0;
+}
+
+static int parse_bool(const char *s, bool *out)
+{
+	static const char *const words[] = { "false", "true", "no", "yes",
+					     "off",   "on",   "0",  "1" };
+
+	for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (!strcasecmp(s, words[i])) {
+			*out = i % 2;
+			return 0;
+		}
+	return PEN_EINVAL;
+}
+
+static int parse_enum(const char *s, const char *const *choices, int *out)
+{
+	for (int i = 0; choices && choices[i]; i++)
+		if (!strcmp(s, choices[i])) {
+			*out = i;
+			return 0;
+		}
+	return PEN_EINVAL;
+}
+
+/* Appends to a string in cap bytes; what does not fit is left out. */
+static void append(char *to, size_t cap, const char *more)
+{
+	const size_t n = strlen(to);
+
+	snprintf(to + n, cap - n, "%s", more);
+}
+
+static int fail_enum(const struct pen_opt *o, const char *value,
+		     struct pen_err *err)
+{
+	char list[200] = "";
+
+	for (unsigned i = 0; o->choices && o->choices[i]; i++) {
+		append(list, sizeof(list), i ? ", " : "");
+		append(list, sizeof(list), o->choices[i]);
+	}
+	return pen__fail(err, PEN_EINVAL, o->name,
+			 "is not a choice: '%.40s' (choose from: %s)", value,
+			 list);
+}
+
+static int fail_kind(const struct pen_opt *o, const char *value,
+		     struct pen_err *err)
+{
+	static const char *const kind[] = {
+		[PEN_OPT_BOOL] = "a yes or no",
+		[PEN_OPT_INT] = "a whole number",
+		[PEN_OPT_SIZE] = "a size",
+		[PEN_OPT_COUNT] = "a count",
+		[PEN_OPT_DOUBLE] = "a number",
+		[PEN_OPT_TIME] = "a time",
+	};
+	static const char *const hint[] = {
+		[PEN_OPT_BOOL] = "true, false",
+		[PEN_OPT_INT] = "8",
+		[PEN_OPT_SIZE] = "64KiB, 1.5GB",
+		[PEN_OPT_COUNT] = "1000, 10k, 1e6",
+		[PEN_OPT_DOUBLE] = "0.5",
+		[PEN_OPT_TIME] = "50us, 1.5ms, 2s",
+	};
+
+	return pen__fail(err, PEN_EINVAL, o->name,
+			 "is not %s: '%.80s' (try %s)", kind[o->type], value,
+			 hint[o->type]);
+}
+
+static int check_range(const struct pen_opt *o, double v, const char *value,
+		       struct pen_err *err)
+{
+	if (!(o->max > o->min) || (v >= o->min && v <= o->max))
+		return 0;
+	return pen__fail(err, PEN_EINVAL, o->name,
+			 "is out of range: '%.80s' (from %.15g to %.15g)",
+			 value, o->min, o->max);
+}
+
+static int set_str(char **to, const char *name, const char *value,
+		   struct pen_err *err)
+{
+	char *s = NULL;
+
+	if (*value) {
+		s = pen__strdup(value);
+		if (!s)
+			return pen__fail_nomem(err, name, strlen(value) + 1);
+	}
+	pen__free(*to);
+	*to = s;
+	return 0;
+}
+
+/* Members are written only when the value is good. */
+static int set_number(const struct pen_opt *o, void *to, const char *value,
+		      struct pen_err *err)
+{
+	double d = 0;
+	uint64_t u = 0;
+	int64_t i = 0;
+	int ret;
+
+	switch (o->type) {
+	case PEN_OPT_INT:
+		ret = parse_int(value, &i);
+		d = (double)i;
+		break;
+	case PEN_OPT_DOUBLE:
+		ret = parse_double(value, &d);
+		break;
+	case PEN_OPT_SIZE:
+		ret = pen__parse_size(value, &u);
+		d = (double)u;
+		break;
+	case PEN_OPT_TIME:
+		ret = parse_time(value, &u);
+		d = (double)u;
+		break;
+	default:
+		ret = pen__parse_count(value, &u);
+		d = (double)u;
+		break;
+	}
+	if (ret)
+		return fail_kind(o, value, err);
+	if (check_range(o, d, value, err))
+		return PEN_EINVAL;
+	if (o->type == PEN_OPT_INT)
+		*(int64_t *)to = i;
+	else if (o->type == PEN_OPT_DOUBLE)
+		*(double *)to = d;
+	else
+		*(uint64_t *)to = u;
+	return 0;
+}
+
+static int set(const struct pen_opt *o, void *base, const char *value,
+	       struct pen_err *err)
+{
+	void *to = (char *)base + o->off;
+
+	if (!value)
+		return pen__fail(err, PEN_EINVAL, o->name, "needs a value");
+	switch (o->type) {
+	case PEN_OPT_BOOL:
+		return parse_bool(value, to) ? fail_kind(o, value, err) : 0;
+	case PEN_OPT_STR:
+		return set_str(to, o->name, value, err);
+	case PEN_OPT_ENUM:
+		return parse_enum(value, o->choices, to)
+			       ? fail_enum(o, value, err)
+			       : 0;
+	default:
+		return set_number(o, to, value, err);
+	}
+}
+
+static unsigned min3(unsigned a, unsigned b, unsigned c)
+{
+	a = a < b ? a : b;
+	return a < c ? a : c;
+}
+
+#define WORD_MAX 40
+
+/* Edits between two words: insert, delete, replace, swap neighbours. */
+static unsigned distance(const char *a, const char *b)
+{
+	unsigned d[3][WORD_MAX + 1];
+	const unsigned na = (unsigned)strlen(a), nb = (unsigned)strlen(b);
+
+	if (na > WORD_MAX || nb > WORD_MAX)
+		return UINT32_MAX;
+	for (unsigned j = 0; j <= nb; j++)
+		d[0][j] = j;
+	for (unsigned i = 1; i <= na; i++) {
+		unsigned *now = d[i % 3];
+		const unsigned *up = d[(i + 2) % 3], *up2 = d[(i + 1) % 3];
+
+		now[0] = i;
+		for (unsigned j = 1; j <= nb; j++) {
+			now[j] = min3(up[j] + 1, now[j - 1] + 1,
+				      up[j - 1] + (a[i - 1] != b[j - 1]));
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] &&
+			    a[i - 2] == b[j - 1] && up2[j - 2] + 1 < now[j])
+				now[j] = up2[j - 2] + 1;
+		}
+	}
+	return d[na % 3][nb];
+}
+
+/* Keeps b in *best when it is near enough to a and nearer than *best. */
+static void consider(const char *a, const char *b, const char **best,
+		     unsigned *least)
+{
+	const unsigned d = distance(a, b);
+
+	if (d <= 1 + strlen(a) / 4 && d < strlen(b) && d < *least) {
+		*best = b;
+		*least = d;
+	}
+}
+
+const char *pen__nearest(const char *word, const char *const *words)
+{
+	const char *best = NULL;
+	unsigned least = UINT32_MAX;
+
+	for (; *words; words++)
+		consider(word, *words, &best, &least);
+	return best;
+}
+
+static int fail_unknown(const struct pen_opt *opts, const char *name,
+			struct pen_err *err)
+{
+	const char *best = NULL;
+	unsigned least = UINT32_MAX;
+	char list[200] = "";
+
+	for (const struct pen_opt *o = opts; o && o->name; o++) {
+		consider(name, o->name, &best, &least);
+		append(list, sizeof(list), o == opts ? "" : ", ");
+		append(list, sizeof(list), o->name);
+	}
+	if (best)
+		return pen__fail(err, PEN_EINVAL, name,
+				 "unknown option; did you mean '%s'?", best);
+	if (!list[0])
+		return pen__fail(err, PEN_EINVAL, name,
+				 "unknown option; there are none here");
+	return pen__fail(err, PEN_EINVAL, name, "unknown option; there are: %s",
+			 list);
+}
+
+const struct pen_opt *pen__opt_find(const struct pen_opt *opts,
+				    const char *name)
+{
+	for (; opts && opts->name; opts++)
+		if (!strcmp(opts->name, name))
+			return opts;
+	return NULL;
+}
+
+static size_t size_of(enum pen_opt_type type)
+{
+	switch (type) {
+	case PEN_OPT_BOOL:
+		return sizeof(bool);
+	case PEN_OPT_ENUM:
+		return sizeof(int);
+	case PEN_OPT_STR:
+		return sizeof(char *);
+	default:
+		return sizeof(uint64_t);
+	}
+}
+
+int pen__opt_defaults(const struct pen_opt *opts, void *to, struct pen_err *err)
+{
+	int ret;
+
+	/* all are zero first: a failure half-way leaves nothing undefined */
+	for (const struct pen_opt *o = opts; o && o->name; o++)
+		memset((char *)to + o->off, 0, size_of(o->type));
+	for (const struct pen_opt *o = opts; o && o->name; o++) {
+		ret = o->dflt ? set(o, to, o->dflt, err) : 0;
+		if (ret) {
+			pen__opt_fini(opts, to);
+			return ret;
+		}
+	}
+	return 0;
+}
+
+int pen__opt_set(const struct pen_opt *opts, void *to, const char *name,
+		 const char *value, struct pen_err *err)
+{
+	const struct pen_opt *o = pen__opt_find(opts, name);
+
+	return o ? set(o, to, value, err) : fail_unknown(opts, name, err);
+}
+
+int pen__opt_fill(const struct pen_opt *opts, void *to,
+		  const struct pen_opts_kv *kv, size_t nkv, struct pen_err *err)
+{
+	int ret = pen__opt_defaults(opts, to, err);
+
+	for (size_t i = 0; i < nkv && !ret; i++) {
+		ret = pen__opt_set(opts, to, kv[i].key, kv[i].value, err);
+		if (ret)
+			pen__opt_fini(opts, to);
+	}
+	return ret;
+}
+
+void pen__opt_fini(const struct pen_opt *opts, void *of)
+{
+	for (; opts && opts->name; opts++) {
+		char **s = (char **)(void *)((char *)of + opts->off);
+
+		if (opts->type != PEN_OPT_STR)
+			continue;
+		pen__free(*s);
+		*s = NULL;
+	}
+}

@@ -1,0 +1,47 @@
+/*
+ * Queues between threads: the only condition variables in the project.
+ *
+ * A ring is a bounded FIFO with a few lanes; pop takes from the lowest lane
+ * that has something, so that finishing a batch goes before starting one. A
+ * lane can be exclusive: after a pop from it nothing more is popped from that
+ * lane until pen__ring_done(), which makes "one planner at a time" a property
+ * of the queue and not a lock that workers wait on.
+ *
+ * An order is the other end: items arrive with serial numbers in any order and
+ * leave in serial order.
+ */
+#ifndef PEN_BASE_RING_H
+#define PEN_BASE_RING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PEN_RING_LANES 3
+
+struct pen_ring;
+/* cap: the most items a lane ever holds (pushing more is a bug: asserted). */
+int pen__ring_new(struct pen_ring **out, unsigned cap, int exclusive_lane);
+void pen__ring_free(struct pen_ring *);
+/* false when closed: the item stays the caller's */
+bool pen__ring_push(struct pen_ring *, unsigned lane, void *item);
+bool pen__ring_push_many(struct pen_ring *, unsigned lane, void *const *items,
+			 unsigned n);
+/* Blocks when `wait`. NULL: closed, or empty and not waiting. */
+void *pen__ring_pop(struct pen_ring *, unsigned *lane, bool wait);
+void pen__ring_done(struct pen_ring *, unsigned lane);
+void pen__ring_close(struct pen_ring *); /* wakes all; pops return NULL */
+/* Wait until `n` poppers sleep in pop, i.e. nothing is in work. */
+void pen__ring_quiesce(struct pen_ring *, unsigned n);
+
+struct pen_order;
+int pen__order_new(struct pen_order **out, unsigned cap);
+void pen__order_free(struct pen_order *);
+/* serial < next + cap, by the number of batches there are */
+void pen__order_put(struct pen_order *, uint64_t serial, void *item);
+/* The next in order; blocks. NULL when closed. *ready: how many were ready */
+void *pen__order_get(struct pen_order *, unsigned *ready);
+void *pen__order_try(struct pen_order *);
+void pen__order_reset(struct pen_order *, uint64_t next);
+void pen__order_close(struct pen_order *);
+
+#endif

@@ -1,0 +1,119 @@
+/*
+ * The command. One file a subcommand, one table that names them; help, man
+ * page and completion are printed from the same tables as the parser uses.
+ */
+#ifndef PEN_CLI_CLI_H
+#define PEN_CLI_CLI_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "base/opt.h"
+
+/* Documented exit codes. */
+enum {
+	EXIT_OK = 0,
+	EXIT_FAILED = 1, /* the run failed */
+	EXIT_USAGE = 2,	 /* wrong arguments or settings */
+	EXIT_DATA = 3,	 /* damaged or unsupported data */
+	EXIT_IO = 4,	 /* the store failed */
+	EXIT_INTR = 130,
+};
+
+struct flag {
+	const char *name; /* "--json" */
+	const char *arg;  /* "FILE", or NULL for a switch */
+	const char *help;
+};
+
+struct command {
+	const char *name;
+	const char *args;    /* "PATH... [key=value ...]" */
+	const char *summary; /* one line */
+	const char *about;   /* a paragraph */
+	const struct flag *flags; /* ends with name NULL; may be NULL */
+	const struct pen_opt *opts; /* settings; may be NULL */
+	bool takes_spec; /* also all settings of a loader */
+	const char *const *examples; /* command, what it does, ...; NULL */
+	int (*run)(int argc, char **argv);
+};
+
+extern const struct command *const pen__commands[]; /* ends with NULL */
+extern const struct command pen__cmd_load, pen__cmd_gen, pen__cmd_inspect,
+	pen__cmd_verify, pen__cmd_formats, pen__cmd_stores, pen__cmd_samplers;
+
+/* --- arguments --- */
+
+/* What a command line comes apart into. */
+struct args {
+	const struct command *cmd;
+	int argc;
+	char **argv;
+	int at;
+	const char *value; /* of the flag or setting just returned */
+	char key[128];
+};
+enum { ARG_END, ARG_FLAG, ARG_SETTING, ARG_PATH, ARG_BAD };
+/* The next argument; flags are checked against the command's table. ARG_BAD:
+ * a message was printed. */
+int args_next(struct args *a);
+
+/* --- output --- */
+
+/* One line on stderr: cause first, then what to do; returns the exit code. */
+int complain(const struct pen_err *err);
+int complain_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void print_help(const struct command *cmd);
+void print_man(FILE *out);
+void print_completion(FILE *out);
+
+/* Numbers as people read them, in static ring buffers (good for a printf). */
+const char *human_bytes(double n);  /* "1.35 GB" */
+const char *human_count(double n);  /* "20,000", "1.62 M" */
+const char *human_time(double seconds); /* "12.3 ms" */
+const char *grouped(uint64_t n);    /* "1,000,000" */
+
+/* A line with rate and ETA, on a terminal and after two seconds only. */
+struct progress {
+	const char *what; /* "samples" */
+	uint64_t total;	  /* 0: unknown */
+	uint64_t start_ns, shown_ns;
+	bool tty, shown;
+};
+void progress_start(struct progress *, const char *what, uint64_t total);
+void progress_show(struct progress *, uint64_t done, double bytes);
+void progress_end(struct progress *); /* clears the line */
+
+/* Ctrl-C and SIGTERM: the first asks to stop, the second kills. */
+void interrupt_install(void);
+int interrupted(void); /* the signal, or 0 */
+
+/* JSON, written as it comes. Keys NULL inside arrays. */
+struct json {
+	FILE *out;
+	int depth;
+	bool first;
+};
+void json_open(struct json *, const char *key, char bracket); /* '{' or '[' */
+void json_close(struct json *, char bracket);		      /* '}' or ']' */
+void json_str(struct json *, const char *key, const char *value);
+void json_int(struct json *, const char *key, uint64_t value);
+void json_num(struct json *, const char *key, double value);
+void json_bool(struct json *, const char *key, bool value);
+
+/* A file that gets its final name only when complete; "-" is stdout. */
+struct outfile {
+	FILE *f;
+	char path[4096], tmp[4128];
+};
+int outfile_open(struct outfile *, const char *path); /* 0, or complains */
+int outfile_close(struct outfile *);		      /* 0, or complains */
+
+struct pen_spec;
+/* Settings and paths shared by the commands that read. EXIT code or -1. */
+int spec_arg(struct pen_spec *, const struct args *, int kind);
+/* "3x224x224" or "scalar" */
+const char *shape_text(const int64_t *shape, uint32_t ndim);
+uint64_t peak_memory(void); /* of this process, in bytes */
+
+#endif

@@ -1,0 +1,191 @@
+/* Help, man page and completion: three views of the same tables. */
+#include <string.h>
+
+#include "cli/cli.h"
+#include "engine/spec.h"
+#include "format/format.h"
+#include "sampler/sampler.h"
+#include "store/store.h"
+
+static void print_opts(FILE *out, const char *prefix,
+		       const struct pen_opt *opts)
+{
+	for (const struct pen_opt *o = opts; o && o->name; o++) {
+		char left[96];
+		int n = snprintf(left, sizeof(left), "%s%s=%s", prefix, o->name,
+				 o->dflt ? o->dflt : "");
+
+		fprintf(out, "  %-26s %s%s", n < 26 ? left : "", "", "");
+		if (n >= 26)
+			fprintf(out, "\r  %s\n  %-26s ", left, "");
+		fputs(o->help, out);
+		for (const char *const *c = o->choices; c && *c; c++)
+			fprintf(out, "%s%s", c == o->choices ? " (" : ", ", *c);
+		fputs(o->choices ? ")\n" : "\n", out);
+	}
+}
+
+void print_help(const struct command *cmd)
+{
+	printf("penstock %s: %s\n\nusage: penstock %s %s\n\n%s\n", cmd->name,
+	       cmd->summary, cmd->name, cmd->args, cmd->about);
+	if (cmd->examples) {
+		puts("\nexamples:");
+		for (const char *const *e = cmd->examples; *e; e += 2)
+			printf("  %s\n      %s\n", e[0], e[1]);
+	}
+	if (cmd->opts) {
+		puts("\nsettings (with their defaults):");
+		print_opts(stdout, "", cmd->opts);
+	}
+	if (cmd->takes_spec) {
+		puts("\nsettings of the loader (with their defaults):");
+		print_opts(stdout, "", pen__spec_opts);
+		puts("  store.X=, format.X=, sampler.X= reach the options that "
+		     "`penstock stores`,\n  `formats` and `samplers` list");
+	}
+	if (cmd->flags) {
+		puts("\nflags:");
+		for (const struct flag *f = cmd->flags; f->name; f++) {
+			char left[64];
+
+			snprintf(left, sizeof(left), "%s%s%s", f->name,
+				 f->arg ? " " : "", f->arg ? f->arg : "");
+			printf("  %-26s %s\n", left, f->help);
+		}
+	}
+}
+
+/* roff takes a leading '.' or '\'' as a request, and '\' as an escape. */
+static void roff_text(FILE *out, const char *s)
+{
+	if (*s == '.' || *s == '\'')
+		fputs("\\&", out);
+	for (; *s; s++) {
+		if (*s == '\\')
+			fputs("\\e", out);
+		else if (*s == '-')
+			fputs("\\-", out);
+		else
+			fputc(*s, out);
+	}
+}
+
+static void man_item(FILE *out, const char *name, const char *value,
+		     const char *text)
+{
+	fputs(".TP\n\\fB", out);
+	roff_text(out, name);
+	fputs("\\fR", out);
+	if (value)
+		roff_text(out, value);
+	fputc('\n', out);
+	roff_text(out, text);
+	fputc('\n', out);
+}
+
+static void man_opts(FILE *out, const char *prefix, const struct pen_opt *opts)
+{
+	for (const struct pen_opt *o = opts; o && o->name; o++) {
+		char name[96], value[96];
+
+		snprintf(name, sizeof(name), "%s%s", prefix, o->name);
+		snprintf(value, sizeof(value), "=%s", o->dflt ? o->dflt : "");
+		man_item(out, name, value, o->help);
+	}
+}
+
+static void man_command(FILE *out, const struct command *c)
+{
+	fprintf(out, ".SS penstock %s ", c->name);
+	roff_text(out, c->args);
+	fputc('\n', out);
+	roff_text(out, c->about);
+	fputc('\n', out);
+	for (const struct flag *f = c->flags; f && f->name; f++) {
+		char arg[32];
+
+		snprintf(arg, sizeof(arg), " %s", f->arg ? f->arg : "");
+		man_item(out, f->name, arg, f->help);
+	}
+	man_opts(out, "", c->opts);
+	for (const char *const *e = c->examples; e && *e; e += 2) {
+		fputs(".PP\n", out);
+		roff_text(out, e[1]);
+		fputs(":\n.PP\n.nf\n    ", out);
+		roff_text(out, e[0]);
+		fputs("\n.fi\n", out);
+	}
+}
+
+void print_man(FILE *out)
+{
+	const struct pen_store_ops *st;
+	const struct pen_format_ops *fm;
+	const struct pen_sampler_ops *sa;
+
+	fprintf(out,
+		".TH PENSTOCK 1 \"\" \"penstock %s\" \"User Commands\"\n"
+		".SH NAME\npenstock \\- load training data fast, and measure "
+		"how fast\n.SH SYNOPSIS\n\\fBpenstock\\fR \\fICOMMAND\\fR "
+		"[\\fIPATH\\fR...] [\\fIkey\\fR=\\fIvalue\\fR ...]\n"
+		".SH COMMANDS\n",
+		pen_version());
+	for (const struct command *const *c = pen__commands; *c; c++)
+		man_command(out, *c);
+	fputs(".SH SETTINGS\n", out);
+	man_opts(out, "", pen__spec_opts);
+	fputs(".SH STORES\n", out);
+	for (unsigned i = 0; (st = pen__store_at(i)); i++) {
+		man_item(out, st->name, NULL, st->help);
+		man_opts(out, "store.", st->opts);
+	}
+	fputs(".SH FORMATS\n", out);
+	for (unsigned i = 0; (fm = pen__format_at(i)); i++) {
+		man_item(out, fm->name, NULL, fm->help);
+		man_opts(out, "format.", fm->opts);
+	}
+	fputs(".SH SAMPLERS\n", out);
+	for (unsigned i = 0; (sa = pen__sampler_at(i)); i++) {
+		man_item(out, sa->name, NULL, sa->help);
+		man_opts(out, "sampler.", sa->opts);
+	}
+	fputs(".SH EXIT STATUS\n0 success, 1 failure, 2 wrong arguments, 3 "
+	      "damaged or unsupported data, 4 input or output failed, 130 "
+	      "interrupted.\n",
+	      out);
+}
+
+static void completion_words(FILE *out, const struct command *c)
+{
+	for (const struct flag *f = c->flags; f && f->name; f++)
+		fprintf(out, "%s ", f->name);
+	for (const struct pen_opt *o = c->opts; o && o->name; o++)
+		fprintf(out, "%s= ", o->name);
+	for (const struct pen_opt *o = pen__spec_opts; c->takes_spec && o->name;
+	     o++)
+		fprintf(out, "%s= ", o->name);
+}
+
+void print_completion(FILE *out)
+{
+	fputs("_penstock()\n{\n\tlocal cur words\n"
+	      "\tcur=\"${COMP_LINE:0:COMP_POINT}\"; cur=\"${cur##* }\"\n"
+	      "\tcase ${COMP_WORDS[1]} in\n",
+	      out);
+	for (const struct command *const *c = pen__commands; *c; c++) {
+		fprintf(out, "\t%s) words='", (*c)->name);
+		completion_words(out, *c);
+		fputs("--help' ;;\n", out);
+	}
+	fputs("\t*) words='", out);
+	for (const struct command *const *c = pen__commands; *c; c++)
+		fprintf(out, "%s ", (*c)->name);
+	fputs("--help --version' ;;\n\tesac\n"
+	      "\tCOMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
+	      "\t[[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace\n"
+	      "\t[[ $COMP_CWORD -gt 1 ]] && "
+	      "COMPREPLY+=($(compgen -f -- \"$cur\"))\n}\n"
+	      "complete -o filenames -F _penstock penstock\n",
+	      out);
+}

@@ -1,0 +1,519 @@
+/*
+ * load: iterate over a data set as a training job would, and say how fast
+ * that went, where the time goes and what it costs.
+ */
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "cli/cli.h"
+#include "engine/loader.h"
+
+struct epoch {
+	double seconds;
+	uint64_t samples, bytes;
+};
+
+struct run {
+	struct pen_loader *l;
+	struct epoch *epoch;
+	size_t nepochs;
+	double seconds, cpu_s; /* iterating, without opening */
+	uint64_t sum;	   /* of the content, with --checksum */
+	uint64_t max_batches;
+	bool checksum, json, quiet, drop, partial;
+	const char *out;
+};
+
+static const struct flag flags[] = {
+	{ "--json", NULL, "print the result as JSON instead of text" },
+	{ "-o", "FILE", "also write the result as JSON to FILE" },
+	{ "--batches", "N", "stop after N batches" },
+	{ "--checksum", NULL,
+	  "sum up all bytes delivered: the same for any order, store, threads" },
+	{ "--drop-cache", NULL,
+	  "drop the files from the page cache before starting" },
+	{ "--quiet", NULL, "no progress line" },
+	{ NULL, NULL, NULL },
+};
+
+/* Order-independent: rows may come in any order, so each row is hashed with
+ * its id and the hashes are added. */
+static uint64_t batch_sum(const struct pen_batch *b)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t t = 0; t < b->ntensors; t++) {
+		const struct pen_tensor *x = &b->tensors[t];
+		size_t size = pen_dtype_size(x->dtype);
+
+		for (uint32_t r = 0; r < b->nsamples; r++) {
+			size_t from = x->nbytes / b->nsamples * r, n, i;
+			const uint8_t *p = x->data;
+			uint64_t h = b->ids[r] * 64 + t + 1;
+
+			n = x->nbytes / b->nsamples;
+			if (x->layout == PEN_RAGGED) {
+				from = (size_t)x->offsets[r] * size;
+				n = (size_t)(x->offsets[r + 1] -
+					     x->offsets[r]) *
+				    size;
+			}
+			for (i = 0; i + 8 <= n; i += 8) {
+				uint64_t v;
+
+				memcpy(&v, p + from + i, 8);
+				h = (h ^ v) * 0x9e3779b97f4a7c15u;
+				h ^= h >> 29;
+			}
+			for (; i < n; i++)
+				h = (h ^ p[from + i]) * 0x9e3779b97f4a7c15u;
+			sum += pen__mix64(h);
+		}
+	}
+	return sum;
+}
+
+static int add_epoch(struct run *r, const struct epoch *e)
+{
+	struct epoch *all;
+
+	if (!e->samples)
+		return 0;
+	all = pen__realloc(r->epoch, r->nepochs + 1, sizeof(*all));
+	if (!all)
+		return PEN_ENOMEM;
+	r->epoch = all;
+	r->epoch[r->nepochs++] = *e;
+	return 0;
+}
+
+static int iterate(struct run *r, struct pen_err *err)
+{
+	uint64_t epochs = r->l->ds->spec->epochs, total;
+	/* loading starts with the workers, not with the first next() */
+	uint64_t start = r->l->open_at + r->l->open_ns, t0 = start, n = 0;
+	struct epoch e = { 0 };
+	struct progress p;
+	struct pen_batch *b;
+	uint64_t done = 0, bytes = 0;
+	int rc = 0;
+
+	total = r->l->sampler->length * epochs / r->l->world;
+	progress_start(&p, "samples", total);
+	p.tty = p.tty && !r->quiet;
+	while (!interrupted() && (!r->max_batches || n < r->max_batches)) {
+		rc = pen_loader_next(r->l, &b, err);
+		if (rc == PEN_END) {
+			uint64_t now = pen__now_ns();
+
+			e.seconds = (double)(now - t0) / 1e9;
+			if (add_epoch(r, &e))
+				return pen__fail_nomem(err, "epochs", 0);
+			e = (struct epoch){ 0 };
+			t0 = now;
+			if (r->l->ended)
+				break;
+			continue;
+		}
+		if (rc)
+			break;
+		n++;
+		e.samples += b->nsamples;
+		done += b->nsamples;
+		for (uint32_t i = 0; i < b->ntensors; i++)
+			e.bytes += b->tensors[i].nbytes;
+		if (r->checksum)
+			r->sum += batch_sum(b);
+		pen_batch_unref(b);
+		if (p.tty) {
+			bytes = r->l->payload_bytes;
+			progress_show(&p, done, (double)bytes);
+		}
+	}
+	progress_end(&p);
+	r->seconds = (double)(pen__now_ns() - start) / 1e9;
+	r->cpu_s = (double)(pen__cpu_ns() - r->l->open_cpu_ns) / 1e9;
+	e.seconds = (double)(pen__now_ns() - t0) / 1e9;
+	r->partial = interrupted() || rc < 0;
+	if (add_epoch(r, &e))
+		return pen__fail_nomem(err, "epochs", 0);
+	return rc == PEN_END ? 0 : rc;
+}
+
+static void drop_cache(const struct pen_dataset *ds)
+{
+	for (uint64_t i = 0; i < ds->objs.nobj; i++) {
+		char path[4096];
+		int fd;
+
+		if (!pen__object_path(&ds->objs, (uint32_t)i, path,
+				      sizeof(path)))
+			continue;
+		fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		if (fd < 0)
+			continue;
+		(void)!fdatasync(fd); /* dirty pages cannot be dropped */
+		(void)!posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+		close(fd);
+	}
+}
+
+/* Where the workers' time went, in percent of what they worked. */
+struct shares {
+	double plan, read, unpack, emit, idle;
+};
+
+static struct shares shares_of(const struct pen_stats *s)
+{
+	double all = (double)(s->plan_ns + s->read_ns + s->unpack_ns +
+			      s->emit_ns + s->idle_ns);
+
+	if (all <= 0)
+		all = 1;
+	return (struct shares){ 100 * (double)s->plan_ns / all,
+				100 * (double)s->read_ns / all,
+				100 * (double)s->unpack_ns / all,
+				100 * (double)s->emit_ns / all,
+				100 * (double)s->idle_ns / all };
+}
+
+static const double percentiles[] = { 50, 90, 99, 99.9, 100 };
+static const char *const percentile_names[] = { "p50", "p90", "p99", "p99_9",
+						"max" };
+
+static void json_data(struct json *j, const struct run *r)
+{
+	const struct pen_dataset *ds = r->l->ds;
+
+	json_open(j, "data", '{');
+	json_str(j, "path", ds->spec->paths[0]);
+	json_str(j, "format", ds->format->ops->name);
+	json_int(j, "objects", ds->objs.nobj);
+	json_int(j, "samples", ds->ix.pub.nsamples);
+	json_int(j, "bytes", ds->objs.total_bytes);
+	json_open(j, "fields", '[');
+	for (uint32_t i = 0; i < ds->format->nfields; i++) {
+		const struct pen_field *f = &ds->format->field[i];
+
+		json_open(j, NULL, '{');
+		json_str(j, "name", f->name);
+		json_str(j, "dtype", pen_dtype_name(f->dtype));
+		json_str(j, "shape", shape_text(f->shape, f->ndim));
+		json_close(j, '}');
+	}
+	json_close(j, ']');
+	json_num(j, "page_cache_share", r->l->ds->resident);
+	json_close(j, '}');
+}
+
+static void json_times(struct json *j, const struct run *r,
+		       const struct pen_stats *s)
+{
+	json_open(j, "wait_ns", '{');
+	for (size_t i = 0; i < 5; i++)
+		json_int(j, percentile_names[i],
+			 pen_loader_wait_percentile(r->l, percentiles[i]));
+	json_close(j, '}');
+	json_open(j, "stage_ns", '{');
+	json_int(j, "plan", s->plan_ns);
+	json_int(j, "read", s->read_ns);
+	json_int(j, "unpack", s->unpack_ns);
+	json_int(j, "emit", s->emit_ns);
+	json_int(j, "idle", s->idle_ns);
+	json_int(j, "consumer_wait", s->wait_ns);
+	json_close(j, '}');
+	json_open(j, "epochs", '[');
+	for (size_t i = 0; i < r->nepochs; i++) {
+		json_open(j, NULL, '{');
+		json_num(j, "seconds", r->epoch[i].seconds);
+		json_int(j, "samples", r->epoch[i].samples);
+		json_int(j, "payload_bytes", r->epoch[i].bytes);
+		json_close(j, '}');
+	}
+	json_close(j, ']');
+}
+
+static void json_errors(struct json *j, const struct run *r)
+{
+	struct pen_err e;
+	uint64_t id;
+
+	json_open(j, "errors", '[');
+	for (uint64_t i = 0; !pen_loader_skipped(r->l, i, &id, &e); i++) {
+		json_open(j, NULL, '{');
+		json_int(j, "sample", id);
+		json_str(j, "object", e.where);
+		json_str(j, "error", e.msg);
+		json_close(j, '}');
+	}
+	json_close(j, ']');
+}
+
+static double per_second(double n, double s)
+{
+	return s > 0 ? n / s : 0;
+}
+
+static void print_json(FILE *out, const struct run *r)
+{
+	struct json j = { .out = out };
+	struct pen_stats s;
+
+	pen_loader_stats(r->l, &s);
+	json_open(&j, NULL, '{');
+	json_str(&j, "schema", "penstock.load/1");
+	json_str(&j, "version", pen_version());
+	json_bool(&j, "partial", r->partial);
+	json_data(&j, r);
+	json_str(&j, "store", r->l->ds->store->ops->name);
+	json_str(&j, "store_reason", r->l->ds->why_store);
+	json_str(&j, "sampler", r->l->sampler->ops->name);
+	json_int(&j, "seed", r->l->ds->spec->seed);
+	json_int(&j, "batch_size", r->l->batch);
+	json_int(&j, "threads", s.nthreads);
+	json_int(&j, "prefetch", s.prefetch);
+	json_int(&j, "queue_depth", s.queue_depth);
+	json_int(&j, "samples", s.nsamples);
+	json_int(&j, "batches", s.nbatches);
+	json_num(&j, "seconds", r->seconds);
+	json_num(&j, "samples_per_s",
+		 per_second((double)s.nsamples, r->seconds));
+	json_int(&j, "payload_bytes", s.payload_bytes);
+	json_num(&j, "payload_bytes_per_s",
+		 per_second((double)s.payload_bytes, r->seconds));
+	json_int(&j, "read_bytes", s.read_bytes);
+	json_num(&j, "read_bytes_per_s",
+		 per_second((double)s.read_bytes, r->seconds));
+	json_int(&j, "nreads", s.nreads);
+	json_num(&j, "open_s", (double)s.open_ns / 1e9);
+	json_num(&j, "first_batch_s", (double)s.first_batch_ns / 1e9);
+	json_num(&j, "cpu_s", r->cpu_s);
+	json_num(&j, "cpu_s_per_gb",
+		 s.payload_bytes ? r->cpu_s * 1e9 / (double)s.payload_bytes
+				 : 0);
+	json_int(&j, "peak_memory_bytes", peak_memory());
+	json_int(&j, "buffer_peak_bytes", s.memory_peak_bytes);
+	json_int(&j, "memory_budget_bytes", s.memory_budget_bytes);
+	json_num(&j, "ready_batches_mean", s.ready_mean);
+	json_int(&j, "skipped", s.nskipped);
+	json_int(&j, "substituted", s.nsubstituted);
+	if (r->checksum)
+		json_int(&j, "checksum", r->sum);
+	json_times(&j, r, &s);
+	json_errors(&j, r);
+	json_close(&j, '}');
+}
+
+static void print_data(const struct run *r, const struct pen_stats *s)
+{
+	const struct pen_dataset *ds = r->l->ds;
+
+	printf("%s: %s samples in %s %s %s, %s\n", ds->spec->paths[0],
+	       grouped(ds->ix.pub.nsamples), grouped(ds->objs.nobj),
+	       ds->format->ops->name, ds->objs.nobj == 1 ? "file" : "files",
+	       human_bytes((double)ds->objs.total_bytes));
+	for (uint32_t i = 0; i < ds->format->nfields; i++) {
+		const struct pen_field *f = &ds->format->field[i];
+
+		printf("  %-12s %s %s\n", f->name, pen_dtype_name(f->dtype),
+		       shape_text(f->shape, f->ndim));
+	}
+	printf("  %-12s %s (%s)", "store", ds->store->ops->name, ds->why_store);
+	if (r->l->ds->resident >= 0)
+		printf(", %.0f %% in page cache at start", 100 * r->l->ds->resident);
+	printf("\n  %-12s batches of %u, %s, %u threads, %u batches ahead\n\n",
+	       "loader", r->l->batch, r->l->sampler->ops->name, s->nthreads,
+	       s->prefetch);
+}
+
+static void print_epochs(const struct run *r)
+{
+	size_t n = r->nepochs;
+
+	for (size_t i = 0; n > 1 && i < n; i++) {
+		const struct epoch *e = &r->epoch[i];
+
+		if (n > 12 && i >= 5 && i + 5 < n) {
+			if (i == 5)
+				printf("  ...\n");
+			continue;
+		}
+		printf("  epoch %-5zu %s samples in %s, %s samples/s\n", i + 1,
+		       grouped(e->samples), human_time(e->seconds),
+		       human_count(per_second((double)e->samples, e->seconds)));
+	}
+}
+
+static void print_result(const struct run *r, const struct pen_stats *s)
+{
+	struct shares w = shares_of(s);
+
+	printf("  %-14s %s/s (%s in %s)\n", "samples",
+	       human_count(per_second((double)s->nsamples, r->seconds)),
+	       grouped(s->nsamples), human_time(r->seconds));
+	printf("  %-14s %s/s\n", "payload",
+	       human_bytes(per_second((double)s->payload_bytes, r->seconds)));
+	printf("  %-14s %s/s in %s reads\n", "read",
+	       human_bytes(per_second((double)s->read_bytes, r->seconds)),
+	       grouped(s->nreads));
+	printf("  %-14s p50 %s, p90 %s, p99 %s, p99.9 %s, max %s\n",
+	       "batch wait",
+	       human_time((double)pen_loader_wait_percentile(r->l, 50) / 1e9),
+	       human_time((double)pen_loader_wait_percentile(r->l, 90) / 1e9),
+	       human_time((double)pen_loader_wait_percentile(r->l, 99) / 1e9),
+	       human_time((double)pen_loader_wait_percentile(r->l, 99.9) / 1e9),
+	       human_time((double)pen_loader_wait_percentile(r->l, 100) / 1e9));
+	printf("  %-14s %s after start (%s to open and index)\n", "first batch",
+	       human_time((double)s->first_batch_ns / 1e9),
+	       human_time((double)s->open_ns / 1e9));
+	printf("  %-14s %.3f s per GB of payload\n", "CPU",
+	       s->payload_bytes ? r->cpu_s * 1e9 / (double)s->payload_bytes
+				: 0);
+	printf("  %-14s %s peak, of which %s buffers (budget %s)\n", "memory",
+	       human_bytes((double)peak_memory()),
+	       human_bytes((double)s->memory_peak_bytes),
+	       human_bytes((double)s->memory_budget_bytes));
+	printf("  %-14s plan %.0f %%, read %.0f %%, unpack %.0f %%, emit %.0f "
+	       "%%, idle %.0f %%\n",
+	       "threads' time", w.plan, w.read, w.unpack, w.emit, w.idle);
+	if (r->checksum)
+		printf("  %-14s %016llx\n", "checksum",
+		       (unsigned long long)r->sum);
+}
+
+static void print_text(const struct run *r)
+{
+	struct pen_stats s;
+	struct pen_err e;
+	uint64_t id;
+
+	pen_loader_stats(r->l, &s);
+	print_data(r, &s);
+	print_epochs(r);
+	print_result(r, &s);
+	if (s.nskipped || s.nsubstituted)
+		printf("  %-14s %s skipped, %s substituted:\n", "bad samples",
+		       grouped(s.nskipped), grouped(s.nsubstituted));
+	for (uint64_t i = 0;
+	     i < 10 && !pen_loader_skipped(r->l, i, &id, &e); i++)
+		printf("    sample %llu: %s: %s\n", (unsigned long long)id,
+		       e.where, e.msg);
+	if (r->partial)
+		puts("  (interrupted: these are the figures so far)");
+}
+
+static int write_result(const struct run *r)
+{
+	struct outfile o;
+	int rc;
+
+	if (!r->out)
+		return 0;
+	rc = outfile_open(&o, r->out);
+	if (rc)
+		return rc;
+	print_json(o.f, r);
+	return outfile_close(&o);
+}
+
+static int measure(struct run *r, const struct pen_spec *spec)
+{
+	struct pen_err err = { 0 };
+	int rc, out_rc;
+
+	if (r->drop) {
+		struct pen_dataset *ds;
+
+		rc = pen_dataset_open(&ds, spec, &err);
+		if (rc)
+			return complain(&err);
+		drop_cache(ds);
+		pen_dataset_close(ds);
+	}
+	rc = pen_loader_open(&r->l, spec, &err);
+	if (rc)
+		return complain(&err);
+	rc = iterate(r, &err);
+	if (rc < 0 && !r->nepochs)
+		return complain(&err);
+	out_rc = write_result(r);
+	if (r->json)
+		print_json(stdout, r);
+	else
+		print_text(r);
+	if (rc < 0)
+		return complain(&err);
+	return out_rc ? out_rc : interrupted() ? 128 + interrupted() : EXIT_OK;
+}
+
+static int take_flag(struct run *r, const struct args *a)
+{
+	if (!strcmp(a->key, "--json"))
+		r->json = true;
+	else if (!strcmp(a->key, "-o"))
+		r->out = a->value;
+	else if (!strcmp(a->key, "--checksum"))
+		r->checksum = true;
+	else if (!strcmp(a->key, "--drop-cache"))
+		r->drop = true;
+	else if (!strcmp(a->key, "--quiet"))
+		r->quiet = true;
+	else if (pen__parse_count(a->value, &r->max_batches))
+		return complain_usage("load: %s: '%s' is not a number", a->key,
+				      a->value);
+	return -1;
+}
+
+static int run_load(int argc, char **argv)
+{
+	struct args a = { .cmd = &pen__cmd_load, .argc = argc, .argv = argv };
+	struct run r = { 0 };
+	struct pen_err err = { 0 };
+	struct pen_spec *spec;
+	int kind, rc = -1;
+
+	if (pen_spec_new(&spec, &err))
+		return complain(&err);
+	while (rc < 0 && (kind = args_next(&a)) != ARG_END) {
+		if (kind == ARG_BAD)
+			rc = EXIT_USAGE;
+		else if (kind == ARG_FLAG)
+			rc = take_flag(&r, &a);
+		else
+			rc = spec_arg(spec, &a, kind);
+	}
+	if (rc < 0)
+		rc = measure(&r, spec);
+	pen_loader_close(r.l);
+	pen_spec_free(spec);
+	pen__free(r.epoch);
+	return rc;
+}
+
+static const char *const examples[] = {
+	"penstock load data/ batch_size=64 shuffle=true epochs=3",
+	"a directory of files, in global random order",
+	"penstock load x.npy batch_size=256 sampler=block sampler.chunk=64",
+	"rows of one array, shuffled in blocks of neighbouring chunks",
+	"penstock load data/ store=uring store.direct=true queue_depth=64",
+	"past the page cache, 64 reads in flight per thread",
+	"penstock load data/ --json -o result.json",
+	"for programs",
+	NULL,
+};
+
+const struct command pen__cmd_load = {
+	.name = "load", .args = "PATH... [key=value ...] [flags]",
+	.summary = "iterate over a data set and say how fast that went",
+	.about = "PATH is a file, a directory (with its subfolders), a glob in "
+		 "quotes, or @LIST, a file with one path a line. Loads the data "
+		 "into batches as a training job would and prints samples/s, "
+		 "bytes/s, how long the consumer waited for batches, CPU and "
+		 "memory.",
+	.flags = flags, .takes_spec = true, .examples = examples,
+	.run = run_load,
+};

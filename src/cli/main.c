@@ -1,0 +1,98 @@
+/*
+ * penstock: dispatch to a subcommand; help for people who do not know which.
+ */
+#include <string.h>
+
+#include "cli/cli.h"
+#include "penstock.h"
+
+const struct command *const pen__commands[] = {
+	&pen__cmd_load,	   &pen__cmd_gen,    &pen__cmd_inspect,
+	&pen__cmd_verify,  &pen__cmd_formats, &pen__cmd_stores,
+	&pen__cmd_samplers, NULL,
+};
+
+static void usage(FILE *out)
+{
+	fprintf(out,
+		"penstock %s: load training data fast, and measure how fast\n\n"
+		"usage: penstock COMMAND [PATH...] [key=value ...] [--flags]\n\n",
+		pen_version());
+	for (const struct command *const *c = pen__commands; *c; c++)
+		fprintf(out, "  %-10s %s\n", (*c)->name, (*c)->summary);
+	fprintf(out,
+		"\n`penstock COMMAND --help` explains one, with examples. "
+		"Try:\n"
+		"  penstock gen /tmp/data samples=1 files=1000 shape=64x64\n"
+		"  penstock load /tmp/data batch_size=64 shuffle=true "
+		"epochs=3\n");
+}
+
+static const struct command *find(const char *name)
+{
+	for (const struct command *const *c = pen__commands; *c; c++)
+		if (strcmp((*c)->name, name) == 0)
+			return *c;
+	return NULL;
+}
+
+static int unknown(const char *name)
+{
+	const char *names[16];
+	const char *near;
+	size_t n = 0;
+
+	for (const struct command *const *c = pen__commands; *c; c++)
+		names[n++] = (*c)->name;
+	names[n] = NULL;
+	near = pen__nearest(name, names);
+	if (near)
+		return complain_usage("no command '%s'; did you mean '%s'?",
+				      name, near);
+	return complain_usage("no command '%s'; see penstock --help", name);
+}
+
+static bool wants_help(int argc, char **argv)
+{
+	for (int i = 0; i < argc && strcmp(argv[i], "--"); i++)
+		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
+			return true;
+	return false;
+}
+
+int main(int argc, char **argv)
+{
+	const char *name = argc > 1 ? argv[1] : "--help";
+	const struct command *cmd;
+
+	if (!strcmp(name, "--help") || !strcmp(name, "-h") ||
+	    (!strcmp(name, "help") && argc == 2)) {
+		usage(stdout);
+		return argc > 1 ? EXIT_OK : EXIT_USAGE;
+	}
+	if (!strcmp(name, "--version") || !strcmp(name, "version")) {
+		printf("penstock %s\n", pen_version());
+		return EXIT_OK;
+	}
+	if (!strcmp(name, "--man")) {
+		print_man(stdout);
+		return EXIT_OK;
+	}
+	if (!strcmp(name, "--completion")) {
+		print_completion(stdout);
+		return EXIT_OK;
+	}
+	if (!strcmp(name, "help")) {
+		name = argv[2];
+		argc = 0;
+	}
+	cmd = find(name);
+	if (!cmd)
+		return unknown(name);
+	if (argc == 0 || wants_help(argc - 2, argv + 2)) {
+		print_help(cmd);
+		return EXIT_OK;
+	}
+	interrupt_install();
+	return cmd->run(argc - 2, argv + 2);
+}

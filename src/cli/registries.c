@@ -1,0 +1,177 @@
+/* formats, stores, samplers: what this build has, from the registries. */
+#include "cli/cli.h"
+#include "format/format.h"
+#include "sampler/sampler.h"
+#include "store/store.h"
+
+static const struct flag flags[] = {
+	{ "--json", NULL, "for programs" },
+	{ NULL, NULL, NULL },
+};
+
+/* One entry, whatever it is. */
+struct entry {
+	const char *name, *help;
+	const char *const *suffixes;
+	const struct pen_opt *opts;
+	bool writes;
+};
+
+struct pen_absent {
+	const char *name, *needs;
+};
+#define PEN_ABSENT(x, n) { #x, n },
+static const struct pen_absent absent_stores[] = {
+#include "store_absent.h"
+	{ NULL, NULL },
+};
+static const struct pen_absent absent_formats[] = {
+#include "format_absent.h"
+	{ NULL, NULL },
+};
+#undef PEN_ABSENT
+
+static void show(const struct entry *e, const char *prefix)
+{
+	printf("%s: %s\n", e->name, e->help);
+	if (e->suffixes && e->suffixes[0]) {
+		fputs("  files:", stdout);
+		for (const char *const *s = e->suffixes; *s; s++)
+			printf(" *%s", *s);
+		puts(e->writes ? " (read and written)" : " (read)");
+	}
+	for (const struct pen_opt *o = e->opts; o && o->name; o++) {
+		char left[64];
+
+		snprintf(left, sizeof(left), "%s.%s=%s", prefix, o->name,
+			 o->dflt ? o->dflt : "");
+		printf("  %-28s %s", left, o->help);
+		for (const char *const *c = o->choices; c && *c; c++)
+			printf("%s%s", c == o->choices ? " (" : ", ", *c);
+		puts(o->choices ? ")" : "");
+	}
+}
+
+static void show_json(struct json *j, const struct entry *e)
+{
+	json_open(j, NULL, '{');
+	json_str(j, "name", e->name);
+	json_str(j, "help", e->help);
+	if (e->suffixes) {
+		json_open(j, "suffixes", '[');
+		for (const char *const *s = e->suffixes; *s; s++)
+			json_str(j, NULL, *s);
+		json_close(j, ']');
+		json_bool(j, "writes", e->writes);
+	}
+	json_open(j, "options", '[');
+	for (const struct pen_opt *o = e->opts; o && o->name; o++) {
+		json_open(j, NULL, '{');
+		json_str(j, "name", o->name);
+		json_str(j, "default", o->dflt ? o->dflt : "");
+		json_str(j, "help", o->help);
+		json_close(j, '}');
+	}
+	json_close(j, ']');
+	json_close(j, '}');
+}
+
+static int list(const struct command *cmd, int argc, char **argv,
+		bool (*at)(unsigned, struct entry *), const char *prefix,
+		const struct pen_absent *absent)
+{
+	struct args a = { .cmd = cmd, .argc = argc, .argv = argv };
+	struct json j = { .out = stdout };
+	bool json = false;
+	struct entry e;
+	int kind;
+
+	while ((kind = args_next(&a)) != ARG_END) {
+		if (kind == ARG_BAD)
+			return EXIT_USAGE;
+		if (kind != ARG_FLAG)
+			return complain_usage("%s takes no '%s'", cmd->name,
+					      argv[a.at - 1]);
+		json = true;
+	}
+	if (json)
+		json_open(&j, NULL, '[');
+	for (unsigned i = 0; at(i, &e); i++) {
+		if (json)
+			show_json(&j, &e);
+		else
+			show(&e, prefix);
+	}
+	if (json)
+		json_close(&j, ']');
+	for (; !json && absent && absent->name; absent++)
+		printf("%s: not in this build (%s was not found)\n",
+		       absent->name, absent->needs);
+	return EXIT_OK;
+}
+
+static bool format_entry(unsigned i, struct entry *e)
+{
+	const struct pen_format_ops *o = pen__format_at(i);
+
+	if (o)
+		*e = (struct entry){ o->name, o->help, o->suffixes, o->opts,
+				     o->write != NULL };
+	return o != NULL;
+}
+
+static bool store_entry(unsigned i, struct entry *e)
+{
+	const struct pen_store_ops *o = pen__store_at(i);
+
+	if (o)
+		*e = (struct entry){ o->name, o->help, NULL, o->opts, false };
+	return o != NULL;
+}
+
+static bool sampler_entry(unsigned i, struct entry *e)
+{
+	const struct pen_sampler_ops *o = pen__sampler_at(i);
+
+	if (o)
+		*e = (struct entry){ o->name, o->help, NULL, o->opts, false };
+	return o != NULL;
+}
+
+static int run_formats(int argc, char **argv)
+{
+	return list(&pen__cmd_formats, argc, argv, format_entry, "format",
+		    absent_formats);
+}
+
+static int run_stores(int argc, char **argv)
+{
+	return list(&pen__cmd_stores, argc, argv, store_entry, "store",
+		    absent_stores);
+}
+
+static int run_samplers(int argc, char **argv)
+{
+	return list(&pen__cmd_samplers, argc, argv, sampler_entry, "sampler",
+		    NULL);
+}
+
+const struct command pen__cmd_formats = {
+	.name = "formats", .args = "[--json]",
+	.summary = "what can be read, and the options of each",
+	.about = "Lists the formats of this build.",
+	.flags = flags, .run = run_formats,
+};
+const struct command pen__cmd_stores = {
+	.name = "stores", .args = "[--json]",
+	.summary = "ways to read bytes, and the options of each",
+	.about = "Lists the stores of this build. store=auto chooses among "
+		 "posix, mmap and uring by file sizes and the page cache.",
+	.flags = flags, .run = run_stores,
+};
+const struct command pen__cmd_samplers = {
+	.name = "samplers", .args = "[--json]",
+	.summary = "orders of samples, and the options of each",
+	.about = "Lists the samplers of this build.",
+	.flags = flags, .run = run_samplers,
+};

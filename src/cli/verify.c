@@ -1,0 +1,158 @@
+/*
+ * verify: reads everything once, in order, with all checks on, and names each
+ * bad file and sample. It goes on after errors.
+ */
+#include <string.h>
+
+#include "cli/cli.h"
+#include "engine/loader.h"
+
+static const struct flag flags[] = {
+	{ "--json", NULL, "for programs" },
+	{ NULL, NULL, NULL },
+};
+
+struct found {
+	struct pen_loader *l;
+	uint64_t good, bytes, nbad;
+};
+
+static int read_all(struct found *v, struct pen_err *err)
+{
+	struct pen_batch *b;
+	struct progress p;
+	struct pen_stats s;
+	int rc;
+
+	progress_start(&p, "samples", pen_dataset_nsamples(v->l->ds));
+	while (!interrupted() && (rc = pen_loader_next(v->l, &b, err)) == 0) {
+		v->good += b->nsamples;
+		for (uint32_t i = 0; i < b->ntensors; i++)
+			v->bytes += b->tensors[i].nbytes;
+		pen_batch_unref(b);
+		progress_show(&p, v->good, (double)v->bytes);
+	}
+	progress_end(&p);
+	pen_loader_stats(v->l, &s);
+	v->nbad = s.nskipped + v->l->ds->ix.nbad;
+	return interrupted() || rc == PEN_END ? 0 : rc;
+}
+
+static void show_bad(const struct found *v, struct json *j, const char *what,
+		     uint64_t id, const struct pen_err *e)
+{
+	if (j) {
+		json_open(j, NULL, '{');
+		json_str(j, "object", e->where);
+		if (what)
+			json_int(j, what, id);
+		json_str(j, "error", e->msg);
+		json_close(j, '}');
+	} else if (what) {
+		printf("bad: sample %llu: %s: %s\n", (unsigned long long)id,
+		       e->where, e->msg);
+	} else {
+		printf("bad: %s: %s\n", e->where, e->msg);
+	}
+	(void)v;
+}
+
+static void show_all_bad(const struct found *v, struct json *j)
+{
+	const struct pen_index_data *ix = &v->l->ds->ix;
+	struct pen_err e;
+	uint64_t id;
+
+	for (size_t i = 0; i < ix->nbad; i++)
+		show_bad(v, j, NULL, 0, &ix->bad[i].err);
+	for (uint64_t i = 0; !pen_loader_skipped(v->l, i, &id, &e); i++)
+		show_bad(v, j, "sample", id, &e);
+}
+
+static int report(const struct found *v, bool json)
+{
+	struct json j = { .out = stdout };
+
+	if (json) {
+		json_open(&j, NULL, '{');
+		json_str(&j, "schema", "penstock.verify/1");
+		json_bool(&j, "partial", interrupted());
+		json_int(&j, "good_samples", v->good);
+		json_int(&j, "bad", v->nbad);
+		json_int(&j, "payload_bytes", v->bytes);
+		json_open(&j, "errors", '[');
+		show_all_bad(v, &j);
+		json_close(&j, ']');
+		json_close(&j, '}');
+	} else {
+		show_all_bad(v, NULL);
+		if (v->nbad > PEN_SKIPPED_KEPT)
+			printf("... and more\n");
+		printf("%s: %s samples are good (%s), %s bad\n",
+		       v->l->ds->spec->paths[0], grouped(v->good),
+		       human_bytes((double)v->bytes), grouped(v->nbad));
+	}
+	if (interrupted())
+		return 128 + interrupted();
+	return v->nbad ? EXIT_DATA : EXIT_OK;
+}
+
+/* In order, nothing left out, and on past errors, whatever was set. */
+static int force_settings(struct pen_spec *s, struct pen_err *err)
+{
+	static const char *const set[] = { "on_error=skip", "epochs=1",
+					   "sampler=sequential", "tail=keep",
+					   "max_errors=0", "drop_last=false" };
+	int rc = 0;
+
+	for (size_t i = 0; !rc && i < sizeof(set) / sizeof(*set); i++)
+		rc = pen_spec_parse(s, set[i], err);
+	return rc;
+}
+
+static int run_verify(int argc, char **argv)
+{
+	struct args a = { .cmd = &pen__cmd_verify, .argc = argc,
+			  .argv = argv };
+	struct pen_err err = { 0 };
+	struct found v = { 0 };
+	struct pen_spec *spec;
+	bool json = false;
+	int kind, rc = -1;
+
+	if (pen_spec_new(&spec, &err))
+		return complain(&err);
+	while (rc < 0 && (kind = args_next(&a)) != ARG_END) {
+		if (kind == ARG_BAD)
+			rc = EXIT_USAGE;
+		else if (kind == ARG_FLAG)
+			json = true;
+		else
+			rc = spec_arg(spec, &a, kind);
+	}
+	if (rc < 0 && (force_settings(spec, &err) ||
+		       pen_loader_open(&v.l, spec, &err) || read_all(&v, &err)))
+		rc = complain(&err);
+	if (rc < 0)
+		rc = report(&v, json);
+	pen_loader_close(v.l);
+	pen_spec_free(spec);
+	return rc;
+}
+
+static const char *const examples[] = {
+	"penstock verify data/",
+	"reads all, checks lengths, shapes and checksums; exit code 3 when "
+	"something is bad",
+	NULL,
+};
+
+const struct command pen__cmd_verify = {
+	.name = "verify", .args = "PATH... [key=value ...] [--json]",
+	.summary = "read everything, check it, name each bad sample",
+	.about = "Reads all samples once, checks every length, shape and "
+		 "checksum there is, and names each bad file and sample. Goes "
+		 "on after errors; the exit code is 3 when there were any.",
+	.flags = flags, .takes_spec = true, .examples = examples,
+	.run = run_verify,
+};

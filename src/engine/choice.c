@@ -1,0 +1,343 @@
+/*
+ * Which samples take part, and with what weight or class: subset=, weights=
+ * and labels=. Numbers come from .npy files, read by a loader of our own, or
+ * from text files with one number a line.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "engine/loader.h"
+
+static double half_to_double(uint16_t h)
+{
+	int e = h >> 10 & 31, m = h & 1023;
+	double v = e == 31 ? (m ? NAN : INFINITY)
+		   : e	   ? ldexp(m + 1024, e - 25)
+			   : ldexp(m, -24);
+
+	return h & 0x8000 ? -v : v;
+}
+
+static double number_at(const void *p, enum pen_dtype t, size_t i)
+{
+	switch (t) {
+	case PEN_BOOL:
+	case PEN_U8:
+		return ((const uint8_t *)p)[i];
+	case PEN_I8:
+		return ((const int8_t *)p)[i];
+	case PEN_I16:
+		return ((const int16_t *)p)[i];
+	case PEN_U16:
+		return ((const uint16_t *)p)[i];
+	case PEN_I32:
+		return ((const int32_t *)p)[i];
+	case PEN_U32:
+		return ((const uint32_t *)p)[i];
+	case PEN_I64:
+		return (double)((const int64_t *)p)[i];
+	case PEN_U64:
+		return (double)((const uint64_t *)p)[i];
+	case PEN_F16:
+		return half_to_double(((const uint16_t *)p)[i]);
+	case PEN_F32:
+		return (double)((const float *)p)[i];
+	case PEN_F64:
+		return ((const double *)p)[i];
+	default:
+		return NAN;
+	}
+}
+
+static int npy_spec(struct pen_spec **out, const char *path,
+		    struct pen_err *err)
+{
+	static const char *const set[] = {
+		"format=npy",	    "format.samples=first", "store=posix",
+		"batch_size=65536", "index_cache=off",	    "threads=1",
+	};
+	int rc = pen_spec_new(out, err);
+
+	if (rc)
+		return rc;
+	rc = pen_spec_add_path(*out, path, err);
+	for (size_t i = 0; !rc && i < sizeof(set) / sizeof(*set); i++)
+		rc = pen_spec_parse(*out, set[i], err);
+	if (rc)
+		pen_spec_free(*out);
+	return rc;
+}
+
+static int npy_numbers(struct pen_loader *l, const char *path, double *to,
+		       struct pen_err *err)
+{
+	const struct pen_field *d = pen_dataset_field(l->ds, 0);
+	struct pen_batch *b;
+	uint64_t n = 0;
+	int rc;
+
+	if (d->ndim != 0 || d->dtype > PEN_F64)
+		return pen__fail(err, PEN_EINVAL, path,
+				 "holds no plain numbers: one integer, float or "
+				 "boolean per sample is needed");
+	while ((rc = pen_loader_next(l, &b, err)) == 0) {
+		for (uint32_t i = 0; i < b->nsamples; i++)
+			to[n++] = number_at(b->tensors[0].data, d->dtype, i);
+		pen_batch_unref(b);
+	}
+	return rc == PEN_END ? 0 : rc;
+}
+
+static int read_npy(const char *path, double **out, uint64_t *n, bool *bools,
+		    struct pen_err *err)
+{
+	struct pen_loader *l;
+	struct pen_spec *s;
+	double *v = NULL;
+	int rc = npy_spec(&s, path, err);
+
+	if (rc)
+		return rc;
+	rc = pen_loader_open(&l, s, err);
+	pen_spec_free(s);
+	if (rc)
+		return rc;
+	*n = pen_dataset_nsamples(l->ds);
+	*bools = pen_dataset_field(l->ds, 0)->dtype == PEN_BOOL;
+	v = pen__alloc(*n, sizeof(*v));
+	rc = v ? npy_numbers(l, path, v, err)
+	       : pen__fail_nomem(err, path, *n * sizeof(*v));
+	pen_loader_close(l);
+	if (rc)
+		pen__free(v);
+	else
+		*out = v;
+	return rc;
+}
+
+static int read_text(const char *path, double **out, uint64_t *n,
+		     struct pen_err *err)
+{
+	FILE *in = fopen(path, "re");
+	double *v = NULL;
+	size_t cap = 0;
+	char line[256];
+	int rc = 0;
+
+	*n = 0;
+	if (!in)
+		return pen__fail_sys(err, errno, path, "cannot be read");
+	while (!rc && fgets(line, sizeof(line), in)) {
+		char *end;
+		double x = strtod(line, &end);
+
+		if (end == line || end[strspn(end, " \t\r\n")]) {
+			rc = pen__fail(err, PEN_EDATA, path,
+				       "line %llu is not a number",
+				       (unsigned long long)*n + 1);
+			break;
+		}
+		if (*n == cap) {
+			size_t c = cap ? cap * 2 : 1024;
+			double *w = pen__realloc(v, c, sizeof(*v));
+
+			if (!w) {
+				rc = pen__fail_nomem(err, path, c * 8);
+				break;
+			}
+			v = w;
+			cap = c;
+		}
+		v[(*n)++] = x;
+	}
+	fclose(in);
+	if (rc)
+		pen__free(v);
+	else
+		*out = v;
+	return rc;
+}
+
+int pen__numbers_read(const char *path, double **out, uint64_t *n, bool *bools,
+		      struct pen_err *err)
+{
+	size_t len = strlen(path);
+
+	*bools = false;
+	*out = NULL;
+	if (len > 4 && strcmp(path + len - 4, ".npy") == 0)
+		return read_npy(path, out, n, bools, err);
+	return read_text(path, out, n, err);
+}
+
+/* START:STOP[:STEP] with the meaning of Python's slices, all optional. */
+static bool parse_range(const char *s, uint64_t n, struct pen_choice *c)
+{
+	long long v[3] = { 0, (long long)n, 1 };
+
+	if (!strchr(s, ':'))
+		return false;
+	for (int i = 0; i < 3; i++) {
+		char *end;
+		long long x = strtoll(s, &end, 10);
+
+		if (end != s)
+			v[i] = x < 0 && i < 2 ? x + (long long)n : x;
+		s = end;
+		if (*s == '\0')
+			break;
+		if (*s++ != ':' || i == 2)
+			return false;
+	}
+	if (*s || v[2] < 1)
+		return false;
+	v[0] = v[0] < 0 ? 0 : v[0];
+	v[1] = v[1] > (long long)n ? (long long)n : v[1];
+	c->start = (uint64_t)v[0];
+	c->step = (uint64_t)v[2];
+	c->n = v[1] > v[0] ? (uint64_t)((v[1] - v[0] + v[2] - 1) / v[2]) : 0;
+	return true;
+}
+
+static int use_mask(struct pen_choice *c, const double *v, uint64_t nv,
+		    uint64_t n, const char *path, struct pen_err *err)
+{
+	if (nv != n)
+		return pen__fail(err, PEN_EINVAL, path,
+				 "is a mask of %llu, but there are %llu samples",
+				 (unsigned long long)nv, (unsigned long long)n);
+	c->n = 0;
+	for (uint64_t i = 0; i < n; i++)
+		if (v[i] != 0)
+			c->list[c->n++] = i;
+	return 0;
+}
+
+static int use_ids(struct pen_choice *c, const double *v, uint64_t nv,
+		   uint64_t n, const char *path, struct pen_err *err)
+{
+	for (uint64_t i = 0; i < nv; i++) {
+		if (!(v[i] >= 0) || v[i] >= (double)n || v[i] != floor(v[i]))
+			return pen__fail(err, PEN_EINVAL, path,
+					 "entry %llu (%g) is not a sample of "
+					 "0..%llu",
+					 (unsigned long long)i, v[i],
+					 (unsigned long long)n - 1);
+		c->list[i] = (uint64_t)v[i];
+	}
+	c->n = nv;
+	return 0;
+}
+
+static int choose_subset(struct pen_choice *c, const char *subset, uint64_t n,
+			 struct pen_err *err)
+{
+	double *v;
+	uint64_t nv;
+	bool mask;
+	int rc;
+
+	if (parse_range(subset, n, c))
+		return 0;
+	rc = pen__numbers_read(subset, &v, &nv, &mask, err);
+	if (rc)
+		return rc;
+	c->list = pen__alloc(nv, sizeof(*c->list));
+	if (!c->list)
+		rc = pen__fail_nomem(err, subset, nv * 8);
+	else if (mask)
+		rc = use_mask(c, v, nv, n, subset, err);
+	else
+		rc = use_ids(c, v, nv, n, subset, err);
+	pen__free(v);
+	return rc;
+}
+
+/* A number per sample of the data set, or per chosen one. */
+static int per_element(const struct pen_choice *c, uint64_t n, const char *path,
+		       double **out, struct pen_err *err)
+{
+	double *v, *w;
+	uint64_t nv;
+	bool mask;
+	int rc = pen__numbers_read(path, &v, &nv, &mask, err);
+
+	if (rc)
+		return rc;
+	if (nv == c->n && nv != n) {
+		*out = v;
+		return 0;
+	}
+	if (nv != n) {
+		pen__free(v);
+		return pen__fail(err, PEN_EINVAL, path,
+				 "has %llu numbers, but there are %llu samples",
+				 (unsigned long long)nv, (unsigned long long)n);
+	}
+	w = pen__alloc(c->n, sizeof(*w));
+	for (uint64_t i = 0; w && i < c->n; i++)
+		w[i] = v[pen__choice_at(c, i)];
+	pen__free(v);
+	*out = w;
+	return w ? 0 : pen__fail_nomem(err, path, c->n * 8);
+}
+
+static int choose_labels(struct pen_choice *c, const struct pen_dataset *ds,
+			 struct pen_err *err)
+{
+	const char *from = ds->spec->labels;
+	double *v = NULL;
+	int rc = 0;
+
+	c->labels = pen__alloc(c->n, sizeof(*c->labels));
+	if (!c->labels)
+		return pen__fail_nomem(err, "labels", c->n * 8);
+	if (strcmp(from, "folder") == 0) {
+		for (uint64_t i = 0; i < c->n; i++) {
+			uint32_t object;
+			uint64_t k;
+
+			pen__index_find(&ds->ix.pub, pen__choice_at(c, i),
+					&object, &k);
+			c->labels[i] = ds->objs.obj[object].dir;
+		}
+		return 0;
+	}
+	rc = per_element(c, ds->ix.pub.nsamples, from, &v, err);
+	for (uint64_t i = 0; !rc && i < c->n; i++)
+		c->labels[i] = (int64_t)v[i];
+	pen__free(v);
+	return rc;
+}
+
+int pen__choice_init(struct pen_choice *c, const struct pen_dataset *ds,
+		     struct pen_err *err)
+{
+	const struct pen_spec *s = ds->spec;
+	uint64_t n = ds->ix.pub.nsamples;
+	int rc = 0;
+
+	*c = (struct pen_choice){ .n = n, .step = 1 };
+	if (s->subset)
+		rc = choose_subset(c, s->subset, n, err);
+	if (!rc && !c->n)
+		rc = pen__fail(err, PEN_EINVAL, "subset", "'%s' leaves nothing",
+			       s->subset);
+	if (!rc && s->weights)
+		rc = per_element(c, n, s->weights, &c->weights, err);
+	if (!rc && s->labels)
+		rc = choose_labels(c, ds, err);
+	return rc;
+}
+
+void pen__choice_fini(struct pen_choice *c)
+{
+	pen__free(c->list);
+	pen__free(c->weights);
+	pen__free(c->labels);
+	*c = (struct pen_choice){ 0 };
+}

@@ -1,0 +1,437 @@
+/*
+ * Opening a data set: find the objects, settle on a format, index them (or
+ * take a cached index), let the format check that they fit together, and open
+ * the store that suits them.
+ */
+#include "engine/dataset.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+/* Which names are wanted while listing. */
+struct wanted {
+	const struct pen_format_ops *format; /* NULL: any known one */
+	bool any; /* named by the user one by one: the suffix does not matter */
+};
+
+static bool keep_name(void *arg, const char *name)
+{
+	const struct wanted *w = arg;
+
+	if (w->any)
+		return true;
+	return w->format ? pen__format_takes(w->format, name)
+			 : pen__format_for(name) != NULL;
+}
+
+static int list_file(struct pen_dataset *ds, const char *path,
+		     struct wanted *w, struct pen_err *err)
+{
+	char line[4096], full[8192];
+	const char *slash = strrchr(path, '/');
+	int dirlen = slash ? (int)(slash - path) + 1 : 0, rc = 0;
+	FILE *in = fopen(path, "re");
+
+	if (!in)
+		return pen__fail_sys(err, errno, path, "cannot be read");
+	while (!rc && fgets(line, sizeof(line), in)) {
+		size_t n = strcspn(line, "\r\n");
+
+		if (line[n] == '\0' && !feof(in)) {
+			rc = pen__fail(err, PEN_EINVAL, path,
+				       "has a line of over 4000 bytes");
+			break;
+		}
+		line[n] = '\0';
+		if (!n)
+			continue;
+		/* relative names are relative to the list */
+		snprintf(full, sizeof(full), "%.*s%s",
+			 line[0] == '/' ? 0 : dirlen, path, line);
+		rc = ds->store->ops->list(ds->store, full, keep_name, w,
+					  &ds->objs, err);
+	}
+	if (!rc && ferror(in))
+		rc = pen__fail_sys(err, errno, path, "cannot be read");
+	fclose(in);
+	return rc;
+}
+
+static int list_objects(struct pen_dataset *ds,
+			const struct pen_format_ops *format,
+			struct pen_err *err)
+{
+	bool lists = false;
+	int rc = 0;
+
+	for (size_t i = 0; !rc && i < ds->spec->npaths; i++) {
+		const char *path = ds->spec->paths[i];
+		struct wanted w = { .format = format };
+		struct stat sb;
+
+		if (path[0] == '@') {
+			lists = true;
+			w.any = format != NULL;
+			rc = list_file(ds, path + 1, &w, err);
+			continue;
+		}
+		w.any = format && (stat(path, &sb) || !S_ISDIR(sb.st_mode));
+		rc = ds->store->ops->list(ds->store, path, keep_name, &w,
+					  &ds->objs, err);
+	}
+	if (rc)
+		return rc;
+	if (!ds->objs.nobj)
+		return pen__fail(err, PEN_ENOTFOUND, ds->spec->paths[0],
+				 format ? "has no %s files"
+					: "has no files of a known format%s; "
+					  "name it with format=",
+				 format ? format->name : "");
+	if (!lists) /* a list is in the order its author wants */
+		pen__objects_sort(&ds->objs);
+	return 0;
+}
+
+/* The one format all listed names have, or an error that counts them. */
+static int find_format(struct pen_dataset *ds,
+		       const struct pen_format_ops **out, struct pen_err *err)
+{
+	const struct pen_format_ops *f, *other = NULL;
+	uint64_t n = 0;
+
+	f = pen__format_for(pen__object_name(&ds->objs, 0));
+	for (uint64_t i = 0; i < ds->objs.nobj; i++) {
+		const char *name = pen__object_name(&ds->objs, (uint32_t)i);
+
+		if (f && pen__format_takes(f, name))
+			n++;
+		else if (!other)
+			other = pen__format_for(name);
+	}
+	if (!f)
+		return pen__fail(err, PEN_EINVAL, ds->spec->paths[0],
+				 "is of no known format by its name: give "
+				 "format= (see `penstock formats`)");
+	if (n != ds->objs.nobj)
+		return pen__fail(err, PEN_EINVAL, ds->spec->paths[0],
+				 "holds %llu %s files and %llu others (%s): "
+				 "choose with format=",
+				 (unsigned long long)n, f->name,
+				 (unsigned long long)(ds->objs.nobj - n),
+				 other ? other->name : "unknown");
+	*out = f;
+	return 0;
+}
+
+static int open_format(struct pen_dataset *ds, const struct pen_format_ops *ops,
+		       struct pen_err *err)
+{
+	int rc = pen__format_open(&ds->format, ops, ds->spec->for_format.kv,
+				  ds->spec->for_format.n, err);
+
+	if (!rc)
+		ds->format->nobjects_hint = ds->objs.nobj;
+	return rc;
+}
+
+/* The store the objects are listed and indexed with: headers are small reads
+ * of many files, for which mapping or a ring only costs. */
+static const char *index_store(const char *name)
+{
+	return strcmp(name, "auto") == 0 || strcmp(name, "mmap") == 0 ||
+			       strcmp(name, "uring") == 0
+		       ? "posix"
+		       : name;
+}
+
+static int open_store(struct pen_dataset *ds, const char *name, bool with_opts,
+		      struct pen_err *err)
+{
+	int rc;
+
+	pen__store_close(ds->store);
+	ds->store = NULL;
+	rc = pen__store_open(&ds->store, name,
+			     with_opts ? ds->spec->for_store.kv : NULL,
+			     with_opts ? ds->spec->for_store.n : 0, err);
+	if (!rc && ds->spec->open_files)
+		ds->store->max_open = (unsigned)ds->spec->open_files;
+	return rc;
+}
+
+/* What the index depends on: where the data is and how it is understood. */
+static bool cache_key(struct pen_dataset *ds, struct pen_index_key *key)
+{
+	const struct pen_spec *s = ds->spec;
+
+	*key = (struct pen_index_key){ 1, 2 };
+	pen__index_key_add(key, s->format ? s->format : "");
+	for (size_t i = 0; i < s->for_format.n; i++) {
+		pen__index_key_add(key, s->for_format.kv[i].key);
+		pen__index_key_add(key, s->for_format.kv[i].value);
+	}
+	for (size_t i = 0; i < s->npaths; i++) {
+		char *real;
+
+		/* a glob or a list can mean other files tomorrow */
+		if (s->paths[i][0] == '@')
+			return false;
+		real = realpath(s->paths[i], NULL);
+		if (!real)
+			return false;
+		/* the spelling matters, too: object names start with it */
+		pen__index_key_add(key, real);
+		pen__index_key_add(key, s->paths[i]);
+		pen__free(real);
+	}
+	return true;
+}
+
+static void find_cache(struct pen_dataset *ds)
+{
+	const char *where = ds->spec->index_cache;
+
+	ds->cache_dir[0] = '\0';
+	if (!where || strcmp(where, "off") == 0 ||
+	    strcmp(ds->store->ops->name, "posix") != 0 ||
+	    !cache_key(ds, &ds->key))
+		return;
+	if (strcmp(where, "auto") == 0) {
+		if (!pen__cache_default_dir(ds->cache_dir,
+					    sizeof(ds->cache_dir)))
+			ds->cache_dir[0] = '\0';
+	} else {
+		snprintf(ds->cache_dir, sizeof(ds->cache_dir), "%s", where);
+	}
+}
+
+static int64_t wall_ns(void)
+{
+	return (int64_t)pen__clock_ns_of(CLOCK_REALTIME);
+}
+
+static int build_index(struct pen_dataset *ds, struct pen_err *err)
+{
+	const struct pen_format_ops *ops = NULL;
+	int64_t listed_ns = wall_ns();
+	int rc;
+
+	if (ds->spec->format) {
+		ops = pen__format_find(ds->spec->format);
+		if (!ops)
+			return pen__fail(err, PEN_EINVAL, ds->spec->format,
+					 "is not a format; see `penstock "
+					 "formats`");
+	}
+	rc = list_objects(ds, ops, err);
+	if (!rc && !ops)
+		rc = find_format(ds, &ops, err);
+	if (!rc)
+		rc = open_format(ds, ops, err);
+	if (!rc)
+		rc = pen__store_bind(ds->store, &ds->objs, err);
+	if (!rc)
+		rc = pen__index_build(&ds->ix, &ds->objs, ds->store, ds->format,
+				      ds->spec->on_error != PEN_ON_FAIL, err);
+	if (rc)
+		return rc;
+	ds->ix.listed_ns = listed_ns;
+	/* not being able to keep the index only costs time later */
+	if (ds->cache_dir[0] && !ds->ix.nbad)
+		(void)!pen__cache_save(&ds->ix, ds->cache_dir, &ds->key, NULL);
+	return 0;
+}
+
+static int load_index(struct pen_dataset *ds, struct pen_err *err)
+{
+	const struct pen_format_ops *ops;
+	int rc = PEN_ENOTFOUND;
+
+	find_cache(ds);
+	if (ds->cache_dir[0])
+		rc = pen__cache_load(&ds->ix, &ds->objs, ds->cache_dir,
+				     &ds->key);
+	if (rc)
+		return build_index(ds, err);
+	ops = ds->spec->format
+		      ? pen__format_find(ds->spec->format)
+		      : pen__format_for(pen__object_name(&ds->objs, 0));
+	return open_format(ds, ops, err);
+}
+
+/* How samples are read, for the choice of a store. */
+static void access_of(struct pen_dataset *ds, bool *whole, uint64_t *bytes)
+{
+	uint64_t n = ds->ix.pub.nsamples ? ds->ix.pub.nsamples : 1;
+
+	*whole = ds->ix.pub.nobjects >= n;
+	*bytes = ds->objs.total_bytes / n;
+}
+
+static int settle_store(struct pen_dataset *ds, struct pen_err *err)
+{
+	const char *name = ds->spec->store, *now = ds->store->ops->name;
+	uint64_t bytes;
+	bool whole;
+	int rc;
+
+	ds->resident = pen__store_resident(&ds->objs);
+	ds->why_store = "asked for";
+	if (strcmp(name, "auto") == 0) {
+		access_of(ds, &whole, &bytes);
+		name = pen__store_pick(&ds->objs, whole, bytes, ds->resident,
+				       &ds->why_store);
+	}
+	if (strcmp(name, now) != 0) {
+		rc = open_store(ds, name, strcmp(ds->spec->store, "auto") != 0,
+				err);
+		if (rc)
+			return rc;
+	}
+	return pen__store_bind(ds->store, &ds->objs, err);
+}
+
+static int check_store_opts(struct pen_dataset *ds, struct pen_err *err)
+{
+	const char *name = ds->spec->store;
+
+	if (strcmp(name, "auto") == 0 && ds->spec->for_store.n)
+		return pen__fail(err, PEN_EINVAL, "store",
+				 "is auto, so store.%s cannot be set: name a "
+				 "store as well (see `penstock stores`)",
+				 ds->spec->for_store.kv[0].key);
+	if (strcmp(name, "auto") != 0 && !pen__store_find(name))
+		return pen__fail(err, PEN_EINVAL, name,
+				 "is not a store here; see `penstock stores`");
+	return 0;
+}
+
+static int dataset_fill(struct pen_dataset *ds, struct pen_err *err)
+{
+	const char *first;
+	int rc;
+
+	if (!ds->spec->npaths &&
+	    strcmp(ds->spec->store, "null") == 0)
+		rc = pen_spec_add_path(ds->spec, "null:", err);
+	else
+		rc = 0;
+	if (rc)
+		return rc;
+	if (!ds->spec->npaths)
+		return pen__fail(err, PEN_EINVAL, "path",
+				 "is missing: name a file or directory");
+	rc = check_store_opts(ds, err);
+	if (rc)
+		return rc;
+	first = index_store(ds->spec->store);
+	rc = open_store(ds, first, strcmp(first, ds->spec->store) == 0, err);
+	if (!rc)
+		rc = load_index(ds, err);
+	if (!rc && !ds->ix.pub.nsamples)
+		rc = ds->ix.nbad
+			     ? (err ? *err = ds->ix.bad[0].err : (struct pen_err){ 0 },
+				ds->ix.bad[0].err.code)
+			     : pen__fail(err, PEN_EDATA, ds->spec->paths[0],
+					 "has no samples");
+	if (!rc)
+		rc = ds->format->ops->bind(ds->format, &ds->ix.pub, err);
+	if (!rc)
+		rc = settle_store(ds, err);
+	return rc;
+}
+
+PEN_API int pen_dataset_open(struct pen_dataset **out,
+			     const struct pen_spec *spec, struct pen_err *err)
+{
+	uint64_t start = pen__now_ns();
+	struct pen_dataset *ds = pen__calloc(1, sizeof(*ds));
+	int rc;
+
+	if (!ds)
+		return pen__fail_nomem(err, "data set", sizeof(*ds));
+	rc = pen__spec_copy(&ds->spec, spec, err);
+	if (!rc)
+		rc = dataset_fill(ds, err);
+	if (rc) {
+		pen_dataset_close(ds);
+		return rc;
+	}
+	ds->open_ns = pen__now_ns() - start;
+	*out = ds;
+	return 0;
+}
+
+PEN_API void pen_dataset_close(struct pen_dataset *ds)
+{
+	if (!ds)
+		return;
+	pen__format_close(ds->format);
+	pen__store_close(ds->store);
+	pen__objects_fini(&ds->objs);
+	pen__index_fini(&ds->ix);
+	pen_spec_free(ds->spec);
+	pen__free(ds);
+}
+
+PEN_API uint64_t pen_dataset_nsamples(const struct pen_dataset *ds)
+{
+	return ds->ix.pub.nsamples;
+}
+
+PEN_API uint64_t pen_dataset_nobjects(const struct pen_dataset *ds)
+{
+	return ds->objs.nobj;
+}
+
+PEN_API uint64_t pen_dataset_nbytes(const struct pen_dataset *ds)
+{
+	return ds->objs.total_bytes;
+}
+
+PEN_API uint32_t pen_dataset_nfields(const struct pen_dataset *ds)
+{
+	return ds->format->nfields;
+}
+
+PEN_API const struct pen_field *pen_dataset_field(const struct pen_dataset *ds,
+						  uint32_t i)
+{
+	return i < ds->format->nfields ? &ds->format->field[i] : NULL;
+}
+
+PEN_API const char *pen_dataset_format(const struct pen_dataset *ds)
+{
+	return ds->format->ops->name;
+}
+
+PEN_API const char *pen_dataset_store(const struct pen_dataset *ds)
+{
+	return ds->store->ops->name;
+}
+
+PEN_API void pen_dataset_object_name(const struct pen_dataset *ds,
+				     uint64_t sample, char *buf, size_t cap)
+{
+	uint32_t object;
+	uint64_t k;
+
+	if (sample >= ds->ix.pub.nsamples) {
+		snprintf(buf, cap, "sample %llu", (unsigned long long)sample);
+		return;
+	}
+	pen__index_find(&ds->ix.pub, sample, &object, &k);
+	pen__object_path(&ds->objs, object, buf, cap);
+}
+
+PEN_API const char *pen_version(void)
+{
+	return PEN_VERSION;
+}

@@ -1,0 +1,26 @@
+/* A data set: objects, their index, and the format and store to read them. */
+#ifndef PEN_ENGINE_DATASET_H
+#define PEN_ENGINE_DATASET_H
+
+#include "engine/index.h"
+#include "engine/spec.h"
+
+struct pen_dataset {
+	struct pen_spec *spec; /* our copy */
+	struct pen_store *store;
+	struct pen_format *format;
+	struct pen_objects objs;
+	struct pen_index_data ix;
+	const char *why_store; /* one line: why store=auto chose as it did */
+	double resident; /* share of the bytes in the page cache, or < 0 */
+	uint64_t open_ns;
+	char cache_dir[4096]; /* "" when the index is not kept */
+	struct pen_index_key key;
+};
+
+/* Numbers, one per element, from a .npy file or a text file; used for subset,
+ * weights and labels. *bools: the file held booleans. */
+int pen__numbers_read(const char *path, double **out, uint64_t *n, bool *bools,
+		      struct pen_err *err);
+
+#endif

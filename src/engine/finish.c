@@ -1,0 +1,216 @@
+/*
+ * When the last row of a batch is in: failed rows are settled by the policy,
+ * the tensors are described, and the batch takes its place in the order.
+ */
+#include <string.h>
+
+#include "engine/loader.h"
+
+/* Copies an n-dimensional block into the corner of a larger one; clears what
+ * it does not cover. Rows of the last dimension are contiguous in both. */
+void pen__pad_row(const struct pen_field *d, void *dst, const void *src,
+		  const int64_t *shape)
+{
+	size_t size = pen_dtype_size(d->dtype), run, step, n;
+	uint32_t outer = d->ndim ? d->ndim - 1 : 0;
+	uint64_t at[PEN_MAX_DIMS] = { 0 };
+	const uint8_t *from = src;
+	uint8_t *to = dst;
+
+	/* field.shape of a padded field is the largest in each dimension */
+	step = d->ndim ? (size_t)d->shape[outer] * size : size;
+	run = d->ndim ? (size_t)shape[outer] * size : size;
+	n = step ? d->max_bytes / step : 0;
+	for (size_t i = 0; i < n; i++, to += step) {
+		bool inside = true;
+		uint32_t k = outer;
+
+		for (uint32_t j = 0; j < outer; j++)
+			inside = inside && at[j] < (uint64_t)shape[j];
+		if (inside) {
+			memcpy(to, from, run);
+			memset(to + run, 0, step - run);
+			from += run;
+		} else {
+			memset(to, 0, step);
+		}
+		while (k-- > 0 && ++at[k] == (uint64_t)d->shape[k])
+			at[k] = 0;
+	}
+}
+
+static void move_row(struct pen_pooled *b, uint32_t to, uint32_t from)
+{
+	struct pen_pool *p = b->pool;
+
+	b->ids[to] = b->ids[from];
+	for (uint32_t f = 0; f < p->nfields; f++) {
+		const struct pen_field *d = &p->field[f];
+		size_t len, to_len, size = pen_dtype_size(d->dtype);
+		uint8_t *src = pen__batch_row(b, f, from, &len), *dst;
+
+		if (d->layout == PEN_RAGGED) {
+			/* only ever moves down: offsets below `to` are final */
+			int64_t *o = b->offsets[f];
+
+			memmove((uint8_t *)b->mem.p + b->field_off[f] +
+					(size_t)o[to] * size,
+				src, len);
+			o[to + 1] = o[to] + (int64_t)(len / size);
+		} else {
+			dst = pen__batch_row(b, f, to, &to_len);
+			memmove(dst, src, len);
+		}
+		if (d->layout != PEN_DENSE)
+			memmove(b->shapes[f] + (size_t)to * d->ndim,
+				b->shapes[f] + (size_t)from * d->ndim,
+				d->ndim * sizeof(int64_t));
+	}
+}
+
+static void note_skipped(struct pen_loader *l, const struct pen_pooled *b)
+{
+	pthread_mutex_lock(&l->lock);
+	for (uint32_t i = 0; i < b->nfaults; i++) {
+		uint64_t at = l->nskipped_kept;
+
+		if (at >= PEN_SKIPPED_KEPT)
+			break;
+		l->skipped[at] = b->fault[i];
+		l->skipped_id[at] = b->ids[b->fault[i].row];
+		l->nskipped_kept++;
+	}
+	pthread_mutex_unlock(&l->lock);
+}
+
+/* Rows that failed are left out; the others move up. Ragged offsets are read
+ * before they are overwritten because `to` never passes `from`. */
+static void skip_rows(struct pen_loader *l, struct pen_pooled *b)
+{
+	uint32_t to = 0, bad = 0;
+
+	for (uint32_t from = 0; from < b->nrows; from++) {
+		if (bad < b->nfaults && b->fault[bad].row == from) {
+			bad++;
+			continue;
+		}
+		if (to != from)
+			move_row(b, to, from);
+		to++;
+	}
+	b->nrows = to;
+	b->pub.nskipped = bad;
+	atomic_fetch_add(&l->nskipped, bad);
+}
+
+static bool is_bad(const struct pen_pooled *b, uint32_t row)
+{
+	for (uint32_t i = 0; i < b->nfaults; i++)
+		if (b->fault[i].row == row)
+			return true;
+	return false;
+}
+
+/* Failed rows repeat the nearest good one before them, else after. Rows of
+ * different length cannot stand in for one another in a ragged batch, so there
+ * they are skipped. */
+static void substitute_rows(struct pen_loader *l, struct pen_pooled *b)
+{
+	bool ragged = false;
+
+	for (uint32_t f = 0; f < b->pool->nfields; f++)
+		ragged = ragged || b->pool->field[f].layout == PEN_RAGGED;
+	if (ragged || b->nfaults == b->nrows) {
+		skip_rows(l, b);
+		return;
+	}
+	for (uint32_t i = 0; i < b->nfaults; i++) {
+		uint32_t row = b->fault[i].row, from = row;
+
+		while (from > 0 && is_bad(b, from))
+			from--;
+		while (is_bad(b, from))
+			from++;
+		move_row(b, row, from);
+	}
+	b->pub.nsubstituted = b->nfaults;
+	atomic_fetch_add(&l->nsubstituted, b->nfaults);
+}
+
+static void settle_faults(struct pen_loader *l, struct pen_pooled *b)
+{
+	const struct pen_spec *s = l->ds->spec;
+	uint64_t so_far = atomic_load(&l->nskipped) +
+			  atomic_load(&l->nsubstituted);
+
+	if (b->fault_lost) {
+		pen__fail_nomem(&b->err, "errors of a batch", 0);
+		return;
+	}
+	if (s->on_error == PEN_ON_FAIL || b->fault[0].err.code == PEN_ENOMEM) {
+		b->err = b->fault[0].err;
+		return;
+	}
+	note_skipped(l, b);
+	if (s->max_errors && so_far + b->nfaults > s->max_errors) {
+		b->err = b->fault[0].err;
+		return;
+	}
+	if (s->on_error == PEN_ON_SKIP)
+		skip_rows(l, b);
+	else
+		substitute_rows(l, b);
+}
+
+static void describe_tensors(struct pen_pooled *b)
+{
+	for (uint32_t f = 0; f < b->pool->nfields; f++) {
+		const struct pen_field *d = &b->pool->field[f];
+		struct pen_tensor *t = &b->tensor[f];
+		size_t size = pen_dtype_size(d->dtype);
+
+		t->name = d->name;
+		t->data = (uint8_t *)b->mem.p + b->field_off[f];
+		t->dtype = d->dtype;
+		t->layout = d->layout;
+		t->row_ndim = d->ndim;
+		t->offsets = b->offsets[f];
+		t->shapes = b->shapes[f];
+		if (d->layout == PEN_RAGGED) {
+			t->ndim = 1;
+			t->shape[0] = b->offsets[f][b->nrows];
+			t->nbytes = (size_t)t->shape[0] * size;
+			continue;
+		}
+		t->ndim = d->ndim + 1;
+		t->shape[0] = b->nrows;
+		memcpy(&t->shape[1], d->shape, d->ndim * sizeof(int64_t));
+		t->nbytes = (size_t)b->nrows * d->max_bytes;
+	}
+}
+
+static void unpark(struct pen_loader *l)
+{
+	struct pen_pooled *b;
+
+	pthread_mutex_lock(&l->lock);
+	b = l->parked;
+	l->parked = NULL;
+	pthread_mutex_unlock(&l->lock);
+	if (b)
+		pen__ring_push(l->ring, PEN_LANE_PLAN, &b->plan);
+}
+
+void pen__finish_batch(struct pen_loader *l, struct pen_pooled *b)
+{
+	uint64_t seq = b->pub.seq;
+
+	if (atomic_load(&b->faulty))
+		settle_faults(l, b);
+	describe_tensors(b);
+	b->pub.nsamples = b->nrows;
+	pen__order_put(l->order, seq, b);
+	atomic_fetch_sub(&l->planned, 1);
+	if (l->shared)
+		unpark(l);
+}

@@ -1,0 +1,456 @@
+/*
+ * Building an index. Threads take runs of objects from a shared counter, ask
+ * the format about each, and intern the blobs it returns in tables of their
+ * own, because a million alike files have one blob and must not fight for it.
+ * Afterwards the tables are joined in object order, so that the result does
+ * not depend on which thread did what.
+ */
+#include "engine/index.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "base/team.h"
+
+#define RUN 64 /* objects a thread takes at a time */
+#define PEEK 4096
+
+/* Interned byte strings: id -> bytes, and back by hash. */
+struct intern {
+	struct pen_buf bytes;
+	uint64_t *off; /* n + 1 */
+	uint32_t n, cap;
+	uint32_t *slot; /* id + 1, or 0 */
+	uint32_t nslots;
+};
+
+static void intern_fini(struct intern *t)
+{
+	pen__buf_fini(&t->bytes);
+	pen__free(t->off);
+	pen__free(t->slot);
+}
+
+static uint64_t hash_bytes(const uint8_t *p, size_t n)
+{
+	uint64_t h = n;
+
+	for (; n >= 8; n -= 8, p += 8) {
+		uint64_t v;
+
+		memcpy(&v, p, 8);
+		h = pen__mix64(h ^ v) + 0x9e3779b97f4a7c15u;
+	}
+	for (; n; n--)
+		h = pen__mix64(h ^ *p++);
+	return h;
+}
+
+static bool intern_grow(struct intern *t)
+{
+	uint32_t cap = t->cap ? t->cap * 2 : 16, nslots = cap * 2;
+	uint64_t *off = pen__realloc(t->off, (size_t)cap + 1, sizeof(*off));
+	uint32_t *slot;
+
+	if (!off)
+		return false;
+	t->off = off;
+	if (!t->n)
+		off[0] = 0;
+	slot = pen__calloc(nslots, sizeof(*slot));
+	if (!slot)
+		return false;
+	pen__free(t->slot);
+	t->slot = slot;
+	t->nslots = nslots;
+	t->cap = cap;
+	for (uint32_t id = 0; id < t->n; id++) {
+		uint64_t h = hash_bytes(t->bytes.p + off[id],
+					off[id + 1] - off[id]);
+
+		while (slot[h & (nslots - 1)])
+			h++;
+		slot[h & (nslots - 1)] = id + 1;
+	}
+	return true;
+}
+
+/* The id of these bytes; false when memory is short. */
+static bool intern_add(struct intern *t, const uint8_t *p, size_t n,
+		       uint32_t *id)
+{
+	uint64_t h = hash_bytes(p, n);
+
+	if (t->n == t->cap && !intern_grow(t))
+		return false;
+	for (;; h++) {
+		uint32_t *s = &t->slot[h & (t->nslots - 1)];
+
+		if (!*s) {
+			pen__buf_put(&t->bytes, p, n);
+			if (t->bytes.bad)
+				return false;
+			*id = t->n++;
+			t->off[t->n] = t->bytes.n;
+			*s = t->n;
+			return true;
+		}
+		*id = *s - 1;
+		if (t->off[*s] - t->off[*id] == n &&
+		    (n == 0 || memcmp(t->bytes.p + t->off[*id], p, n) == 0))
+			return true;
+	}
+}
+
+struct part { /* one thread's */
+	struct intern blobs;
+	struct pen_bad_object *bad;
+	size_t nbad, bad_cap;
+	uint32_t fail_at; /* first object that failed, or UINT32_MAX */
+	struct pen_err err;
+};
+
+struct build {
+	struct pen_objects *objs;
+	struct pen_store *st;
+	const struct pen_format *f;
+	bool keep_bad;
+	atomic_uint_fast64_t next;
+	atomic_uint_fast64_t stop_at; /* objects from here on do not matter */
+	uint64_t *nsamples;
+	uint16_t *owner; /* per run: which part did it */
+	struct part *part;
+	unsigned nparts;
+};
+
+/* Serves index() from a window over the object, so that a header parsed in
+ * small steps costs one read. */
+struct peek {
+	struct pen_peek pub;
+	struct pen_queue *q;
+	uint32_t object;
+	uint64_t win_off;
+	size_t win_len;
+	uint8_t win[PEEK];
+};
+
+static int peek_read(struct pen_peek *pub, uint64_t off, void *buf, size_t len,
+		     struct pen_err *err)
+{
+	struct peek *pk = (struct peek *)pub;
+	uint64_t n;
+	int rc;
+
+	if (off > pub->size || len > pub->size - off)
+		return pen__fail(err, PEN_EDATA, pub->name,
+				 "needs %zu bytes at offset %llu, but has only "
+				 "%llu: it is truncated or damaged",
+				 len, (unsigned long long)off,
+				 (unsigned long long)pub->size);
+	if (len > PEEK)
+		return pen__queue_read(pk->q, pk->object, off, buf, len, err);
+	if (off < pk->win_off || off + len > pk->win_off + pk->win_len) {
+		n = pub->size - off;
+		if (n > PEEK)
+			n = PEEK;
+		pk->win_len = 0;
+		rc = pen__queue_read(pk->q, pk->object, off, pk->win, n, err);
+		if (rc)
+			return rc;
+		pk->win_off = off;
+		pk->win_len = n;
+	}
+	if (len)
+		memcpy(buf, pk->win + (off - pk->win_off), len);
+	return 0;
+}
+
+static int index_one(struct build *b, struct part *p, struct peek *pk,
+		     uint32_t i, struct pen_err *err)
+{
+	struct pen_found found = { 0 };
+	char path[4096];
+	uint32_t id = 0;
+	int rc;
+
+	pen__object_path(b->objs, i, path, sizeof(path));
+	pk->pub.name = path;
+	pk->pub.size = b->objs->obj[i].size;
+	pk->object = i;
+	pk->win_len = 0;
+	rc = b->f->ops->index(b->f, &pk->pub, &found, err);
+	pen__err_where(err, path);
+	if (!rc && (found.blob.bad ||
+		    !intern_add(&p->blobs, found.blob.p, found.blob.n, &id)))
+		rc = pen__fail_nomem(err, path, found.blob.n);
+	pen__buf_fini(&found.blob);
+	b->nsamples[i] = rc ? 0 : found.nsamples;
+	b->objs->obj[i].blob = id;
+	return rc;
+}
+
+static bool note_bad(struct part *p, uint32_t i, const struct pen_err *err)
+{
+	uint32_t id;
+
+	if (p->nbad == p->bad_cap) {
+		size_t cap = p->bad_cap ? p->bad_cap * 2 : 8;
+		void *bad = pen__realloc(p->bad, cap, sizeof(*p->bad));
+
+		if (!bad)
+			return false;
+		p->bad = bad;
+		p->bad_cap = cap;
+	}
+	p->bad[p->nbad++] = (struct pen_bad_object){ i, *err };
+	return intern_add(&p->blobs, NULL, 0, &id);
+}
+
+static void stop_from(struct build *b, uint64_t i)
+{
+	uint64_t at = atomic_load(&b->stop_at);
+
+	while (i < at && !atomic_compare_exchange_weak(&b->stop_at, &at, i))
+		;
+}
+
+static void build_fail(struct build *b, struct part *p, uint32_t i,
+		       const struct pen_err *err)
+{
+	if (i < p->fail_at) {
+		p->fail_at = i;
+		p->err = *err;
+	}
+	stop_from(b, i);
+}
+
+static void build_part(void *arg, unsigned t)
+{
+	struct build *b = arg;
+	struct part *p = &b->part[t];
+	struct peek pk = { .pub.read = peek_read };
+	struct pen_err err = { 0 };
+	uint64_t run;
+
+	if (pen__queue_open(&pk.q, b->st, 1, &err)) {
+		build_fail(b, p, 0, &err);
+		return;
+	}
+	while ((run = atomic_fetch_add(&b->next, 1)) * RUN <
+	       atomic_load(&b->stop_at)) {
+		uint64_t end = (run + 1) * RUN;
+
+		b->owner[run] = (uint16_t)t;
+		for (uint64_t i = run * RUN; i < end && i < b->objs->nobj; i++) {
+			err = (struct pen_err){ 0 };
+			if (!index_one(b, p, &pk, (uint32_t)i, &err))
+				continue;
+			if (b->keep_bad && err.code != PEN_ENOMEM &&
+			    note_bad(p, (uint32_t)i, &err))
+				continue;
+			build_fail(b, p, (uint32_t)i, &err);
+			break;
+		}
+	}
+	pen__queue_close(pk.q);
+}
+
+/* Joins the parts' blobs in object order. */
+static int join_blobs(struct pen_index_data *ix, struct build *b)
+{
+	struct intern all = { 0 };
+	uint32_t **map = pen__calloc(b->nparts, sizeof(*map));
+	bool ok = map != NULL;
+
+	for (unsigned t = 0; ok && t < b->nparts; t++) {
+		map[t] = pen__alloc(b->part[t].blobs.n, sizeof(**map));
+		ok = map[t] != NULL;
+		if (ok)
+			memset(map[t], 0xff, b->part[t].blobs.n * sizeof(**map));
+	}
+	for (uint64_t i = 0; ok && i < b->objs->nobj; i++) {
+		struct pen_object *o = &b->objs->obj[i];
+		unsigned t = b->owner[i / RUN];
+		struct intern *in = &b->part[t].blobs;
+		uint32_t *id = &map[t][o->blob];
+
+		if (*id == UINT32_MAX)
+			ok = intern_add(&all, in->bytes.p + in->off[o->blob],
+					in->off[o->blob + 1] - in->off[o->blob],
+					id);
+		o->blob = *id;
+	}
+	for (unsigned t = 0; map && t < b->nparts; t++)
+		pen__free(map[t]);
+	pen__free(map);
+	if (!ok) {
+		intern_fini(&all);
+		return PEN_ENOMEM;
+	}
+	pen__free(all.slot);
+	ix->blobs = all.bytes.p;
+	ix->blob_off = all.off;
+	ix->pub.nblobs = all.n;
+	return 0;
+}
+
+static int join_bad(struct pen_index_data *ix, struct build *b)
+{
+	size_t n = 0;
+
+	for (unsigned t = 0; t < b->nparts; t++)
+		n += b->part[t].nbad;
+	if (!n)
+		return 0;
+	ix->bad = pen__alloc(n, sizeof(*ix->bad));
+	if (!ix->bad)
+		return PEN_ENOMEM;
+	for (unsigned t = 0; t < b->nparts; t++)
+		for (size_t i = 0; i < b->part[t].nbad; i++) {
+			size_t at = ix->nbad++;
+
+			/* few: insertion keeps object order */
+			while (at && ix->bad[at - 1].object >
+					     b->part[t].bad[i].object) {
+				ix->bad[at] = ix->bad[at - 1];
+				at--;
+			}
+			ix->bad[at] = b->part[t].bad[i];
+		}
+	return 0;
+}
+
+static int count_samples(struct pen_index_data *ix, struct build *b,
+			 struct pen_err *err)
+{
+	uint64_t nobj = b->objs->nobj, sum = 0;
+	bool same = true;
+
+	for (uint64_t i = 0; i < nobj; i++) {
+		same = same && b->nsamples[i] == b->nsamples[0];
+		if (__builtin_add_overflow(sum, b->nsamples[i], &sum))
+			return pen__fail(err, PEN_EDATA, "index",
+					 "more than 2^64 samples");
+	}
+	ix->pub.nobjects = nobj;
+	ix->pub.nsamples = sum;
+	ix->pub.per_object = same && nobj ? b->nsamples[0] : 0;
+	if (ix->pub.per_object)
+		return 0;
+	ix->first = pen__alloc(nobj + 1, sizeof(*ix->first));
+	if (!ix->first)
+		return pen__fail_nomem(err, "index", nobj * 8);
+	sum = 0;
+	for (uint64_t i = 0; i < nobj; i++) {
+		ix->first[i] = sum;
+		sum += b->nsamples[i];
+	}
+	ix->first[nobj] = sum;
+	return 0;
+}
+
+static int run_parts(struct build *b, struct pen_err *err)
+{
+	struct pen_team *team;
+	struct part *worst = NULL;
+	int rc;
+
+	rc = pen__team_start(&team, b->nparts, "pen-index", build_part, b, err);
+	if (rc)
+		return rc;
+	pen__team_join(team);
+	for (unsigned t = 0; t < b->nparts; t++)
+		if (b->part[t].fail_at != UINT32_MAX &&
+		    (!worst || b->part[t].fail_at < worst->fail_at))
+			worst = &b->part[t];
+	if (!worst)
+		return 0;
+	if (err)
+		*err = worst->err;
+	return worst->err.code;
+}
+
+static unsigned parts_for(uint64_t nobj)
+{
+	uint64_t runs = (nobj + RUN - 1) / RUN, n = pen__cpus();
+
+	return (unsigned)(n < runs ? n : runs);
+}
+
+int pen__index_build(struct pen_index_data *ix, struct pen_objects *objs,
+		     struct pen_store *st, const struct pen_format *f,
+		     bool keep_bad, struct pen_err *err)
+{
+	uint64_t runs = (objs->nobj + RUN - 1) / RUN;
+	struct build b = {
+		.objs = objs, .st = st, .f = f, .keep_bad = keep_bad,
+		.stop_at = objs->nobj, .nparts = parts_for(objs->nobj),
+		.nsamples = pen__calloc(objs->nobj, sizeof(uint64_t)),
+		.owner = pen__calloc(runs, sizeof(uint16_t)),
+	};
+	int rc = 0;
+
+	ix->objs = objs;
+	b.part = pen__calloc(b.nparts, sizeof(*b.part));
+	if (!b.nsamples || !b.owner || !b.part) {
+		rc = pen__fail_nomem(err, "index", objs->nobj * 8);
+		b.nparts = b.part ? b.nparts : 0;
+	}
+	for (unsigned t = 0; t < b.nparts; t++)
+		b.part[t].fail_at = UINT32_MAX;
+	if (!rc)
+		rc = run_parts(&b, err);
+	if (!rc && (join_blobs(ix, &b) || join_bad(ix, &b)))
+		rc = pen__fail_nomem(err, "index", 0);
+	if (!rc)
+		rc = count_samples(ix, &b, err);
+	for (unsigned t = 0; t < b.nparts; t++) {
+		intern_fini(&b.part[t].blobs);
+		pen__free(b.part[t].bad);
+	}
+	pen__free(b.part);
+	pen__free(b.nsamples);
+	pen__free(b.owner);
+	if (rc)
+		pen__index_fini(ix);
+	else
+		pen__index_publish(ix);
+	return rc;
+}
+
+static struct pen_span blob_at(const struct pen_index *pub, uint64_t id)
+{
+	const struct pen_index_data *ix = (const struct pen_index_data *)pub;
+
+	return (struct pen_span){ ix->blobs + ix->blob_off[id],
+				  ix->blob_off[id + 1] - ix->blob_off[id] };
+}
+
+static uint64_t blob_of(const struct pen_index *pub, uint64_t object)
+{
+	return ((const struct pen_index_data *)pub)->objs->obj[object].blob;
+}
+
+static uint64_t size_of(const struct pen_index *pub, uint64_t object)
+{
+	return ((const struct pen_index_data *)pub)->objs->obj[object].size;
+}
+
+static void name_of(const struct pen_index *pub, uint64_t object, char *buf,
+		    size_t cap)
+{
+	const struct pen_index_data *ix = (const struct pen_index_data *)pub;
+
+	pen__object_path(ix->objs, (uint32_t)object, buf, cap);
+}
+
+void pen__index_publish(struct pen_index_data *ix)
+{
+	ix->pub.first = ix->first;
+	ix->pub.blob = blob_at;
+	ix->pub.blob_of = blob_of;
+	ix->pub.size_of = size_of;
+	ix->pub.name_of = name_of;
+}

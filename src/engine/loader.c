@@ -1,0 +1,493 @@
+/*
+ * The loader: opens everything, starts and stops the workers, and hands out
+ * batches in order. The hot path is elsewhere (plan, fetch, finish).
+ */
+#include "engine/loader.h"
+
+#include <sched.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/rng.h"
+
+static uint64_t max_row_bytes(const struct pen_format *f)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < f->nfields; i++)
+		n += f->field[i].max_bytes + 63;
+	return n ? n : 1;
+}
+
+/* The largest shape in each dimension, and so the padded row's size. */
+static int pad_field(struct pen_dataset *ds, uint32_t i, struct pen_err *err)
+{
+	struct pen_field *d = &ds->format->field[i];
+	int64_t shape[PEN_MAX_DIMS], most[PEN_MAX_DIMS] = { 0 };
+	size_t bytes;
+
+	for (uint64_t s = 0; s < ds->ix.pub.nsamples; s++) {
+		uint32_t object;
+		uint64_t k;
+
+		pen__index_find(&ds->ix.pub, s, &object, &k);
+		ds->format->ops->shape(ds->format, object, k, i, shape);
+		for (uint32_t j = 0; j < d->ndim; j++)
+			if (shape[j] > most[j])
+				most[j] = shape[j];
+	}
+	memcpy(d->shape, most, sizeof(most));
+	if (!pen__shape_bytes(most, d->ndim, d->dtype, &bytes))
+		return pen__fail(err, PEN_EDATA, d->name,
+				 "is too large when padded: use shapes=ragged");
+	d->max_bytes = bytes;
+	return 0;
+}
+
+static int settle_shapes(struct pen_dataset *ds, struct pen_err *err)
+{
+	for (uint32_t i = 0; i < ds->format->nfields; i++) {
+		struct pen_field *d = &ds->format->field[i];
+		bool varies = false;
+		int rc = 0;
+
+		for (uint32_t j = 0; j < d->ndim; j++)
+			varies = varies || d->shape[j] < 0;
+		d->layout = PEN_DENSE;
+		if (!varies)
+			continue;
+		d->layout = ds->spec->shapes == PEN_SHAPES_PADDED ? PEN_PADDED
+								  : PEN_RAGGED;
+		if (d->layout == PEN_PADDED)
+			rc = pad_field(ds, i, err);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+/* Do samples share units? locate() knows; the first sample of each distinct
+ * layout stands for the others. */
+static bool shares_units(const struct pen_dataset *ds, struct pen_unit *u)
+{
+	const struct pen_format *f = ds->format;
+
+	if (f->all_plain)
+		return false;
+	for (uint64_t b = 0, o = 0; b < ds->ix.pub.nblobs; b++) {
+		while (o < ds->objs.nobj && ds->objs.obj[o].blob != b)
+			o++;
+		if (o == ds->objs.nobj)
+			break;
+		if (ds->ix.first && ds->ix.first[o] == ds->ix.first[o + 1])
+			continue;
+		f->ops->locate(f, (uint32_t)o, 0, u);
+		for (uint32_t i = 0; i < f->units_per_sample; i++)
+			if (u[i].object != PEN_NO_OBJECT &&
+			    (u[i].flags & PEN_UNIT_SHARED))
+				return true;
+	}
+	return false;
+}
+
+static bool makes_chunks(const struct pen_loader *l)
+{
+	const struct pen_format *f = l->ds->format;
+
+	return l->sampler->chunk > 1 && f->uniform && !l->choice.list &&
+	       l->choice.step == 1 && l->choice.start == 0 &&
+	       !l->ds->store->lends && l->ds->ix.pub.per_object != 1;
+}
+
+/*
+ * Memory: batches first, then shared units, then buffers for reads that cannot
+ * go straight into a batch. Small batches are kept few, so that they stay in
+ * the CPU's caches between worker and consumer.
+ */
+static int settle_memory(struct pen_loader *l, struct pen_err *err)
+{
+	const struct pen_spec *s = l->ds->spec;
+	uint64_t batch = max_row_bytes(l->ds->format) * l->batch, want, most;
+
+	l->budget = s->memory ? s->memory : pen__memory_available() / 4;
+	if (batch > l->budget / 2)
+		return pen__fail(err, PEN_ENOMEM, "memory",
+				 "two batches need %llu bytes, the budget is "
+				 "%llu: raise memory= or lower batch_size=",
+				 (unsigned long long)batch * 2,
+				 (unsigned long long)l->budget);
+	most = l->budget / 2 / batch;
+	if (!l->shared)
+		most = l->budget * 3 / 4 / batch;
+	want = s->prefetch > 0 ? (uint64_t)s->prefetch : (8u << 20) / batch;
+	if (s->prefetch == 0)
+		want = want < 4 ? 4 : want > 32 ? 32 : want;
+	/* one more is with the consumer */
+	if (want + 1 > most)
+		want = most > 2 ? most - 1 : 1;
+	l->prefetch = (uint32_t)want;
+	l->unit_budget = l->budget - (want + 1) * batch;
+	l->raw_limit = l->budget / 8 / l->nthreads;
+	if (l->shared)
+		l->unit_budget -= l->unit_budget / 4;
+	return 0;
+}
+
+static void settle_settings(struct pen_loader *l)
+{
+	const struct pen_spec *s = l->ds->spec;
+	uint64_t left = s->world > 0 ? (uint64_t)s->world : 1;
+
+	l->batch = (uint32_t)s->batch_size;
+	l->world = left;
+	l->rank = (uint64_t)s->rank;
+	l->nthreads = s->threads > 0 ? (uint32_t)s->threads : pen__cpus();
+	l->depth = s->queue_depth > 0 ? (uint32_t)s->queue_depth : 32;
+	l->tail = s->drop_last ? PEN_TAIL_DROP : (enum pen_tail)s->tail;
+	if (l->tail == PEN_TAIL_AUTO)
+		l->tail = l->world > 1 ? PEN_TAIL_PAD : PEN_TAIL_KEEP;
+}
+
+static int open_sampler(struct pen_loader *l, struct pen_err *err)
+{
+	const struct pen_spec *s = l->ds->spec;
+	struct pen_population pop;
+	int rc = pen__choice_init(&l->choice, l->ds, err);
+
+	if (rc)
+		return rc;
+	pop = (struct pen_population){ .n = l->choice.n,
+				       .weights = l->choice.weights,
+				       .labels = l->choice.labels };
+	return pen__sampler_open(&l->sampler, pen__spec_sampler(s), &pop,
+				 s->seed, s->for_sampler.kv, s->for_sampler.n,
+				 err);
+}
+
+static int open_pool(struct pen_loader *l, struct pen_err *err)
+{
+	const struct pen_format *f = l->ds->format;
+	int rc;
+
+	l->plan_units = pen__calloc(f->units_per_sample,
+				    sizeof(*l->plan_units));
+	l->skipped = pen__calloc(PEN_SKIPPED_KEPT, sizeof(*l->skipped));
+	l->skipped_id = pen__calloc(PEN_SKIPPED_KEPT, sizeof(*l->skipped_id));
+	if (!l->plan_units || !l->skipped || !l->skipped_id)
+		return pen__fail_nomem(err, "loader", sizeof(*l));
+	l->chunked = makes_chunks(l);
+	l->shared = l->chunked || shares_units(l->ds, l->plan_units);
+	rc = settle_memory(l, err);
+	if (rc)
+		return rc;
+	rc = pen__pool_new(&l->pool, f, l->prefetch + 1, l->batch, l->shared,
+			   l->ds->spec->mlock, err);
+	if (rc)
+		return rc;
+	l->unit_lane = l->batch * f->units_per_sample;
+	l->unit_lane = l->unit_lane < 16384 ? 32768 : l->unit_lane * 2;
+	if (l->shared && pen__units_init(&l->units, l->pool))
+		return pen__fail_nomem(err, "unit table", 0);
+	return pen__workers_new(l, err);
+}
+
+/* Queues are made anew at each start: cheap, and nothing is left over. */
+static int start(struct pen_loader *l, struct pen_cursor from,
+		 struct pen_err *err)
+{
+	uint32_t n = l->prefetch + 1;
+	uint64_t rows = (uint64_t)n * l->batch;
+	uint32_t cap = l->shared && rows < l->unit_lane ? l->unit_lane * 2
+							: (uint32_t)rows;
+	int rc;
+
+	if (pen__ring_new(&l->ring, cap < n ? n : cap, PEN_LANE_PLAN) ||
+	    pen__order_new(&l->order, n))
+		return pen__fail_nomem(err, "queues", cap * sizeof(void *));
+	pen__plan_seek(l, from);
+	l->taken = from;
+	l->left = pen__plan_batches(l, from.pos);
+	l->ended = false;
+	l->stop.code = 0;
+	rc = pen__team_start(&l->team, l->nthreads, "pen-worker",
+			     pen__worker_run, l, err);
+	if (!rc)
+		pen__pool_start(l->pool, l->ring);
+	return rc;
+}
+
+static void stop(struct pen_loader *l)
+{
+	if (l->pool)
+		pen__pool_stop(l->pool);
+	if (l->ring)
+		pen__ring_close(l->ring);
+	pen__team_join(l->team);
+	l->team = NULL;
+	pen__ring_free(l->ring);
+	pen__order_free(l->order);
+	l->ring = NULL;
+	l->order = NULL;
+	l->parked = NULL;
+	atomic_store(&l->planned, 0);
+	atomic_store(&l->unit_tasks, 0);
+	pen__units_fini(&l->units);
+}
+
+static int fill(struct pen_loader *l, const struct pen_spec *spec,
+		struct pen_err *err)
+{
+	int rc = pen_dataset_open(&l->ds, spec, err);
+
+	if (rc)
+		return rc;
+	l->open_ns = pen__now_ns() - l->open_at;
+	l->open_cpu_ns = pen__cpu_ns();
+	if (l->ds->spec->rank >= l->ds->spec->world)
+		return pen__fail(err, PEN_EINVAL, "rank",
+				 "is %lld, but ranks are 0..%lld (world=)",
+				 (long long)l->ds->spec->rank,
+				 (long long)l->ds->spec->world - 1);
+	settle_settings(l);
+	rc = settle_shapes(l->ds, err);
+	if (!rc)
+		rc = open_sampler(l, err);
+	if (!rc)
+		rc = open_pool(l, err);
+	if (!rc)
+		rc = start(l, (struct pen_cursor){ 0, 0 }, err);
+	return rc;
+}
+
+PEN_API int pen_loader_open(struct pen_loader **out,
+			    const struct pen_spec *spec, struct pen_err *err)
+{
+	struct pen_loader *l = pen__calloc(1, sizeof(*l));
+	int rc;
+
+	if (!l)
+		return pen__fail_nomem(err, "loader", sizeof(*l));
+	pthread_mutex_init(&l->lock, NULL);
+	pen__hist_init(&l->wait);
+	l->open_at = pen__now_ns();
+	rc = fill(l, spec, err);
+	if (rc) {
+		pen_loader_close(l);
+		return rc;
+	}
+	*out = l;
+	return 0;
+}
+
+PEN_API void pen_loader_close(struct pen_loader *l)
+{
+	if (!l)
+		return;
+	atomic_store(&l->closing, true);
+	if (l->order)
+		pen__order_close(l->order);
+	while (atomic_load(&l->in_next))
+		sched_yield();
+	stop(l);
+	pen__workers_free(l);
+	pen__pool_close(l->pool);
+	pen__sampler_close(l->sampler);
+	pen__choice_fini(&l->choice);
+	pen__free(l->plan_units);
+	pen__free(l->skipped);
+	pen__free(l->skipped_id);
+	pen_dataset_close(l->ds);
+	pthread_mutex_destroy(&l->lock);
+	pen__free(l);
+}
+
+/* Between epochs; PEN_END, and the next call goes on. */
+static int end_epoch(struct pen_loader *l)
+{
+	uint64_t epochs = l->ds->spec->epochs;
+
+	if (l->ended)
+		return PEN_END;
+	l->taken = (struct pen_cursor){ l->taken.epoch + 1, 0 };
+	l->left = pen__plan_batches(l, 0);
+	l->ended = !l->left || (epochs && l->taken.epoch >= epochs);
+	if (l->ended)
+		l->left = 0;
+	return PEN_END;
+}
+
+static struct pen_pooled *wait_batch(struct pen_loader *l)
+{
+	uint64_t t0 = pen__now_ns(), t1;
+	struct pen_pooled *b;
+	unsigned ready = 0;
+
+	b = pen__order_get(l->order, &ready);
+	t1 = pen__now_ns();
+	if (!b)
+		return NULL;
+	pen__hist_add(&l->wait, t1 - t0);
+	l->wait_ns += t1 - t0;
+	l->ready_sum += ready;
+	if (!l->first_batch_ns)
+		l->first_batch_ns = t1 - l->open_at;
+	return b;
+}
+
+static int take(struct pen_loader *l, struct pen_batch **out,
+		struct pen_err *err)
+{
+	struct pen_pooled *b;
+
+	do {
+		if (!l->left)
+			return end_epoch(l);
+		b = wait_batch(l);
+		if (!b)
+			return pen__fail(err, PEN_ECLOSED, "loader",
+					 "was closed");
+		if (b->err.code) {
+			l->stop = b->err;
+			if (err)
+				*err = l->stop;
+			return l->stop.code;
+		}
+		l->left--;
+		l->taken.pos = b->end_position;
+		pen__pool_deliver(b);
+		/* a rank's share of a short tail, or all skipped */
+		if (!b->nrows)
+			pen_batch_unref(&b->pub);
+	} while (!b->nrows);
+	l->nbatches++;
+	l->nsamples += b->nrows;
+	for (uint32_t i = 0; i < b->pub.ntensors; i++)
+		l->payload_bytes += b->tensor[i].nbytes;
+	*out = &b->pub;
+	return 0;
+}
+
+PEN_API int pen_loader_next(struct pen_loader *l, struct pen_batch **out,
+			    struct pen_err *err)
+{
+	int rc;
+
+	atomic_fetch_add(&l->in_next, 1);
+	if (atomic_load(&l->closing)) {
+		rc = pen__fail(err, PEN_ECLOSED, "loader", "was closed");
+	} else if (l->stop.code) {
+		if (err)
+			*err = l->stop;
+		rc = l->stop.code;
+	} else {
+		rc = take(l, out, err);
+	}
+	atomic_fetch_sub(&l->in_next, 1);
+	return rc;
+}
+
+PEN_API const struct pen_dataset *pen_loader_dataset(const struct pen_loader *l)
+{
+	return l->ds;
+}
+
+PEN_API uint64_t pen_loader_nbatches(const struct pen_loader *l)
+{
+	return pen__plan_batches(l, 0);
+}
+
+/* All that the order depends on besides epoch and position. */
+static uint64_t order_hash(const struct pen_loader *l)
+{
+	const struct pen_spec *s = l->ds->spec;
+	struct pen_index_key k = { s->seed, l->choice.n };
+
+	pen__index_key_add(&k, pen__spec_sampler(s));
+	for (size_t i = 0; i < s->for_sampler.n; i++) {
+		pen__index_key_add(&k, s->for_sampler.kv[i].key);
+		pen__index_key_add(&k, s->for_sampler.kv[i].value);
+	}
+	if (s->subset)
+		pen__index_key_add(&k, s->subset);
+	return pen__mix64(k.a ^ k.b ^ l->ds->ix.pub.nsamples);
+}
+
+PEN_API void pen_loader_state(const struct pen_loader *l, struct pen_state *out)
+{
+	*out = (struct pen_state){
+		.version = 1, .seed = l->ds->spec->seed,
+		.epoch = l->taken.epoch, .position = l->taken.pos,
+		.length = l->sampler->length, .order = order_hash(l),
+	};
+}
+
+PEN_API int pen_loader_restore(struct pen_loader *l,
+			       const struct pen_state *st, struct pen_err *err)
+{
+	if (st->version != 1)
+		return pen__fail(err, PEN_EINVAL, "state",
+				 "has version %u; this program knows 1",
+				 st->version);
+	if (st->length != l->sampler->length || st->order != order_hash(l) ||
+	    st->position > st->length)
+		return pen__fail(err, PEN_EINVAL, "state",
+				 "was saved with another data set, sampler, "
+				 "subset or seed");
+	stop(l);
+	if (l->shared && pen__units_init(&l->units, l->pool))
+		return pen__fail_nomem(err, "unit table", 0);
+	return start(l, (struct pen_cursor){ st->epoch, st->position }, err);
+}
+
+PEN_API void pen_loader_stats(const struct pen_loader *l, struct pen_stats *out)
+{
+	*out = (struct pen_stats){
+		.nsamples = l->nsamples, .nbatches = l->nbatches,
+		.nskipped = atomic_load(&l->nskipped),
+		.nsubstituted = atomic_load(&l->nsubstituted),
+		.payload_bytes = l->payload_bytes, .wait_ns = l->wait_ns,
+		.first_batch_ns = l->first_batch_ns, .open_ns = l->open_ns,
+		.elapsed_ns = pen__now_ns() - l->open_at,
+		.memory_bytes = atomic_load(&l->pool->bytes),
+		.memory_peak_bytes = atomic_load(&l->pool->peak),
+		.memory_budget_bytes = l->budget,
+		.nthreads = l->nthreads, .prefetch = l->prefetch,
+		.queue_depth = l->depth,
+	};
+	if (l->wait.count)
+		out->ready_mean = (double)l->ready_sum / (double)l->wait.count;
+	for (uint32_t i = 0; i < l->nthreads; i++) {
+		const struct pen_meter *m = pen__worker_meter(l, i);
+
+		out->plan_ns += pen__meter_get(&m->plan_ns);
+		out->read_ns += pen__meter_get(&m->read_ns);
+		out->unpack_ns += pen__meter_get(&m->unpack_ns);
+		out->emit_ns += pen__meter_get(&m->emit_ns);
+		out->idle_ns += pen__meter_get(&m->idle_ns);
+		out->read_bytes += pen__meter_get(&m->read_bytes);
+		out->nreads += pen__meter_get(&m->nreads);
+	}
+}
+
+PEN_API uint64_t pen_loader_wait_percentile(const struct pen_loader *l,
+					    double p)
+{
+	return pen__hist_percentile(&l->wait, p);
+}
+
+PEN_API int pen_loader_skipped(const struct pen_loader *l, uint64_t i,
+			       uint64_t *sample, struct pen_err *out)
+{
+	struct pen_loader *m = (struct pen_loader *)(uintptr_t)l;
+	int rc = PEN_ENOTFOUND;
+
+	pthread_mutex_lock(&m->lock);
+	if (i < l->nskipped_kept) {
+		*sample = l->skipped_id[i];
+		if (out)
+			*out = l->skipped[i].err;
+		rc = 0;
+	}
+	pthread_mutex_unlock(&m->lock);
+	return rc;
+}

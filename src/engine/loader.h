@@ -1,0 +1,113 @@
+/*
+ * The loader's inside, shared by plan, fetch, finish and loader.
+ *
+ * Three kinds of task go round in one ring, the lower lane first: fill rows of
+ * a planned batch, fetch a shared unit, plan a free batch. Every worker does
+ * whatever comes; planning is exclusive, so plan state needs no lock.
+ */
+#ifndef PEN_ENGINE_LOADER_H
+#define PEN_ENGINE_LOADER_H
+
+#include "base/hist.h"
+#include "base/team.h"
+#include "engine/dataset.h"
+#include "engine/meter.h"
+#include "engine/units.h"
+#include "sampler/sampler.h"
+
+#define PEN_SKIPPED_KEPT 1000
+
+/* Which samples there are to draw from: all, a range, or a list. */
+struct pen_choice {
+	uint64_t n, start, step;
+	uint64_t *list; /* NULL: start + i * step */
+	double *weights;
+	int64_t *labels;
+};
+int pen__choice_init(struct pen_choice *, const struct pen_dataset *,
+		     struct pen_err *err);
+void pen__choice_fini(struct pen_choice *);
+static inline uint64_t pen__choice_at(const struct pen_choice *c, uint64_t i)
+{
+	return c->list ? c->list[i] : c->start + i * c->step;
+}
+
+/* A place in the stream of epochs. */
+struct pen_cursor {
+	uint64_t epoch, pos;
+};
+
+struct pen_plan { /* touched by the planning worker only */
+	struct pen_cursor at;	/* where the next global batch begins */
+	struct pen_cursor held; /* shared units are held up to here */
+	uint64_t origin;	/* where the epoch's first batch began */
+	uint64_t seq;
+	bool failed; /* an error was delivered: nothing comes after it */
+};
+
+struct pen_loader {
+	struct pen_dataset *ds;
+	struct pen_choice choice;
+	struct pen_sampler *sampler;
+	struct pen_pool *pool;
+	struct pen_units units;
+	struct pen_ring *ring;
+	struct pen_order *order;
+	struct pen_team *team;
+	struct pen_worker *worker;
+
+	/* settled at open */
+	uint32_t batch, nthreads, prefetch, depth, unit_lane;
+	uint64_t rank, world;
+	enum pen_tail tail;
+	uint64_t budget, unit_budget, raw_limit;
+	bool shared;  /* rows come out of shared units */
+	bool chunked; /* ... which are runs of records we made up */
+
+	struct pen_plan plan;
+	struct pen_unit *plan_units; /* room for one sample's */
+	atomic_uint planned;	 /* batches planned and not finished */
+	atomic_uint unit_tasks;	 /* fetches queued or under way */
+	pthread_mutex_t lock;	 /* parked, skipped */
+	struct pen_pooled *parked; /* its plan waits for memory */
+	struct pen_row_fault *skipped;
+	uint64_t *skipped_id;
+	uint64_t nskipped_kept;
+	atomic_uint_fast64_t nskipped, nsubstituted;
+
+	/* the consumer's */
+	struct pen_cursor taken; /* after the last batch handed out */
+	uint64_t left;	 /* batches still to come in this epoch */
+	bool ended;	 /* the last epoch is over */
+	struct pen_err stop; /* code != 0: every next() says so */
+	atomic_uint in_next;
+	atomic_bool closing;
+	struct pen_hist wait;
+	uint64_t open_at, first_batch_ns, open_ns, open_cpu_ns;
+	uint64_t nsamples, nbatches, payload_bytes, ready_sum, wait_ns;
+};
+
+/* Batches from pos to the end of an epoch. */
+uint64_t pen__plan_batches(const struct pen_loader *, uint64_t pos);
+void pen__plan_seek(struct pen_loader *, struct pen_cursor);
+/* Plans the next batch into b and queues its work. */
+void pen__plan_batch(struct pen_loader *, struct pen_pooled *b);
+/* All shared units of a planned batch are there: queue its rows. */
+void pen__plan_rows(void *loader, struct pen_pooled *b);
+/* A unit for a run of neighbouring records around this one. */
+void pen__plan_chunk(const struct pen_loader *, uint64_t sample,
+		     uint32_t object, uint64_t k, struct pen_unit *unit);
+
+int pen__workers_new(struct pen_loader *, struct pen_err *err);
+void pen__workers_free(struct pen_loader *);
+void pen__worker_run(void *loader, unsigned i);
+const struct pen_meter *pen__worker_meter(const struct pen_loader *,
+					  unsigned i);
+
+/* All rows are in: settle failed ones and put the batch in order. */
+void pen__finish_batch(struct pen_loader *, struct pen_pooled *b);
+/* Copies a packed row into its padded place and clears the rest. */
+void pen__pad_row(const struct pen_field *, void *dst, const void *src,
+		  const int64_t *shape);
+
+#endif

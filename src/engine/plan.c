@@ -1,0 +1,438 @@
+/*
+ * Planning: which samples the next batch has, where their rows go, and, for
+ * formats whose samples share units, which units have to be fetched.
+ *
+ * A position is a place in the epoch's global order. Global batch g takes
+ * world * batch_size positions, and this rank takes its slice of them, so the
+ * order does not depend on the number of ranks.
+ */
+#include <string.h>
+
+#include "engine/loader.h"
+
+static uint64_t global_batch(const struct pen_loader *l)
+{
+	return l->world * l->batch;
+}
+
+uint64_t pen__plan_batches(const struct pen_loader *l, uint64_t pos)
+{
+	uint64_t rest = l->sampler->length - pos, g = global_batch(l);
+
+	return rest / g + (l->tail != PEN_TAIL_DROP && rest % g ? 1 : 0);
+}
+
+void pen__plan_seek(struct pen_loader *l, struct pen_cursor to)
+{
+	l->plan = (struct pen_plan){ .at = to, .held = to,
+				     .origin = to.pos };
+}
+
+/* This rank's positions of the global batch at pos. May pass the epoch's end
+ * when padding: those positions wrap round to its start. */
+static uint32_t slice(const struct pen_loader *l, uint64_t pos, uint64_t *first)
+{
+	uint64_t rest = l->sampler->length - pos;
+
+	if (rest >= global_batch(l) || l->tail == PEN_TAIL_PAD) {
+		*first = pos + l->rank * l->batch;
+		return l->batch;
+	}
+	*first = pos + rest * l->rank / l->world;
+	return (uint32_t)(pos + rest * (l->rank + 1) / l->world - *first);
+}
+
+static int fill_ids(struct pen_loader *l, uint64_t epoch, uint64_t first,
+		    size_t n, uint64_t *out, struct pen_err *err)
+{
+	struct pen_sampler *s = l->sampler;
+	int rc = 0;
+
+	for (size_t done = 0; !rc && done < n;) {
+		uint64_t pos = (first + done) % s->length;
+		size_t run = n - done;
+
+		if (run > s->length - pos)
+			run = s->length - pos;
+		rc = s->ops->ids(s, epoch, pos, run, out + done, err);
+		done += run;
+	}
+	if (rc || (!l->choice.list && l->choice.start == 0 &&
+		   l->choice.step == 1))
+		return rc;
+	for (size_t i = 0; i < n; i++)
+		out[i] = pen__choice_at(&l->choice, out[i]);
+	return 0;
+}
+
+/* Where each row of a field with varying shape goes. */
+static int place_rows(struct pen_loader *l, struct pen_pooled *b,
+		      uint32_t field, size_t *bytes, struct pen_err *err)
+{
+	const struct pen_format *f = l->ds->format;
+	const struct pen_field *d = &b->pool->field[field];
+	size_t size = pen_dtype_size(d->dtype), total = 0;
+
+	for (uint32_t r = 0; r < b->nrows; r++) {
+		int64_t *shape = b->shapes[field] + (size_t)r * d->ndim;
+		uint32_t object;
+		uint64_t k;
+		size_t n;
+
+		pen__index_find(f->ix, b->ids[r], &object, &k);
+		f->ops->shape(f, object, k, field, shape);
+		if (!pen__shape_bytes(shape, d->ndim, d->dtype, &n) ||
+		    !pen__add(total, n, &total))
+			return pen__fail(err, PEN_EDATA, d->name,
+					 "sample %llu is too large",
+					 (unsigned long long)b->ids[r]);
+		if (d->layout == PEN_RAGGED)
+			b->offsets[field][r + 1] = (int64_t)(total / size);
+	}
+	*bytes = d->layout == PEN_RAGGED ? total
+					 : (size_t)b->pool->cap * d->max_bytes;
+	return 0;
+}
+
+static int place_fields(struct pen_loader *l, struct pen_pooled *b,
+			struct pen_err *err)
+{
+	size_t at = 0;
+
+	for (uint32_t f = 0; f < b->pool->nfields; f++) {
+		const struct pen_field *d = &b->pool->field[f];
+		size_t bytes = (size_t)b->pool->cap * d->max_bytes;
+		int rc = 0;
+
+		if (d->layout != PEN_DENSE)
+			rc = place_rows(l, b, f, &bytes, err);
+		if (rc)
+			return rc;
+		b->field_off[f] = at;
+		at = (at + bytes + 63) & ~(size_t)63;
+	}
+	/* ragged batches differ: what all of them need together is bounded
+	 * here, where one more would go over the budget */
+	if (at > b->mem.cap && at > l->budget)
+		return pen__fail(err, PEN_ENOMEM, "memory",
+				 "a batch needs %zu bytes, the budget is %llu: "
+				 "raise memory= or lower batch_size=",
+				 at, (unsigned long long)l->budget);
+	return pen__pool_reserve(b, at ? at : 1, err);
+}
+
+void pen__plan_chunk(const struct pen_loader *l, uint64_t sample,
+		     uint32_t object, uint64_t k, struct pen_unit *unit)
+{
+	const struct pen_format *f = l->ds->format;
+	const struct pen_index *ix = f->ix;
+	uint64_t first = sample - k, c = l->sampler->chunk;
+	uint64_t n = ix->per_object ? ix->per_object
+				    : ix->first[object + 1] - first;
+	uint64_t from = sample - sample % c, to = from + c;
+	struct pen_unit last;
+
+	if (from < first)
+		from = first;
+	if (to > first + n)
+		to = first + n;
+	f->ops->locate(f, object, from - first, unit);
+	f->ops->locate(f, object, to - 1 - first, &last);
+	unit->len = last.offset + last.len - unit->offset;
+	unit->id = from;
+	unit->flags = PEN_UNIT_SHARED;
+}
+
+/* The shared units of one sample; others get PEN_NO_OBJECT. */
+static void shared_units(const struct pen_loader *l, uint64_t sample,
+			 struct pen_unit *u)
+{
+	const struct pen_format *f = l->ds->format;
+	uint32_t object;
+	uint64_t k;
+
+	pen__index_find(f->ix, sample, &object, &k);
+	if (l->chunked) {
+		pen__plan_chunk(l, sample, object, k, u);
+		return;
+	}
+	f->ops->locate(f, object, k, u);
+	for (uint32_t i = 0; i < f->units_per_sample; i++)
+		if (!(u[i].flags & PEN_UNIT_SHARED))
+			u[i].object = PEN_NO_OBJECT;
+}
+
+enum held { HELD_ALL, HELD_FULL, HELD_NOMEM };
+
+/* Holds the units of one sample; HELD_FULL: the budget would be passed. */
+static enum held hold_sample(struct pen_loader *l, uint64_t sample,
+			     struct pen_unit *u, bool must)
+{
+	uint32_t n = l->ds->format->units_per_sample;
+
+	shared_units(l, sample, u);
+	if (!must && (!pen__units_fit(&l->units, u, n, l->unit_budget) ||
+		      atomic_load(&l->unit_tasks) + n >= l->unit_lane))
+		return HELD_FULL;
+	for (uint32_t i = 0; i < n; i++) {
+		struct pen_live *live;
+		bool fresh;
+
+		if (u[i].object == PEN_NO_OBJECT)
+			continue;
+		if (pen__units_hold(&l->units, &u[i], &live, &fresh))
+			return HELD_NOMEM;
+		if (fresh) {
+			atomic_fetch_add(&l->unit_tasks, 1);
+			pen__ring_push(l->ring, PEN_LANE_UNIT, &live->task);
+		}
+	}
+	return HELD_ALL;
+}
+
+/* Is this position of the epoch in this rank's slice? */
+static bool mine(const struct pen_loader *l, uint64_t pos)
+{
+	uint64_t g = global_batch(l);
+	uint64_t start = pos - (pos - l->plan.origin) % g, first;
+	uint32_t n = slice(l, start, &first);
+
+	return pos >= first && pos < first + n;
+}
+
+/*
+ * Holds on from plan.held to `to` of that epoch. must: there is no other way
+ * than to have these; otherwise stops where the budget ends. Padding rows
+ * repeat the epoch's start and are held by the batch itself.
+ */
+static enum held hold_to(struct pen_loader *l, uint64_t to, bool must,
+			 struct pen_unit *u, struct pen_err *err)
+{
+	struct pen_plan *p = &l->plan;
+	enum held h = HELD_ALL;
+	uint64_t id;
+
+	for (; h == HELD_ALL && p->held.pos < to; p->held.pos++) {
+		if (!mine(l, p->held.pos))
+			continue;
+		if (fill_ids(l, p->held.epoch, p->held.pos, 1, &id, err))
+			return HELD_NOMEM;
+		h = hold_sample(l, id, u, must);
+		if (h != HELD_ALL)
+			break;
+	}
+	if (h == HELD_NOMEM)
+		pen__fail_nomem(err, "shared units", 0);
+	return h;
+}
+
+/* Where the sampler's window around pos ends: its units are best fetched
+ * together. */
+static uint64_t window_end(const struct pen_loader *l, uint64_t epoch,
+			   uint64_t pos)
+{
+	struct pen_sampler *s = l->sampler;
+
+	if (!s->ops->window_end || pos >= s->length)
+		return pos < s->length ? pos + 1 : s->length;
+	return s->ops->window_end(s, epoch, pos);
+}
+
+/*
+ * Makes sure that all units of the batch [at.pos, end) are held, and, as far
+ * as memory goes, those of the windows it is in and of the next one.
+ */
+static enum held hold_batch(struct pen_loader *l, uint64_t end,
+			    struct pen_unit *u, struct pen_err *err)
+{
+	struct pen_plan *p = &l->plan;
+	uint64_t window;
+	enum held h;
+
+	if (p->held.epoch != p->at.epoch || p->held.pos < p->at.pos)
+		p->held = p->at;
+	h = hold_to(l, end, false, u, err);
+	if (h == HELD_FULL && atomic_load(&l->planned))
+		return h; /* finishing others makes room */
+	if (h == HELD_FULL)
+		h = hold_to(l, end, true, u, err);
+	if (h != HELD_ALL)
+		return h;
+	window = window_end(l, p->at.epoch, end - 1);
+	h = hold_to(l, window, false, u, err);
+	if (h == HELD_ALL && window < l->sampler->length &&
+	    l->sampler->ops->window_end &&
+	    pen__units_bytes(&l->units) < l->unit_budget / 2)
+		h = hold_to(l, window_end(l, p->at.epoch, window), false, u,
+			    err);
+	return h == HELD_NOMEM ? h : HELD_ALL;
+}
+
+/* Finds the batch's units among the held ones and counts what is missing. */
+static int attach_units(struct pen_loader *l, struct pen_pooled *b,
+			uint64_t npadding, struct pen_unit *u,
+			struct pen_err *err)
+{
+	uint32_t n = l->ds->format->units_per_sample;
+
+	for (uint32_t r = 0; r < b->nrows; r++) {
+		struct pen_live **live = b->live + (size_t)r * n;
+
+		if (r >= b->nrows - npadding &&
+		    hold_sample(l, b->ids[r], u, true) != HELD_ALL)
+			return pen__fail_nomem(err, "shared units", 0);
+		shared_units(l, b->ids[r], u);
+		for (uint32_t i = 0; i < n; i++) {
+			live[i] = NULL;
+			if (u[i].object == PEN_NO_OBJECT)
+				continue;
+			live[i] = pen__units_find(&l->units, u[i].id);
+			if (pen__units_wait(&l->units, live[i], b))
+				return pen__fail_nomem(err, "shared units", 0);
+		}
+	}
+	return 0;
+}
+
+void pen__plan_rows(void *loader, struct pen_pooled *b)
+{
+	struct pen_loader *l = loader;
+
+	for (uint32_t g = 0; g < b->ngrains; g++)
+		pen__ring_push(l->ring, PEN_LANE_ROWS, &b->grain[g]);
+}
+
+/* Grains: enough for all threads to share a batch, none so small that taking
+ * it costs more than doing it. */
+static void cut_grains(struct pen_loader *l, struct pen_pooled *b)
+{
+	uint64_t bytes = 0, rows = (b->nrows + 2 * l->nthreads - 1) /
+				   (2 * l->nthreads);
+	uint32_t at = 0;
+
+	for (uint32_t f = 0; f < b->pool->nfields; f++)
+		bytes += b->pool->field[f].max_bytes;
+	if (bytes && rows * bytes < 65536)
+		rows = 65536 / bytes + 1;
+	b->ngrains = 0;
+	while (at < b->nrows) {
+		uint32_t n = b->nrows - at;
+
+		if (n > rows)
+			n = (uint32_t)rows;
+		b->grain[b->ngrains++] = (struct pen_task){
+			.batch = b, .first = at, .last = at + n,
+		};
+		at += n;
+	}
+}
+
+static void deliver_error(struct pen_loader *l, struct pen_pooled *b,
+			  const struct pen_err *err)
+{
+	l->plan.failed = true;
+	b->err = *err;
+	if (!b->err.code)
+		b->err.code = PEN_ENOMEM;
+	pen__order_put(l->order, b->pub.seq, b);
+}
+
+static void park(struct pen_loader *l, struct pen_pooled *b)
+{
+	bool alone;
+
+	pthread_mutex_lock(&l->lock);
+	l->parked = b;
+	pthread_mutex_unlock(&l->lock);
+	/* the last batch under way may have finished just before */
+	alone = atomic_load(&l->planned) == 0;
+	if (!alone)
+		return;
+	pthread_mutex_lock(&l->lock);
+	b = l->parked;
+	l->parked = NULL;
+	pthread_mutex_unlock(&l->lock);
+	if (b)
+		pen__ring_push(l->ring, PEN_LANE_PLAN, &b->plan);
+}
+
+/* Moves plan.at to the next batch there is; false: all epochs are planned. */
+static bool advance(struct pen_loader *l)
+{
+	struct pen_plan *p = &l->plan;
+
+	if (!pen__plan_batches(l, p->at.pos)) {
+		p->at = (struct pen_cursor){ p->at.epoch + 1, 0 };
+		p->origin = 0;
+	}
+	return pen__plan_batches(l, p->at.pos) &&
+	       (!l->ds->spec->epochs || p->at.epoch < l->ds->spec->epochs);
+}
+
+static void reset(struct pen_loader *l, struct pen_pooled *b, uint64_t first,
+		  uint32_t n, uint64_t end)
+{
+	uint32_t per_row = l->ds->format->all_plain && !l->shared
+				   ? l->ds->format->units_per_sample
+				   : 1;
+
+	b->pub.seq = l->plan.seq;
+	b->pub.epoch = l->plan.at.epoch;
+	b->pub.position = first;
+	b->pub.nskipped = b->pub.nsubstituted = 0;
+	b->nrows = n;
+	b->nfaults = 0;
+	b->fault_lost = false;
+	b->err.code = 0;
+	b->end_position = end;
+	atomic_store(&b->faulty, false);
+	atomic_store(&b->left, n * per_row);
+	atomic_store(&b->waiting, 1);
+}
+
+void pen__plan_batch(struct pen_loader *l, struct pen_pooled *b)
+{
+	struct pen_plan *p = &l->plan;
+	uint64_t first, len = l->sampler->length, end, wrapped = 0;
+	struct pen_err err = { 0 };
+	struct pen_unit *u = l->plan_units;
+	uint32_t n;
+
+	if (p->failed || !advance(l))
+		return; /* the batch rests until a seek starts all again */
+	end = p->at.pos + global_batch(l);
+	if (end > len)
+		end = len;
+	n = slice(l, p->at.pos, &first);
+	reset(l, b, first, n, end);
+	if (l->shared) {
+		enum held h = hold_batch(l, end, u, &err);
+
+		if (h == HELD_FULL) {
+			park(l, b);
+			return;
+		}
+		if (h == HELD_NOMEM) {
+			deliver_error(l, b, &err);
+			return;
+		}
+		if (first + n > len)
+			wrapped = first + n - len;
+		if (wrapped > n)
+			wrapped = n;
+	}
+	if (fill_ids(l, p->at.epoch, first, n, b->ids, &err) ||
+	    place_fields(l, b, &err) ||
+	    (l->shared && attach_units(l, b, wrapped, u, &err))) {
+		deliver_error(l, b, &err);
+		return;
+	}
+	cut_grains(l, b);
+	p->seq++;
+	p->at.pos = end;
+	atomic_fetch_add(&l->planned, 1);
+	if (!n)
+		pen__finish_batch(l, b);
+	else if (atomic_fetch_sub(&b->waiting, 1) == 1)
+		pen__plan_rows(l, b);
+}

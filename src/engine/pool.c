@@ -1,0 +1,242 @@
+/* See pool.h. The only lock here guards who holds a batch. */
+#include "engine/pool.h"
+
+#include <string.h>
+
+#include "base/err.h"
+
+static void batch_free(struct pen_pooled *b)
+{
+	if (!b)
+		return;
+	for (uint32_t f = 0; f < b->pool->nfields; f++) {
+		pen__free(b->offsets[f]);
+		pen__free(b->shapes[f]);
+	}
+	pthread_mutex_destroy(&b->fault_lock);
+	pen__block_fini(&b->mem);
+	pen__free(b->tensor);
+	pen__free(b->ids);
+	pen__free(b->field_off);
+	pen__free(b->live);
+	pen__free(b->grain);
+	pen__free(b->fault);
+	pen__free(b);
+}
+
+static void pool_free(struct pen_pool *p)
+{
+	for (uint32_t i = 0; p->batch && i < p->nbatches; i++)
+		batch_free(p->batch[i]);
+	pen__free(p->batch);
+	pthread_mutex_destroy(&p->lock);
+	pen__free(p);
+}
+
+void pen__pool_account(struct pen_pool *p, int64_t bytes)
+{
+	uint64_t now = atomic_fetch_add(&p->bytes, (uint64_t)bytes) +
+		       (uint64_t)bytes;
+	uint64_t peak = atomic_load(&p->peak);
+
+	while (now > peak && (int64_t)now > 0 &&
+	       !atomic_compare_exchange_weak(&p->peak, &peak, now))
+		;
+}
+
+static bool variable_init(struct pen_pooled *b, uint32_t f)
+{
+	const struct pen_field *d = &b->pool->field[f];
+	size_t dims = d->ndim ? d->ndim : 1;
+
+	b->shapes[f] = pen__calloc((size_t)b->pool->cap * dims,
+				   sizeof(int64_t));
+	if (!b->shapes[f])
+		return false;
+	if (d->layout != PEN_RAGGED)
+		return true;
+	b->offsets[f] = pen__calloc((size_t)b->pool->cap + 1, sizeof(int64_t));
+	return b->offsets[f] != NULL;
+}
+
+static struct pen_pooled *batch_new(struct pen_pool *p, size_t nlive)
+{
+	struct pen_pooled *b = pen__calloc(1, sizeof(*b));
+	size_t n = p->nfields ? p->nfields : 1;
+	bool ok;
+
+	if (!b)
+		return NULL;
+	b->pool = p;
+	pthread_mutex_init(&b->fault_lock, NULL);
+	b->plan.batch = b;
+	b->tensor = pen__calloc(n, sizeof(*b->tensor));
+	b->ids = pen__calloc(p->cap, sizeof(*b->ids));
+	b->field_off = pen__calloc(n, sizeof(*b->field_off));
+	b->grain = pen__calloc(p->cap, sizeof(*b->grain));
+	ok = b->tensor && b->ids && b->field_off && b->grain;
+	if (ok && nlive) {
+		b->live = pen__calloc(nlive, sizeof(*b->live));
+		ok = b->live != NULL;
+	}
+	for (uint32_t f = 0; ok && f < p->nfields; f++)
+		if (p->field[f].layout != PEN_DENSE)
+			ok = variable_init(b, f);
+	if (!ok) {
+		batch_free(b);
+		return NULL;
+	}
+	b->pub.ids = b->ids;
+	b->pub.tensors = b->tensor;
+	b->pub.ntensors = p->nfields;
+	return b;
+}
+
+int pen__pool_new(struct pen_pool **out, const struct pen_format *f,
+		  uint32_t nbatches, uint32_t rows, bool shared, bool mlock,
+		  struct pen_err *err)
+{
+	struct pen_pool *p = pen__calloc(1, sizeof(*p));
+	size_t nlive = 0;
+
+	if (!p)
+		return pen__fail_nomem(err, "batch pool", sizeof(*p));
+	pthread_mutex_init(&p->lock, NULL);
+	p->nbatches = nbatches;
+	p->cap = rows;
+	p->mlock = mlock;
+	p->nfields = f->nfields;
+	memcpy(p->field, f->field, sizeof(p->field));
+	p->batch = pen__calloc(nbatches, sizeof(struct pen_pooled *));
+	if (shared && !pen__mul(rows, f->units_per_sample, &nlive))
+		goto fail;
+	for (uint32_t i = 0; p->batch && i < nbatches; i++) {
+		p->batch[i] = batch_new(p, nlive);
+		if (!p->batch[i])
+			goto fail;
+	}
+	if (!p->batch)
+		goto fail;
+	*out = p;
+	return 0;
+fail:
+	pool_free(p);
+	return pen__fail_nomem(err, "batch pool", (size_t)rows * nbatches);
+}
+
+void pen__pool_close(struct pen_pool *p)
+{
+	bool last;
+
+	if (!p)
+		return;
+	pthread_mutex_lock(&p->lock);
+	p->closed = true;
+	p->ring = NULL;
+	last = p->nout == 0;
+	pthread_mutex_unlock(&p->lock);
+	if (last)
+		pool_free(p);
+}
+
+void pen__pool_start(struct pen_pool *p, struct pen_ring *ring)
+{
+	pthread_mutex_lock(&p->lock);
+	p->ring = ring;
+	for (uint32_t i = 0; i < p->nbatches; i++)
+		if (!p->batch[i]->out)
+			pen__ring_push(ring, PEN_LANE_PLAN,
+				       &p->batch[i]->plan);
+	pthread_mutex_unlock(&p->lock);
+}
+
+void pen__pool_stop(struct pen_pool *p)
+{
+	pthread_mutex_lock(&p->lock);
+	p->ring = NULL;
+	pthread_mutex_unlock(&p->lock);
+}
+
+void pen__pool_deliver(struct pen_pooled *b)
+{
+	pthread_mutex_lock(&b->pool->lock);
+	b->out = true;
+	b->pool->nout++;
+	pthread_mutex_unlock(&b->pool->lock);
+	atomic_store(&b->refs, 1);
+}
+
+PEN_API void pen_batch_ref(struct pen_batch *pub)
+{
+	atomic_fetch_add(&((struct pen_pooled *)pub)->refs, 1);
+}
+
+PEN_API void pen_batch_unref(struct pen_batch *pub)
+{
+	struct pen_pooled *b = (struct pen_pooled *)pub;
+	struct pen_pool *p;
+	bool last;
+
+	if (!b || atomic_fetch_sub(&b->refs, 1) != 1)
+		return;
+	p = b->pool;
+	pthread_mutex_lock(&p->lock);
+	b->out = false;
+	p->nout--;
+	if (p->ring)
+		pen__ring_push(p->ring, PEN_LANE_PLAN, &b->plan);
+	last = p->closed && p->nout == 0;
+	pthread_mutex_unlock(&p->lock);
+	if (last)
+		pool_free(p);
+}
+
+int pen__pool_reserve(struct pen_pooled *b, size_t bytes,
+		      struct pen_err *err)
+{
+	if (b->mem.cap >= bytes)
+		return 0;
+	/* the old block goes first, so that two are never there at once */
+	pen__pool_account(b->pool, -(int64_t)b->accounted);
+	b->accounted = 0;
+	if (pen__block_reserve(&b->mem, bytes))
+		return pen__fail_nomem(err, "batch", bytes);
+	b->accounted = b->mem.cap;
+	pen__pool_account(b->pool, (int64_t)b->accounted);
+	if (b->pool->mlock && !pen__block_lock(&b->mem))
+		return pen__fail(err, PEN_ENOMEM, "mlock",
+				 "%zu bytes cannot be locked: raise `ulimit -l` "
+				 "or set mlock=false",
+				 b->mem.cap);
+	return 0;
+}
+
+void pen__batch_fault(struct pen_pooled *b, uint32_t row,
+		      const struct pen_err *err)
+{
+	uint32_t at;
+
+	pthread_mutex_lock(&b->fault_lock);
+	if (b->nfaults == b->fault_cap) {
+		uint32_t cap = b->fault_cap ? b->fault_cap * 2 : 4;
+		void *f = pen__realloc(b->fault, cap, sizeof(*b->fault));
+
+		if (!f) {
+			b->fault_lost = true;
+			goto out;
+		}
+		b->fault = f;
+		b->fault_cap = cap;
+	}
+	for (at = b->nfaults; at && b->fault[at - 1].row > row; at--)
+		;
+	if (at && b->fault[at - 1].row == row)
+		goto out; /* a row with several units fails once */
+	memmove(&b->fault[at + 1], &b->fault[at],
+		(b->nfaults - at) * sizeof(*b->fault));
+	b->fault[at] = (struct pen_row_fault){ row, *err };
+	b->nfaults++;
+out:
+	atomic_store(&b->faulty, true);
+	pthread_mutex_unlock(&b->fault_lock);
+}

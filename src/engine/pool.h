@@ -1,0 +1,119 @@
+/*
+ * Batches and the pool they live in. A batch goes round for ever: free ->
+ * planned -> filled by the workers -> delivered -> unref'd by the consumer ->
+ * free. Its memory is faulted in once, since fresh pages cost five times the
+ * copy itself. The pool outlives the loader while a consumer holds a batch.
+ */
+#ifndef PEN_ENGINE_POOL_H
+#define PEN_ENGINE_POOL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "base/mem.h"
+#include "base/ring.h"
+#include "format/format.h"
+
+enum { PEN_LANE_ROWS, PEN_LANE_UNIT, PEN_LANE_PLAN };
+
+struct pen_live; /* units.h */
+
+/* What a ring carries: the first member of batches, grains and units. */
+struct pen_task {
+	struct pen_pooled *batch;
+	struct pen_live *live;
+	uint32_t first, last; /* rows of a grain */
+};
+
+/* A row that went wrong. */
+struct pen_row_fault {
+	uint32_t row;
+	struct pen_err err;
+};
+
+struct pen_pooled {
+	struct pen_batch pub; /* must be first */
+	struct pen_pool *pool;
+	atomic_uint refs;
+	bool out; /* with the consumer; under pool->lock */
+	struct pen_task plan;
+	struct pen_task *grain;
+	uint32_t ngrains;
+
+	struct pen_block mem;
+	size_t accounted; /* bytes of mem counted against the budget */
+	struct pen_tensor *tensor;
+	uint64_t *ids;
+	size_t *field_off; /* per field: offset in mem */
+	/* variable shapes, else NULL: */
+	int64_t *offsets[PEN_MAX_FIELDS]; /* cap + 1 */
+	int64_t *shapes[PEN_MAX_FIELDS];  /* cap * ndim */
+	/* shared units, else NULL: nrows x units_per_sample */
+	struct pen_live **live;
+
+	uint64_t end_position; /* of the epoch, after its global batch */
+	uint32_t nrows;	       /* as planned */
+	atomic_uint left;      /* pieces not done; the last one delivers */
+	atomic_uint waiting;   /* shared units not there yet, + 1 for plan */
+	atomic_bool faulty;
+	pthread_mutex_t fault_lock;
+	struct pen_row_fault *fault; /* sorted by row; under fault_lock */
+	uint32_t nfaults, fault_cap;
+	bool fault_lost; /* no memory to note one */
+	struct pen_err err; /* delivered instead of the batch when code != 0 */
+};
+
+struct pen_pool {
+	pthread_mutex_t lock;
+	struct pen_ring *ring; /* where a freed batch goes; NULL: stopped */
+	bool closed;	       /* the loader is gone */
+	uint32_t nbatches, nout;
+	uint32_t cap; /* rows */
+	uint32_t nfields;
+	struct pen_field field[PEN_MAX_FIELDS];
+	bool mlock;
+	struct pen_pooled **batch;
+	/* the memory account all of the loader shares */
+	atomic_uint_fast64_t bytes, peak;
+};
+
+/* shared: room for live units (units_per_sample a row). */
+int pen__pool_new(struct pen_pool **out, const struct pen_format *f,
+		  uint32_t nbatches, uint32_t rows, bool shared, bool mlock,
+		  struct pen_err *err);
+/* The loader is done with it; the last batch out frees it. */
+void pen__pool_close(struct pen_pool *);
+void pen__pool_account(struct pen_pool *, int64_t bytes);
+/* Puts every batch the consumer does not hold into the plan lane. */
+void pen__pool_start(struct pen_pool *, struct pen_ring *);
+void pen__pool_stop(struct pen_pool *);
+/* To the consumer (true), or straight back to free (false). */
+void pen__pool_deliver(struct pen_pooled *);
+/* Makes mem at least this big and counts it. */
+int pen__pool_reserve(struct pen_pooled *, size_t bytes,
+		      struct pen_err *err);
+/* Notes a failed row; any thread. */
+void pen__batch_fault(struct pen_pooled *, uint32_t row,
+		      const struct pen_err *err);
+
+/* A row's bytes within a field. */
+static inline uint8_t *pen__batch_row(const struct pen_pooled *b,
+				      uint32_t field, uint32_t row,
+				      size_t *len)
+{
+	const struct pen_field *f = &b->pool->field[field];
+	uint8_t *base = (uint8_t *)b->mem.p + b->field_off[field];
+
+	if (f->layout == PEN_RAGGED) {
+		size_t size = pen_dtype_size(f->dtype);
+		const int64_t *o = b->offsets[field] + row;
+
+		*len = (size_t)(o[1] - o[0]) * size;
+		return base + (size_t)o[0] * size;
+	}
+	*len = f->max_bytes;
+	return base + (size_t)row * f->max_bytes;
+}
+
+#endif

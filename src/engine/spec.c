@@ -1,0 +1,276 @@
+/*
+ * The spec: every setting of a loader, checked as it is set. Settings with a
+ * dot (store.direct=true) belong to an implementation that is chosen later, so
+ * they are kept as text and checked by that implementation's option table when
+ * it is opened.
+ */
+#include "engine/spec.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/mem.h"
+
+#define OFF(x) offsetof(struct pen_spec, x)
+
+static const char *const tails[] = { "auto", "keep", "drop", "pad", NULL };
+static const char *const policies[] = { "fail", "skip", "substitute", NULL };
+static const char *const shapes[] = { "auto", "ragged", "padded", NULL };
+
+const struct pen_opt pen__spec_opts[] = {
+	{ .name = "format", .type = PEN_OPT_STR, .off = OFF(format),
+	  .help = "what the files are; found by their suffix when not given" },
+	{ .name = "store", .type = PEN_OPT_STR, .off = OFF(store),
+	  .dflt = "auto",
+	  .help = "how bytes are read; auto looks at sizes and page cache" },
+	{ .name = "batch_size", .type = PEN_OPT_COUNT, .off = OFF(batch_size),
+	  .dflt = "32", .min = 1, .max = 1 << 24,
+	  .help = "samples in a batch of this rank" },
+	{ .name = "epochs", .type = PEN_OPT_COUNT, .off = OFF(epochs),
+	  .dflt = "1", .help = "passes over the data; 0 = without end" },
+	{ .name = "shuffle", .type = PEN_OPT_STR, .off = OFF(shuffle),
+	  .help = "true, false, or the name of a sampler" },
+	{ .name = "sampler", .type = PEN_OPT_STR, .off = OFF(sampler),
+	  .help = "order of samples; see `penstock samplers`" },
+	{ .name = "seed", .type = PEN_OPT_COUNT, .off = OFF(seed),
+	  .dflt = "0", .help = "the order is a function of seed and epoch" },
+	{ .name = "threads", .type = PEN_OPT_INT, .off = OFF(threads),
+	  .dflt = "0", .min = 0, .max = 1024,
+	  .help = "working threads; 0 = as many as CPUs" },
+	{ .name = "prefetch", .type = PEN_OPT_INT, .off = OFF(prefetch),
+	  .dflt = "0", .min = 0, .max = 4096,
+	  .help = "batches prepared ahead; 0 = by size and memory" },
+	{ .name = "queue_depth", .type = PEN_OPT_INT, .off = OFF(queue_depth),
+	  .dflt = "0", .min = 0, .max = 4096,
+	  .help = "reads in flight per thread; 0 = 32" },
+	{ .name = "memory", .type = PEN_OPT_SIZE, .off = OFF(memory),
+	  .dflt = "0",
+	  .help = "budget for batches and buffers; 0 = 1/4 of what is free" },
+	{ .name = "tail", .type = PEN_OPT_ENUM, .off = OFF(tail),
+	  .dflt = "auto", .choices = tails,
+	  .help = "last batch: keep it short, drop it, or pad it from the "
+		  "epoch's start; auto = keep, with ranks pad" },
+	{ .name = "drop_last", .type = PEN_OPT_BOOL, .off = OFF(drop_last),
+	  .dflt = "false", .help = "the same as tail=drop" },
+	{ .name = "on_error", .type = PEN_OPT_ENUM, .off = OFF(on_error),
+	  .dflt = "fail", .choices = policies,
+	  .help = "bad sample: stop, leave it out, or repeat a neighbour" },
+	{ .name = "max_errors", .type = PEN_OPT_COUNT, .off = OFF(max_errors),
+	  .dflt = "0", .help = "stop after this many bad samples; 0 = never" },
+	{ .name = "shapes", .type = PEN_OPT_ENUM, .off = OFF(shapes),
+	  .dflt = "auto", .choices = shapes,
+	  .help = "samples of different shape: ragged (auto) or zero-padded" },
+	{ .name = "rank", .type = PEN_OPT_INT, .off = OFF(rank), .dflt = "0",
+	  .min = 0, .max = 1 << 24, .help = "this process among the ranks" },
+	{ .name = "world", .type = PEN_OPT_INT, .off = OFF(world), .dflt = "1",
+	  .min = 1, .max = 1 << 24,
+	  .help = "ranks that share each global batch" },
+	{ .name = "subset", .type = PEN_OPT_STR, .off = OFF(subset),
+	  .help = "START:STOP[:STEP], or a file of ids or of a boolean mask "
+		  "(.npy, or text)" },
+	{ .name = "weights", .type = PEN_OPT_STR, .off = OFF(weights),
+	  .help = "a weight per sample (.npy), for sampler=weighted" },
+	{ .name = "labels", .type = PEN_OPT_STR, .off = OFF(labels),
+	  .help = "a class per sample (.npy), or `folder`, for "
+		  "sampler=balanced" },
+	{ .name = "index_cache", .type = PEN_OPT_STR, .off = OFF(index_cache),
+	  .dflt = "auto",
+	  .help = "where the index is kept: auto (user cache), off, or a "
+		  "directory" },
+	{ .name = "mlock", .type = PEN_OPT_BOOL, .off = OFF(mlock),
+	  .dflt = "false", .help = "lock batch memory" },
+	{ .name = "open_files", .type = PEN_OPT_COUNT, .off = OFF(open_files),
+	  .dflt = "0", .min = 0, .max = 1 << 24,
+	  .help = "open files kept at most; 0 = by the process limit" },
+	{ .name = NULL },
+};
+
+static const char *const prefixes[] = { "store.", "format.", "sampler." };
+
+static struct pen_pairs *pairs_of(struct pen_spec *s, size_t i)
+{
+	struct pen_pairs *all[] = { &s->for_store, &s->for_format,
+				    &s->for_sampler };
+	return all[i];
+}
+
+PEN_API int pen_spec_new(struct pen_spec **out, struct pen_err *err)
+{
+	struct pen_spec *s = pen__calloc(1, sizeof(*s));
+	int rc;
+
+	if (!s)
+		return pen__fail_nomem(err, "spec", sizeof(*s));
+	rc = pen__opt_defaults(pen__spec_opts, s, err);
+	if (rc) {
+		pen_spec_free(s);
+		return rc;
+	}
+	*out = s;
+	return 0;
+}
+
+PEN_API void pen_spec_free(struct pen_spec *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->npaths; i++)
+		pen__free(s->paths[i]);
+	pen__free(s->paths);
+	for (size_t g = 0; g < 3; g++) {
+		struct pen_pairs *p = pairs_of(s, g);
+
+		/* key and value are one allocation each: "key\0value" */
+		for (size_t i = 0; i < p->n; i++)
+			pen__free((void *)(uintptr_t)p->kv[i].key);
+		pen__free(p->kv);
+	}
+	pen__opt_fini(pen__spec_opts, s);
+	pen__free(s);
+}
+
+static int pair_add(struct pen_pairs *p, const char *key, const char *value,
+		    struct pen_err *err)
+{
+	size_t nk = strlen(key) + 1, nv = strlen(value) + 1;
+	struct pen_opts_kv *kv;
+	char *both;
+
+	kv = pen__realloc(p->kv, p->n + 1, sizeof(*kv));
+	if (!kv)
+		return pen__fail_nomem(err, key, sizeof(*kv));
+	p->kv = kv;
+	both = pen__alloc(nk + nv, 1);
+	if (!both)
+		return pen__fail_nomem(err, key, nk + nv);
+	memcpy(both, key, nk);
+	memcpy(both + nk, value, nv);
+	kv[p->n++] = (struct pen_opts_kv){ both, both + nk };
+	return 0;
+}
+
+PEN_API int pen_spec_set(struct pen_spec *s, const char *key, const char *value,
+			 struct pen_err *err)
+{
+	key += strspn(key, "+"); /* Hydra's ++key=value means the same */
+	for (size_t i = 0; i < 3; i++) {
+		size_t n = strlen(prefixes[i]);
+
+		if (strncmp(key, prefixes[i], n) == 0)
+			return pair_add(pairs_of(s, i), key + n, value, err);
+	}
+	return pen__opt_set(pen__spec_opts, s, key, value, err);
+}
+
+PEN_API int pen_spec_parse(struct pen_spec *s, const char *setting,
+			   struct pen_err *err)
+{
+	const char *eq = strchr(setting, '=');
+	char key[128];
+
+	if (!eq || eq == setting || (size_t)(eq - setting) >= sizeof(key))
+		return pen__fail(err, PEN_EINVAL, setting,
+				 "is not a setting: write key=value");
+	memcpy(key, setting, (size_t)(eq - setting));
+	key[eq - setting] = '\0';
+	return pen_spec_set(s, key, eq + 1, err);
+}
+
+PEN_API int pen_spec_add_path(struct pen_spec *s, const char *path,
+			      struct pen_err *err)
+{
+	char **paths, *copy;
+
+	if (!*path)
+		return pen__fail(err, PEN_EINVAL, "path", "is empty");
+	paths = pen__realloc(s->paths, s->npaths + 1, sizeof(*paths));
+	if (!paths)
+		return pen__fail_nomem(err, path, sizeof(*paths));
+	s->paths = paths;
+	copy = pen__strdup(path);
+	if (!copy)
+		return pen__fail_nomem(err, path, strlen(path));
+	paths[s->npaths++] = copy;
+	return 0;
+}
+
+static int copy_strings(struct pen_spec *to, const struct pen_spec *from)
+{
+	for (const struct pen_opt *o = pen__spec_opts; o->name; o++) {
+		char *const *src;
+		char **dst;
+
+		if (o->type != PEN_OPT_STR)
+			continue;
+		src = (char *const *)(const void *)((const char *)from + o->off);
+		dst = (char **)(void *)((char *)to + o->off);
+		*dst = NULL;
+		if (*src && !(*dst = pen__strdup(*src)))
+			return PEN_ENOMEM;
+	}
+	return 0;
+}
+
+int pen__spec_copy(struct pen_spec **out, const struct pen_spec *from,
+		   struct pen_err *err)
+{
+	struct pen_spec *s = pen__calloc(1, sizeof(*s));
+	const struct pen_pairs *src[] = { &from->for_store, &from->for_format,
+					  &from->for_sampler };
+	int rc = 0;
+
+	if (!s)
+		return pen__fail_nomem(err, "spec", sizeof(*s));
+	/* strings first become NULL, so that a failed copy can be freed */
+	*s = *from;
+	s->paths = NULL;
+	s->npaths = 0;
+	for (size_t g = 0; g < 3; g++)
+		*pairs_of(s, g) = (struct pen_pairs){ NULL, 0 };
+	for (const struct pen_opt *o = pen__spec_opts; o->name; o++)
+		if (o->type == PEN_OPT_STR)
+			*(char **)(void *)((char *)s + o->off) = NULL;
+	if (copy_strings(s, from))
+		rc = pen__fail_nomem(err, "spec", 0);
+	for (size_t i = 0; !rc && i < from->npaths; i++)
+		rc = pen_spec_add_path(s, from->paths[i], err);
+	for (size_t g = 0; g < 3; g++)
+		for (size_t i = 0; !rc && i < src[g]->n; i++)
+			rc = pair_add(pairs_of(s, g), src[g]->kv[i].key,
+				      src[g]->kv[i].value, err);
+	if (rc) {
+		pen_spec_free(s);
+		return rc;
+	}
+	*out = s;
+	return 0;
+}
+
+const char *pen__pairs_get(const struct pen_pairs *p, const char *key)
+{
+	for (size_t i = p->n; i-- > 0;)
+		if (strcmp(p->kv[i].key, key) == 0)
+			return p->kv[i].value;
+	return NULL;
+}
+
+const char *pen__spec_sampler(const struct pen_spec *s)
+{
+	static const char *const yes[] = { "true", "yes", "on",
+					   "1",	   "global", NULL };
+	static const char *const no[] = { "false", "no", "off", "0",
+					  "none",  NULL };
+
+	if (s->sampler)
+		return s->sampler;
+	if (!s->shuffle)
+		return "sequential";
+	for (size_t i = 0; yes[i]; i++)
+		if (strcasecmp(s->shuffle, yes[i]) == 0)
+			return "shuffle";
+	for (size_t i = 0; no[i]; i++)
+		if (strcasecmp(s->shuffle, no[i]) == 0)
+			return "sequential";
+	return s->shuffle;
+}

@@ -1,0 +1,46 @@
+/* What to load and how, as set by key=value. */
+#ifndef PEN_ENGINE_SPEC_H
+#define PEN_ENGINE_SPEC_H
+
+#include <stdbool.h>
+
+#include "base/opt.h"
+
+enum pen_tail { PEN_TAIL_AUTO, PEN_TAIL_KEEP, PEN_TAIL_DROP, PEN_TAIL_PAD };
+enum pen_on_error { PEN_ON_FAIL, PEN_ON_SKIP, PEN_ON_SUBSTITUTE };
+enum pen_shapes { PEN_SHAPES_AUTO, PEN_SHAPES_RAGGED, PEN_SHAPES_PADDED };
+
+/* Settings for an implementation that is chosen later. */
+struct pen_pairs {
+	struct pen_opts_kv *kv;
+	size_t n;
+};
+
+struct pen_spec {
+	char **paths;
+	size_t npaths;
+	char *format, *store, *sampler, *shuffle;
+	uint64_t batch_size, epochs, seed;
+	int64_t threads, prefetch, queue_depth;
+	uint64_t memory;
+	int tail, on_error, shapes;
+	bool drop_last;
+	uint64_t max_errors;
+	int64_t rank, world;
+	char *index_cache;
+	char *subset, *weights, *labels;
+	bool mlock;
+	uint64_t open_files;
+	struct pen_pairs for_store, for_format, for_sampler;
+};
+
+extern const struct pen_opt pen__spec_opts[];
+
+int pen__spec_copy(struct pen_spec **out, const struct pen_spec *,
+		   struct pen_err *);
+/* Which sampler `sampler` and `shuffle` ask for together. */
+const char *pen__spec_sampler(const struct pen_spec *);
+/* The value of "key" among the pairs, or NULL. */
+const char *pen__pairs_get(const struct pen_pairs *, const char *key);
+
+#endif

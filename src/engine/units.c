@@ -1,0 +1,290 @@
+/*
+ * See units.h. One lock guards table, holds and waiters; it is taken once per
+ * unit and once per grain of rows, never per row. Freed units keep their
+ * memory for the next one of about that size, so that a steady state
+ * allocates nothing.
+ */
+#include "engine/units.h"
+
+#include "base/err.h"
+#include "base/rng.h"
+
+int pen__units_init(struct pen_units *u, struct pen_pool *pool)
+{
+	*u = (struct pen_units){ .pool = pool, .nbuckets = 1024 };
+	u->bucket = pen__calloc(u->nbuckets, sizeof(struct pen_live *));
+	if (!u->bucket)
+		return PEN_ENOMEM;
+	pthread_mutex_init(&u->lock, NULL);
+	return 0;
+}
+
+static void live_free(struct pen_units *u, struct pen_live *l)
+{
+	pen__pool_account(u->pool, -(int64_t)l->mem.cap);
+	pen__block_fini(&l->mem);
+	pen__free(l);
+}
+
+static void waiters_free(struct pen_waiter *w)
+{
+	while (w) {
+		struct pen_waiter *next = w->next;
+
+		pen__free(w);
+		w = next;
+	}
+}
+
+static void list_free(struct pen_units *u, struct pen_live *l)
+{
+	while (l) {
+		struct pen_live *next = l->next;
+
+		waiters_free(l->waiters);
+		live_free(u, l);
+		l = next;
+	}
+}
+
+void pen__units_fini(struct pen_units *u)
+{
+	if (!u->bucket)
+		return;
+	for (uint32_t i = 0; i < u->nbuckets; i++)
+		list_free(u, u->bucket[i]);
+	list_free(u, u->spare);
+	waiters_free(u->spare_waiters);
+	pen__free(u->bucket);
+	pthread_mutex_destroy(&u->lock);
+	u->bucket = NULL;
+}
+
+static struct pen_live **bucket_of(struct pen_units *u, uint64_t id)
+{
+	return &u->bucket[pen__mix64(id) & (u->nbuckets - 1)];
+}
+
+static void grow(struct pen_units *u)
+{
+	uint32_t n = u->nbuckets * 2;
+	struct pen_live **b = pen__calloc(n, sizeof(*b)), **old = u->bucket;
+
+	if (!b)
+		return; /* longer chains, nothing worse */
+	u->bucket = b;
+	u->nbuckets = n;
+	for (uint32_t i = 0; i < n / 2; i++)
+		for (struct pen_live *l = old[i], *next; l; l = next) {
+			struct pen_live **to = bucket_of(u, l->unit.id);
+
+			next = l->next;
+			l->next = *to;
+			*to = l;
+		}
+	pen__free(old);
+}
+
+/* A spare whose memory fits without wasting more than half of it. */
+static struct pen_live *take_spare(struct pen_units *u, size_t need)
+{
+	for (struct pen_live **p = &u->spare; *p; p = &(*p)->next) {
+		struct pen_live *l = *p;
+
+		if (l->mem.cap < need || l->mem.cap / 2 > need + 65536)
+			continue;
+		*p = l->next;
+		u->spare_bytes -= l->mem.cap;
+		return l;
+	}
+	return NULL;
+}
+
+static struct pen_live *live_new(struct pen_units *u,
+				 const struct pen_unit *unit)
+{
+	size_t need = pen__unit_payload(unit);
+	struct pen_live *l = take_spare(u, need);
+
+	if (!l) {
+		l = pen__calloc(1, sizeof(*l));
+		if (!l)
+			return NULL;
+		if (pen__block_init(&l->mem, need ? need : 1)) {
+			pen__free(l);
+			return NULL;
+		}
+		pen__pool_account(u->pool, (int64_t)l->mem.cap);
+	}
+	l->task = (struct pen_task){ .live = l };
+	l->unit = *unit;
+	l->holds = 0;
+	l->ready = false;
+	l->err = (struct pen_err){ 0 };
+	l->waiters = NULL;
+	return l;
+}
+
+static struct pen_live *find(struct pen_units *u, uint64_t id)
+{
+	struct pen_live *l = *bucket_of(u, id);
+
+	while (l && l->unit.id != id)
+		l = l->next;
+	return l;
+}
+
+bool pen__units_fit(struct pen_units *u, const struct pen_unit *unit,
+		    uint32_t n, uint64_t limit)
+{
+	uint64_t need = 0, have;
+
+	pthread_mutex_lock(&u->lock);
+	for (uint32_t i = 0; i < n; i++)
+		if (unit[i].object != PEN_NO_OBJECT && !find(u, unit[i].id))
+			need += pen__unit_payload(&unit[i]);
+	have = u->live_bytes;
+	pthread_mutex_unlock(&u->lock);
+	return need == 0 || (have <= limit && need <= limit - have);
+}
+
+int pen__units_hold(struct pen_units *u, const struct pen_unit *unit,
+		    struct pen_live **out, bool *fresh)
+{
+	struct pen_live *l;
+	int rc = 0;
+
+	pthread_mutex_lock(&u->lock);
+	l = find(u, unit->id);
+	*fresh = !l;
+	if (!l) {
+		if (u->nlive >= u->nbuckets)
+			grow(u);
+		l = live_new(u, unit);
+		if (l) {
+			struct pen_live **b = bucket_of(u, unit->id);
+
+			l->next = *b;
+			*b = l;
+			u->nlive++;
+			u->live_bytes += l->mem.cap;
+		}
+	}
+	if (l)
+		l->holds++;
+	else
+		rc = PEN_ENOMEM;
+	pthread_mutex_unlock(&u->lock);
+	*out = l;
+	return rc;
+}
+
+struct pen_live *pen__units_find(struct pen_units *u, uint64_t id)
+{
+	struct pen_live *l;
+
+	pthread_mutex_lock(&u->lock);
+	l = find(u, id);
+	pthread_mutex_unlock(&u->lock);
+	return l;
+}
+
+int pen__units_wait(struct pen_units *u, struct pen_live *l,
+		    struct pen_pooled *batch)
+{
+	struct pen_waiter *w;
+	int rc = 0;
+
+	pthread_mutex_lock(&u->lock);
+	/* one batch asks in one go, so a repeat is at the head */
+	if (!l->ready && !(l->waiters && l->waiters->batch == batch)) {
+		w = u->spare_waiters;
+		if (w)
+			u->spare_waiters = w->next;
+		else
+			w = pen__alloc(1, sizeof(*w));
+		if (w) {
+			*w = (struct pen_waiter){ l->waiters, batch };
+			l->waiters = w;
+			atomic_fetch_add(&batch->waiting, 1);
+		} else {
+			rc = PEN_ENOMEM;
+		}
+	}
+	pthread_mutex_unlock(&u->lock);
+	return rc;
+}
+
+void pen__units_ready(struct pen_units *u, struct pen_live *l,
+		      const struct pen_err *err,
+		      void (*wake)(void *arg, struct pen_pooled *), void *arg)
+{
+	struct pen_waiter *w, *last;
+
+	pthread_mutex_lock(&u->lock);
+	l->ready = true;
+	if (err)
+		l->err = *err;
+	w = l->waiters;
+	l->waiters = NULL;
+	pthread_mutex_unlock(&u->lock);
+	if (!w)
+		return;
+	for (last = w;; last = last->next) {
+		if (atomic_fetch_sub(&last->batch->waiting, 1) == 1)
+			wake(arg, last->batch);
+		if (!last->next)
+			break;
+	}
+	pthread_mutex_lock(&u->lock);
+	last->next = u->spare_waiters;
+	u->spare_waiters = w;
+	pthread_mutex_unlock(&u->lock);
+}
+
+static void unlink_live(struct pen_units *u, struct pen_live *l)
+{
+	struct pen_live **p = bucket_of(u, l->unit.id);
+
+	while (*p != l)
+		p = &(*p)->next;
+	*p = l->next;
+	u->nlive--;
+	u->live_bytes -= l->mem.cap;
+}
+
+bool pen__units_release(struct pen_units *u, struct pen_live **live, size_t n)
+{
+	bool freed = false;
+
+	pthread_mutex_lock(&u->lock);
+	for (size_t i = 0; i < n; i++) {
+		struct pen_live *l = live[i];
+
+		if (!l || --l->holds)
+			continue;
+		unlink_live(u, l);
+		freed = true;
+		/* keep about as much as is in use, so that memory comes down
+		 * when the need does */
+		if (u->spare_bytes > u->live_bytes) {
+			live_free(u, l);
+			continue;
+		}
+		l->next = u->spare;
+		u->spare = l;
+		u->spare_bytes += l->mem.cap;
+	}
+	pthread_mutex_unlock(&u->lock);
+	return freed;
+}
+
+uint64_t pen__units_bytes(struct pen_units *u)
+{
+	uint64_t n;
+
+	pthread_mutex_lock(&u->lock);
+	n = u->live_bytes;
+	pthread_mutex_unlock(&u->lock);
+	return n;
+}

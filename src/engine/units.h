@@ -1,0 +1,72 @@
+/*
+ * Units that several samples share (a compressed member, an HDF5 chunk, a run
+ * of neighbouring records), while somebody needs them.
+ *
+ * The planner holds every unit of a window once per row that will use it; the
+ * first hold makes a fetch task. Rows give their hold back when they are
+ * emitted, and the last one frees the payload. So inside a window a unit is
+ * fetched and unpacked exactly once, and windows that overlap in time share
+ * what they have in common.
+ */
+#ifndef PEN_ENGINE_UNITS_H
+#define PEN_ENGINE_UNITS_H
+
+#include "engine/pool.h"
+
+/* A batch that waits for a unit. */
+struct pen_waiter {
+	struct pen_waiter *next;
+	struct pen_pooled *batch;
+};
+
+struct pen_live {
+	struct pen_task task; /* fetch me; must be first */
+	struct pen_unit unit;
+	struct pen_block mem; /* the payload: unpacked, or as fetched */
+	uint64_t holds;
+	bool ready;
+	struct pen_err err; /* code != 0: it could not be had */
+	struct pen_waiter *waiters;
+	struct pen_live *next; /* in the hash chain or the free list */
+};
+
+struct pen_units {
+	pthread_mutex_t lock;
+	struct pen_pool *pool; /* whose memory account is used */
+	struct pen_live **bucket;
+	uint32_t nbuckets, nlive;
+	struct pen_live *spare; /* freed ones, with their memory */
+	uint64_t spare_bytes, live_bytes;
+	struct pen_waiter *spare_waiters;
+};
+
+int pen__units_init(struct pen_units *, struct pen_pool *);
+void pen__units_fini(struct pen_units *); /* frees also what is held */
+
+/* Bytes a unit's payload takes. */
+static inline uint64_t pen__unit_payload(const struct pen_unit *u)
+{
+	return u->flags & PEN_UNIT_PACKED ? u->size : u->len;
+}
+
+/* Would these units (unused slots passed over) stay within limit bytes? */
+bool pen__units_fit(struct pen_units *, const struct pen_unit *, uint32_t n,
+		    uint64_t limit);
+/* One hold more; *fresh: this is the first, the caller queues the fetch. */
+int pen__units_hold(struct pen_units *, const struct pen_unit *,
+		    struct pen_live **out, bool *fresh);
+/* Finds a unit that is held. */
+struct pen_live *pen__units_find(struct pen_units *, uint64_t id);
+/* Makes batch->waiting count the unit, unless it is ready. 0 or ENOMEM. */
+int pen__units_wait(struct pen_units *, struct pen_live *,
+		    struct pen_pooled *);
+/* The payload is there, or err says why not. Calls wake(arg, batch) for each
+ * batch whose last missing unit this was. */
+void pen__units_ready(struct pen_units *, struct pen_live *,
+		      const struct pen_err *err,
+		      void (*wake)(void *arg, struct pen_pooled *), void *arg);
+/* Gives n holds back; true when memory was freed. NULLs are passed over. */
+bool pen__units_release(struct pen_units *, struct pen_live **live, size_t n);
+uint64_t pen__units_bytes(struct pen_units *); /* held now */
+
+#endif

@@ -1,0 +1,219 @@
+/*
+ * A format says what the bytes of an object mean. It does no I/O: index()
+ * reads through a callback, everything later gets bytes handed in. So every
+ * format works over every store, and can be tested and fuzzed from memory.
+ *
+ * Life of a data set:
+ *   index()  once per object (several at a time, on any thread): how many
+ *            samples, and a blob with whatever locate() will need later.
+ *            Equal blobs are stored once, so a million alike files share one.
+ *   bind()   once: all objects are known; checks that they fit together and
+ *            declares the fields.
+ *   locate() per sample: which byte ranges (units) it is made of.
+ *   unpack() per fetched unit that says so: decompress, check.
+ *   emit()   per sample that says so: from the units' bytes into its row.
+ * After bind() everything is const and re-entrant, and allocates nothing.
+ */
+#ifndef PEN_FORMAT_FORMAT_H
+#define PEN_FORMAT_FORMAT_H
+
+#include <stdbool.h>
+
+#include "base/bytes.h"
+#include "base/opt.h"
+#include "codec/scratch.h"
+
+struct pen_span {
+	const uint8_t *p;
+	size_t n;
+};
+
+/* How index() reads its object. */
+struct pen_peek {
+	const char *name; /* for messages: the object's path */
+	uint64_t size;
+	int (*read)(struct pen_peek *, uint64_t off, void *buf, size_t len,
+		    struct pen_err *err); /* exactly len bytes, or an error */
+};
+
+/* What index() found in one object. */
+struct pen_found {
+	uint64_t nsamples;
+	struct pen_buf blob;
+};
+
+/* All objects together, as bind() and locate() see them. */
+struct pen_index {
+	uint64_t nobjects, nsamples, nblobs;
+	uint64_t per_object; /* samples in each object, 0 when they differ */
+	const uint64_t *first; /* when they differ: nobjects + 1 sums */
+	/* per object */
+	struct pen_span (*blob)(const struct pen_index *, uint64_t blob_id);
+	uint64_t (*blob_of)(const struct pen_index *, uint64_t object);
+	uint64_t (*size_of)(const struct pen_index *, uint64_t object);
+	void (*name_of)(const struct pen_index *, uint64_t object, char *buf,
+			size_t cap);
+};
+
+enum pen_unit_flags {
+	PEN_UNIT_PLAIN = 1,  /* the bytes are the row of `field`, as they are */
+	PEN_UNIT_SHARED = 2, /* other samples need it, too: fetch once, by id */
+	PEN_UNIT_PACKED = 4, /* goes through unpack() into `size` bytes */
+	PEN_UNIT_CRC32 = 8,  /* crc32 of the fetched bytes, continued from
+				crc_seed, must be crc */
+};
+
+#define PEN_NO_OBJECT UINT32_MAX
+
+struct pen_unit {
+	uint64_t offset, len;
+	uint64_t id;	/* SHARED: the same for all samples that share it */
+	uint64_t size;	/* PACKED: bytes after unpack() */
+	uint32_t object; /* PEN_NO_OBJECT: this slot is unused */
+	uint16_t field; /* PLAIN: where it goes */
+	uint16_t flags;
+	uint32_t crc_seed, crc;
+};
+
+/* One sample on its way into its row. */
+struct pen_row {
+	uint64_t k; /* sample within the object */
+	uint32_t object;
+	uint32_t nunits;
+	const struct pen_unit *units;
+	const struct pen_span *data; /* per unit: fetched or unpacked bytes */
+	/* Per field: where the row is, and how many bytes it has. emit()
+	 * writes exactly these; padding is the engine's. */
+	void *const *dst;
+	const size_t *dst_len;
+	struct pen_scratch *scratch; /* this thread's, f->scratch_size bytes */
+};
+
+struct pen_format {
+	const struct pen_format_ops *ops;
+	void *priv; /* ops->priv_size bytes, options parsed */
+	/* Set by the engine before index(): how many objects there will be;
+	 * 0 when nobody knows. */
+	uint64_t nobjects_hint;
+	const struct pen_index *ix; /* from bind() on */
+	/* Set by bind(): */
+	struct pen_field field[PEN_MAX_FIELDS];
+	uint32_t nfields;
+	uint32_t units_per_sample; /* the most locate() fills */
+	bool all_plain; /* every unit of every sample is PLAIN */
+	bool uniform;	/* all_plain, 1 unit, same len for all samples */
+	size_t scratch_size; /* per thread, for emit() and unpack() */
+};
+
+/* For inspect: a fact ("compression", "deflate") or a piece of advice. */
+struct pen_describe {
+	void *arg;
+	void (*fact)(void *arg, const char *name, const char *value);
+	void (*advice)(void *arg, const char *text);
+};
+
+/*
+ * An object to write: n samples of some fields. A field's samples are in
+ * memory one after another (data[field]), or made on demand by rows(), which
+ * gives the same bytes each time it is asked.
+ */
+struct pen_table {
+	uint64_t nsamples;
+	uint32_t nfields;
+	const struct pen_field *field; /* shape of one sample, dtype, name */
+	const void *const *data;       /* NULL: ask rows() */
+	int (*rows)(const struct pen_table *, uint32_t field, uint64_t first,
+		    uint64_t n, void *to, struct pen_err *);
+	void *arg; /* for rows() */
+};
+/* Where a writer's bytes go; returns 0 or a negative pen_code. */
+struct pen_out {
+	int (*write)(struct pen_out *, const void *, size_t, struct pen_err *);
+};
+
+/* All samples of a field, in order, to out, a piece at a time. */
+int pen__table_put(const struct pen_table *, uint32_t field, struct pen_out *,
+		   struct pen_err *);
+/* The same in memory: *mem is the caller's to free, NULL when t->data serves.
+ * NULL: no memory, or rows() failed (err says which). */
+const void *pen__table_get(const struct pen_table *, uint32_t field, void **mem,
+			   struct pen_err *);
+
+struct pen_format_ops {
+	const char *name;
+	const char *help; /* one line */
+	const char *const *suffixes; /* ".npy", ...; NULL-terminated */
+	const struct pen_opt *opts;
+	size_t priv_size;
+	/* Options are parsed into f->priv. May be NULL. */
+	int (*open)(struct pen_format *, struct pen_err *);
+	void (*close)(struct pen_format *); /* copes with half-built */
+	int (*index)(const struct pen_format *, struct pen_peek *,
+		     struct pen_found *, struct pen_err *);
+	int (*bind)(struct pen_format *, const struct pen_index *,
+		    struct pen_err *);
+	/* Shape of one sample's field, where field.shape has -1. */
+	void (*shape)(const struct pen_format *, uint32_t object, uint64_t k,
+		      uint32_t field, int64_t *shape);
+	/* Fills units_per_sample units; unused ones get PEN_NO_OBJECT. */
+	void (*locate)(const struct pen_format *, uint32_t object, uint64_t k,
+		       struct pen_unit *units);
+	int (*unpack)(const struct pen_format *, const struct pen_unit *,
+		      struct pen_span raw, void *out, struct pen_scratch *,
+		      struct pen_err *);
+	int (*emit)(const struct pen_format *, const struct pen_row *,
+		    struct pen_err *);
+	/* inspect; may be NULL */
+	void (*describe)(const struct pen_format *, struct pen_describe *);
+	/* Writes one object; NULL when the format is only read. */
+	int (*write)(const struct pen_format *, const struct pen_table *,
+		     struct pen_out *, struct pen_err *);
+};
+
+const struct pen_format_ops *pen__format_at(unsigned i);
+const struct pen_format_ops *pen__format_find(const char *name);
+/* By the longest suffix that fits; NULL when none does. */
+const struct pen_format_ops *pen__format_for(const char *file_name);
+bool pen__format_takes(const struct pen_format_ops *, const char *file_name);
+
+int pen__format_open(struct pen_format **out, const struct pen_format_ops *,
+		     const struct pen_opts_kv *kv, size_t nkv,
+		     struct pen_err *err);
+void pen__format_close(struct pen_format *);
+
+/* Which object holds sample s, and which of its samples it is. */
+static inline void pen__index_find(const struct pen_index *ix, uint64_t s,
+				   uint32_t *object, uint64_t *k)
+{
+	if (ix->per_object == 1) {
+		*object = (uint32_t)s;
+		*k = 0;
+	} else if (ix->nobjects == 1) {
+		*object = 0;
+		*k = s;
+	} else if (ix->per_object) {
+		*object = (uint32_t)(s / ix->per_object);
+		*k = s % ix->per_object;
+	} else {
+		uint64_t lo = 0, hi = ix->nobjects;
+
+		/* first[lo] <= s < first[hi] throughout; objects without
+		 * samples are stepped over by taking the last such lo */
+		while (hi - lo > 1) {
+			uint64_t mid = lo + (hi - lo) / 2;
+
+			if (ix->first[mid] <= s)
+				lo = mid;
+			else
+				hi = mid;
+		}
+		*object = (uint32_t)lo;
+		*k = s - ix->first[lo];
+	}
+}
+
+/* The field's row in bytes for a given shape; false on overflow. */
+bool pen__shape_bytes(const int64_t *shape, uint32_t ndim, enum pen_dtype,
+		      size_t *out);
+
+#endif

@@ -1,0 +1,244 @@
+/*
+ * NumPy's npy: one array per file. A sample whose bytes are already what the
+ * batch needs is read straight into it; otherwise emit() swaps, transposes or
+ * gathers. Refuses Python objects, strings, dates and records by name.
+ */
+#include "format/npy_header.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+struct npy {
+	int samples;  /* enum pen_samples */
+	int trailing; /* 0: an error */
+	uint8_t major; /* of the first blob, for describe() */
+	struct pen_views views; /* by blob id */
+};
+
+static const char *const trailing_choices[] = { "error", "ignore", NULL };
+
+static const struct pen_opt npy_opts[] = {
+	{ .name = "samples", .type = PEN_OPT_ENUM,
+	  .off = offsetof(struct npy, samples), .dflt = "auto",
+	  .help = "what is a sample: the file, or a step along the first or "
+		  "last axis",
+	  .choices = pen__samples_choices },
+	{ .name = "trailing", .type = PEN_OPT_ENUM,
+	  .off = offsetof(struct npy, trailing), .dflt = "error",
+	  .help = "bytes after the array",
+	  .choices = trailing_choices },
+	{ .name = NULL },
+};
+
+static void npy_close(struct pen_format *f)
+{
+	struct npy *p = f->priv;
+
+	pen__views_fini(&p->views);
+}
+
+static int npy_index(const struct pen_format *f, struct pen_peek *pk,
+		     struct pen_found *found, struct pen_err *err)
+{
+	const struct npy *p = f->priv;
+	int mode = p->samples;
+	struct pen_npy h;
+	int rc = pen__npy_read(pk, &h, err);
+
+	if (rc < 0)
+		return rc;
+	if (h.extra && !p->trailing)
+		return pen__fail(err, PEN_EDATA, pk->name,
+				 "%" PRIu64 " bytes follow the array: several "
+				 "arrays in one file? trailing=ignore reads "
+				 "the first", h.extra);
+	if (mode == PEN_SAMPLES_AUTO)
+		mode = f->nobjects_hint == 1 && h.a.ndim ? PEN_SAMPLES_FIRST :
+							   PEN_SAMPLES_FILE;
+	rc = pen__array_samples(&h.a, (enum pen_samples)mode, &found->nsamples,
+				pk->name, err);
+	if (rc < 0)
+		return rc;
+	if (mode != PEN_SAMPLES_FILE && found->nsamples && !h.a.nbytes)
+		return pen__fail(err, PEN_EDATA, pk->name,
+				 "%" PRIu64 " samples of 0 bytes each",
+				 found->nsamples);
+	pen__buf_le(&found->blob, (unsigned)mode, 1);
+	pen__npy_put(&found->blob, &h);
+	return found->blob.bad ? pen__fail_nomem(err, pk->name, 64) : 0;
+}
+
+static int npy_add(struct pen_format *f, const struct pen_index *ix,
+		   uint64_t blob, enum pen_seen *seen, struct pen_err *err)
+{
+	const struct pen_span s = ix->blob(ix, blob);
+	struct pen_bytes b = pen__bytes(s.p, s.n);
+	struct npy *p = f->priv;
+	const struct pen_view *v;
+	const int64_t *shape;
+	char name[256], why[192];
+	unsigned mode = pen__take_u8(&b);
+	struct pen_npy h;
+
+	if (!pen__npy_take(&b, &h) || mode < PEN_SAMPLES_FILE ||
+	    mode >= PEN_NSAMPLES || (mode != PEN_SAMPLES_FILE && !h.a.ndim))
+		return pen__fail(err, PEN_EDATA, "npy", "damaged index entry");
+	if (pen__views_add(&p->views, &h.a, (enum pen_samples)mode) < 0)
+		return pen__fail_nomem(err, "npy", sizeof(*v));
+	v = &p->views.v[blob];
+	shape = p->views.dims + v->dims;
+	if (!blob)
+		p->major = h.major;
+	if (!pen__field_widen(&f->field[0], seen, v, shape, why, sizeof(why)))
+		return 0;
+	pen__blob_name(ix, blob, name, sizeof(name));
+	return pen__fail(err, PEN_EDATA, name, "%s", why);
+}
+
+static int npy_bind(struct pen_format *f, const struct pen_index *ix,
+		    struct pen_err *err)
+{
+	struct npy *p = f->priv;
+	enum pen_seen seen = PEN_SEEN_NONE;
+	int rc;
+
+	pen__views_fini(&p->views);
+	f->ix = ix;
+	f->nfields = f->units_per_sample = 1;
+	f->field[0] = (struct pen_field){ .name = "x" };
+	for (uint64_t i = 0; i < ix->nblobs; i++) {
+		rc = npy_add(f, ix, i, &seen, err);
+		if (rc < 0)
+			return rc;
+	}
+	f->all_plain = true;
+	f->uniform = f->field[0].layout == PEN_DENSE;
+	for (size_t i = 0; i < p->views.n; i++) {
+		const struct pen_view *v = &p->views.v[i];
+
+		f->all_plain &= v->plain;
+		f->uniform &= v->row == p->views.v[0].row;
+	}
+	f->uniform &= f->all_plain;
+	return 0;
+}
+
+static const struct pen_view *view_of(const struct pen_format *f,
+				      uint32_t object)
+{
+	const struct npy *p = f->priv;
+
+	return &p->views.v[f->ix->blob_of(f->ix, object)];
+}
+
+static void npy_shape(const struct pen_format *f, uint32_t object, uint64_t k,
+		      uint32_t field, int64_t *shape)
+{
+	const struct npy *p = f->priv;
+	const struct pen_view *v = view_of(f, object);
+
+	(void)k;
+	(void)field;
+	memcpy(shape, p->views.dims + v->dims, v->ndim * sizeof(*shape));
+}
+
+static void npy_locate(const struct pen_format *f, uint32_t object, uint64_t k,
+		       struct pen_unit *u)
+{
+	const struct pen_view *v = view_of(f, object);
+
+	*u = (struct pen_unit){
+		.offset = v->at + (v->strided ? 0 : k * v->row),
+		.len = v->strided ? v->nbytes : v->row,
+		.id = (uint64_t)object << 8,
+		.object = object,
+		.flags = v->plain   ? PEN_UNIT_PLAIN :
+			 v->strided ? PEN_UNIT_SHARED :
+				      0,
+	};
+}
+
+static int npy_emit(const struct pen_format *f, const struct pen_row *r,
+		    struct pen_err *err)
+{
+	const struct npy *p = f->priv;
+	const struct pen_view *v = view_of(f, r->object);
+	const uint64_t first = v->strided ? r->k * v->step : 0;
+
+	/* what locate() asked for, or nothing below holds */
+	if (r->data[0].n != r->units[0].len || r->dst_len[0] != v->row ||
+	    first + pen__view_span(v) > r->data[0].n)
+		return pen__object_fail(f, r->object, NULL,
+					"the bytes read are not the sample's",
+					err);
+	pen__view_copy(v, p->views.dims + v->dims, r->data[0].p + first,
+		       r->dst[0]);
+	return 0;
+}
+
+static void npy_describe(const struct pen_format *f, struct pen_describe *d)
+{
+	const struct npy *p = f->priv;
+	const struct pen_views *vs = &p->views;
+	bool swap = false, fortran = false, strided = false, crooked = false;
+	char text[32];
+
+	for (size_t i = 0; i < vs->n; i++) {
+		swap |= vs->v[i].swap;
+		fortran |= vs->v[i].fortran && !vs->v[i].plain;
+		strided |= vs->v[i].strided;
+		crooked |= vs->v[i].at % 64 != 0;
+	}
+	snprintf(text, sizeof(text), "%u.0", p->major);
+	d->fact(d->arg, "version", text);
+	d->fact(d->arg, "byte order", swap ? "big-endian" : "little-endian");
+	d->fact(d->arg, "memory order", fortran ? "Fortran" : "C");
+	d->fact(d->arg, "compression", "none");
+	d->fact(d->arg, "data alignment", crooked ? "none" : "64 bytes");
+	if (strided)
+		d->advice(d->arg, "samples are strided: each read touches the "
+				  "whole file; store samples along the first "
+				  "axis in C order");
+	if (fortran && !strided)
+		d->advice(d->arg, "Fortran order: transposed on every read; "
+				  "save C-order arrays");
+	if (swap)
+		d->advice(d->arg, "big-endian: swapped on every read; save "
+				  "little-endian arrays");
+	if (crooked)
+		d->advice(d->arg, "data is not 64-byte aligned; NumPy 1.14 "
+				  "and later align it");
+}
+
+static int npy_write(const struct pen_format *f, const struct pen_table *t,
+		     struct pen_out *out, struct pen_err *err)
+{
+	const struct npy *p = f->priv;
+	enum pen_samples mode;
+	int rc;
+
+	if (t->nfields != 1)
+		return pen__fail(err, PEN_EINVAL, "npy",
+				 "holds one array, not %u; use npz",
+				 t->nfields);
+	rc = pen__npy_write_mode(t, p->samples, &mode, err);
+	return rc < 0 ? rc : pen__npy_write(t, 0, mode, out, err);
+}
+
+static const char *const npy_suffixes[] = { ".npy", NULL };
+
+const struct pen_format_ops pen__format_npy = {
+	.name = "npy",
+	.help = "NumPy array file",
+	.suffixes = npy_suffixes,
+	.opts = npy_opts,
+	.priv_size = sizeof(struct npy),
+	.close = npy_close,
+	.index = npy_index,
+	.bind = npy_bind,
+	.shape = npy_shape,
+	.locate = npy_locate,
+	.emit = npy_emit,
+	.describe = npy_describe,
+	.write = npy_write,
+};

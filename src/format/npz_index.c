@@ -1,0 +1,428 @@
+/*
+ * What is in an npz file: which members are fields, their headers, and how
+ * many samples they hold together. A stored member's header is read where it
+ * lies; of a deflated one only the beginning is fetched and inflated, since
+ * anything else would mean reading the whole data set to index it. That look
+ * is checked later, when the whole member has been inflated. Members that are
+ * no numeric arrays are left out unless they are asked for by name.
+ */
+#include "format/npz.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "codec/deflate.h"
+#include "format/zip.h"
+
+#define LOOK_IN ((size_t)16 << 10)
+#define LOOK_OUT ((size_t)4 << 10)
+#define PIECE ((size_t)64 << 10)
+
+/* A peek into a member: of the object's bytes, or of inflated ones. */
+struct member_peek {
+	struct pen_peek pk;
+	struct pen_peek *object;
+	uint64_t at;
+	const uint8_t *mem;
+	size_t mem_len;
+};
+
+static int read_stored(struct pen_peek *pk, uint64_t off, void *buf, size_t len,
+		       struct pen_err *err)
+{
+	struct member_peek *mp = (struct member_peek *)pk;
+
+	return mp->object->read(mp->object, mp->at + off, buf, len, err);
+}
+
+static int read_inflated(struct pen_peek *pk, uint64_t off, void *buf,
+			 size_t len, struct pen_err *err)
+{
+	struct member_peek *mp = (struct member_peek *)pk;
+
+	if (off > mp->mem_len || len > mp->mem_len - off)
+		return pen__fail(err, PEN_EDATA, pk->name,
+				 "npy header is longer than expected");
+	memcpy(buf, mp->mem + off, len);
+	return 0;
+}
+
+/* Fetches and inflates in_len of the member's bytes and reads the header. */
+static int look(struct member_peek *mp, size_t in_len, size_t out_len,
+		bool whole, struct pen_npy *out, struct pen_err *err)
+{
+	uint8_t *in = pen__alloc(in_len, 1), *mem = pen__alloc(out_len, 1);
+	struct pen_scratch s;
+	int rc = 0;
+
+	pen__scratch_init(&s, 0);
+	if (!in || !mem)
+		rc = PEN_ENOMEM;
+	if (rc == 0 && in_len)
+		rc = mp->object->read(mp->object, mp->at, in, in_len, err);
+	if (rc == 0)
+		rc = whole ? pen__inflate(&s, in, in_len, mem, out_len) :
+			     pen__inflate_start(&s, in, in_len, mem, out_len);
+	if (rc == PEN_ENOMEM)
+		pen__fail_nomem(err, mp->pk.name, out_len);
+	if (rc == PEN_EDATA)
+		pen__fail(err, rc, mp->pk.name, "damaged: does not inflate");
+	if (rc == 0) {
+		mp->mem = mem;
+		mp->mem_len = out_len;
+		rc = pen__npy_read(&mp->pk, out, err);
+	}
+	pen__scratch_fini(&s);
+	pen__free(in);
+	pen__free(mem);
+	return rc;
+}
+
+static int read_header(struct pen_peek *pk, const struct pen_zip_member *m,
+		       const char *where, struct pen_npy *out,
+		       struct pen_err *err)
+{
+	struct member_peek mp = {
+		.pk = { where, m->usize, read_stored },
+		.object = pk,
+		.at = m->data,
+	};
+	size_t in = m->csize < LOOK_IN ? (size_t)m->csize : LOOK_IN;
+	size_t n = m->usize < LOOK_OUT ? (size_t)m->usize : LOOK_OUT;
+	int rc;
+
+	if (m->method == PEN_ZIP_STORED)
+		return pen__npy_read(&mp.pk, out, err);
+	mp.pk.read = read_inflated;
+	rc = look(&mp, in, n, false, out, err);
+	/* Not enough of it, or no good: the whole decides, and explains. */
+	if (rc == PEN_EDATA)
+		rc = look(&mp, (size_t)m->csize, (size_t)m->usize, true, out,
+			  err);
+	return rc;
+}
+
+/* The crc of an inflated member, or of one as it lies, in pieces. */
+static int sum_member(struct pen_peek *pk, const struct pen_zip_member *m,
+		      uint32_t *crc, struct pen_err *err)
+{
+	const size_t cap = m->csize < PIECE ? (size_t)m->csize : PIECE;
+	uint8_t *p = pen__alloc(cap, 1);
+	int rc = 0;
+
+	if (!p)
+		return pen__fail_nomem(err, pk->name, cap);
+	*crc = 0;
+	for (uint64_t at = 0; at < m->csize && rc >= 0; at += cap) {
+		size_t n = m->csize - at < cap ? (size_t)(m->csize - at) : cap;
+
+		rc = pk->read(pk, m->data + at, p, n, err);
+		if (rc >= 0)
+			*crc = pen__crc32(*crc, p, n);
+	}
+	pen__free(p);
+	return rc;
+}
+
+/*
+ * A member that seems to hold something else than numbers. Before it is left
+ * out make sure that it is not a damaged one, as nobody will look again: a
+ * stored one is read once for that; for a deflated one damage that still
+ * inflates to such a header is not to be expected.
+ */
+static int leave_out(const struct pen_npz *p, struct pen_peek *pk,
+		     const struct pen_zip_member *m, const char *where,
+		     struct pen_err *err)
+{
+	uint32_t crc = 0;
+	int rc;
+
+	if (!p->crc || m->method != PEN_ZIP_STORED)
+		return 0;
+	rc = sum_member(pk, m, &crc, err);
+	if (rc >= 0 && crc != m->crc)
+		rc = pen__fail(err, PEN_EDATA, where,
+			       "damaged: its crc32 differs");
+	return rc;
+}
+
+/* Its name is that of an array; false for other members. */
+static bool is_array(const struct pen_zip_member *m)
+{
+	const size_t n = m->name_len;
+
+	return n > 4 && memcmp(m->name + n - 4, ".npy", 4) == 0;
+}
+
+/* The part of the name before .npy, if it can be a field's. */
+static bool field_name(const struct pen_zip_member *m, char *out, size_t cap)
+{
+	const size_t n = (size_t)m->name_len - 4;
+
+	if (n >= cap)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if ((unsigned char)m->name[i] < 0x20 || m->name[i] == 0x7f)
+			return false;
+	memcpy(out, m->name, n);
+	out[n] = '\0';
+	return true;
+}
+
+/* Which place the name has in the list, or -1. */
+static int in_list(const char *list, const char *name)
+{
+	const size_t n = strlen(name);
+
+	for (int i = 0; list; i++) {
+		const char *end = strchr(list, ',');
+		size_t len = end ? (size_t)(end - list) : strlen(list);
+
+		if (len == n && memcmp(list, name, n) == 0)
+			return i;
+		list = end ? end + 1 : NULL;
+	}
+	return -1;
+}
+
+struct entries {
+	struct pen_npz_entry e[PEN_MAX_FIELDS];
+	uint32_t n;
+	uint32_t nleft_out;
+};
+
+/* The member's header into es->e[es->n], whose name is set. */
+static int add_array(const struct pen_npz *p, struct pen_peek *pk,
+		     const struct pen_zip_member *m, struct entries *es,
+		     struct pen_err *err)
+{
+	struct pen_npz_entry *e = &es->e[es->n];
+	char where[sizeof(err->where)];
+	struct pen_err why = { 0 };
+	int rc;
+
+	snprintf(where, sizeof(where), "%s:%s.npy", pk->name, e->name);
+	rc = pen__zip_usable(m, where, err);
+	if (rc < 0)
+		return rc;
+	rc = read_header(pk, m, where, &e->npy, &why);
+	if (rc == PEN_ENOTSUP && !p->fields) {
+		es->nleft_out++;
+		return leave_out(p, pk, m, where, err);
+	}
+	if (rc < 0 && err)
+		*err = why;
+	if (rc < 0)
+		return rc;
+	if (e->npy.extra)
+		return pen__fail(err, PEN_EDATA, where,
+				 "%" PRIu64 " bytes follow the array",
+				 e->npy.extra);
+	e->m = (struct pen_npz_member){
+		.at = m->data,
+		.csize = m->csize,
+		.usize = m->usize,
+		.crc = m->crc,
+		.header_crc = e->npy.crc,
+		.deflated = m->method == PEN_ZIP_DEFLATED,
+	};
+	es->n++;
+	return 0;
+}
+
+static int add_member(const struct pen_npz *p, struct pen_peek *pk,
+		      const struct pen_zip_member *m, struct entries *es,
+		      struct pen_err *err)
+{
+	struct pen_npz_entry *e;
+	char name[sizeof(e->name)];
+
+	if (!is_array(m))
+		return 0;
+	if (!field_name(m, name, sizeof(name)))
+		return p->fields ? 0 :
+		       pen__fail(err, PEN_ENOTSUP, pk->name,
+				 "a member's name is no field's (longer than "
+				 "%zu or with control characters); name the "
+				 "others with fields=", sizeof(name) - 1);
+	if (p->fields && in_list(p->fields, name) < 0)
+		return 0;
+	for (uint32_t i = 0; i < es->n; i++)
+		if (strcmp(es->e[i].name, name) == 0)
+			return pen__fail(err, PEN_EDATA, pk->name,
+					 "two members are named %s.npy", name);
+	if (es->n == PEN_MAX_FIELDS)
+		return pen__fail(err, PEN_ENOTSUP, pk->name,
+				 "more than %d arrays; name some with fields=",
+				 PEN_MAX_FIELDS);
+	e = &es->e[es->n];
+	*e = (struct pen_npz_entry){ 0 };
+	memcpy(e->name, name, sizeof(name));
+	return add_array(p, pk, m, es, err);
+}
+
+static int check_found(const struct pen_npz *p, struct pen_peek *pk,
+		       const struct entries *es, struct pen_err *err)
+{
+	const char *list = p->fields;
+
+	while (list) {
+		const int len = (int)strcspn(list, ",");
+		uint32_t i = 0;
+
+		while (i < es->n && (strncmp(es->e[i].name, list, len) != 0 ||
+				     es->e[i].name[len]))
+			i++;
+		if (i == es->n)
+			return pen__fail(err, PEN_ENOTFOUND, pk->name,
+					 "has no member %.*s.npy", len, list);
+		list = list[len] ? list + len + 1 : NULL;
+	}
+	if (!es->n)
+		return pen__fail(err, PEN_ENOTSUP, pk->name,
+				 es->nleft_out ?
+				 "none of its %u arrays is numeric" :
+				 "holds no .npy members", es->nleft_out);
+	return 0;
+}
+
+/* One object alone, whose arrays have a first axis in common, is a table. */
+static enum pen_samples resolve(const struct pen_format *f,
+				const struct entries *es)
+{
+	const struct pen_npz *p = f->priv;
+
+	if (p->samples != PEN_SAMPLES_AUTO)
+		return (enum pen_samples)p->samples;
+	if (f->nobjects_hint != 1)
+		return PEN_SAMPLES_FILE;
+	for (uint32_t i = 0; i < es->n; i++) {
+		const struct pen_array *a = &es->e[i].npy.a;
+
+		if (!a->ndim || a->shape[0] < 2 ||
+		    a->shape[0] != es->e[0].npy.a.shape[0])
+			return PEN_SAMPLES_FILE;
+	}
+	return PEN_SAMPLES_FIRST;
+}
+
+static int count(const struct pen_peek *pk, const struct entries *es,
+		 enum pen_samples mode, uint64_t *out, struct pen_err *err)
+{
+	char where[sizeof(err->where)];
+	bool backed = false;
+	uint64_t n;
+	int rc;
+
+	for (uint32_t i = 0; i < es->n; i++) {
+		snprintf(where, sizeof(where), "%s:%s.npy", pk->name,
+			 es->e[i].name);
+		rc = pen__array_samples(&es->e[i].npy.a, mode, &n, where, err);
+		if (rc < 0)
+			return rc;
+		if (i && n != *out)
+			return pen__fail(err, PEN_EDATA, where,
+					 "holds %" PRIu64 " samples, but %s "
+					 "holds %" PRIu64
+					 "; is samples=%s right?",
+					 n, es->e[0].name, *out,
+					 pen__samples_choices[mode]);
+		*out = n;
+		backed |= es->e[i].npy.a.nbytes > 0;
+	}
+	if (*out && !backed && mode != PEN_SAMPLES_FILE)
+		return pen__fail(err, PEN_EDATA, pk->name,
+				 "%" PRIu64 " samples of 0 bytes each", *out);
+	return 0;
+}
+
+/* In the order of the option, if there is one, else as they lie. */
+static void put_all(const struct pen_npz *p, const struct entries *es,
+		    struct pen_buf *b)
+{
+	uint32_t nput = 0;
+
+	for (int k = 0; nput < es->n; k++) {
+		for (uint32_t i = 0; i < es->n; i++) {
+			if (p->fields && in_list(p->fields, es->e[i].name) != k)
+				continue;
+			pen__npz_put(b, &es->e[i]);
+			nput++;
+		}
+	}
+}
+
+static int index_with(const struct pen_format *f, struct pen_peek *pk,
+		      struct entries *es, struct pen_found *found,
+		      struct pen_err *err)
+{
+	const struct pen_npz *p = f->priv;
+	enum pen_samples mode;
+	struct pen_zip z;
+	int rc = pen__zip_open(&z, pk, err);
+
+	if (rc < 0)
+		return rc;
+	for (size_t i = 0; i < z.n && rc >= 0; i++)
+		rc = add_member(p, pk, &z.m[i], es, err);
+	pen__zip_close(&z);
+	if (rc >= 0)
+		rc = check_found(p, pk, es, err);
+	if (rc < 0)
+		return rc;
+	mode = resolve(f, es);
+	rc = count(pk, es, mode, &found->nsamples, err);
+	if (rc < 0)
+		return rc;
+	pen__buf_le(&found->blob, mode, 1);
+	pen__buf_le(&found->blob, es->n, 1);
+	put_all(p, es, &found->blob);
+	return found->blob.bad ? pen__fail_nomem(err, pk->name, 256) : 0;
+}
+
+int pen__npz_index(const struct pen_format *f, struct pen_peek *pk,
+		   struct pen_found *found, struct pen_err *err)
+{
+	struct entries *es = pen__calloc(1, sizeof(*es));
+	int rc;
+
+	if (!es)
+		return pen__fail_nomem(err, pk->name, sizeof(*es));
+	rc = index_with(f, pk, es, found, err);
+	pen__free(es);
+	return rc;
+}
+
+void pen__npz_put(struct pen_buf *b, const struct pen_npz_entry *e)
+{
+	const size_t n = strlen(e->name);
+
+	pen__buf_le(b, n, 1);
+	pen__buf_put(b, e->name, n);
+	pen__buf_le(b, e->m.deflated, 1);
+	pen__buf_le(b, e->m.at, 8);
+	pen__buf_le(b, e->m.csize, 8);
+	pen__buf_le(b, e->m.usize, 8);
+	pen__buf_le(b, e->m.crc, 4);
+	pen__buf_le(b, e->m.header_crc, 4);
+	pen__npy_put(b, &e->npy);
+}
+
+bool pen__npz_take(struct pen_bytes *b, struct pen_npz_entry *e)
+{
+	const size_t n = pen__take_u8(b);
+	const uint8_t *name = pen__take(b, n);
+
+	*e = (struct pen_npz_entry){ 0 };
+	if (!name || n >= sizeof(e->name))
+		return false;
+	memcpy(e->name, name, n);
+	e->m.deflated = pen__take_u8(b);
+	e->m.at = pen__take_u64(b);
+	e->m.csize = pen__take_u64(b);
+	e->m.usize = pen__take_u64(b);
+	e->m.crc = pen__take_u32(b);
+	e->m.header_crc = pen__take_u32(b);
+	return pen__npy_take(b, &e->npy);
+}

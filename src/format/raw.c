@@ -1,0 +1,331 @@
+/*
+ * Raw records: arrays of one type and shape, one after another, with nothing
+ * between them. The file says nothing about itself, so the options do; and so
+ * there is nothing to refuse but sizes that do not divide.
+ */
+#include "format/array.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/mem.h"
+
+struct raw {
+	/* options */
+	uint64_t record;
+	char *dtype, *shape;
+	uint64_t header;
+	bool big_endian;
+	int partial; /* 0: an error */
+	/* from open() on; view.row is 0 when no size was given */
+	struct pen_view view;
+	int64_t dims[PEN_MAX_DIMS];
+};
+
+static const char *const partial_choices[] = { "error", "drop", NULL };
+
+static const struct pen_opt raw_opts[] = {
+	{ .name = "record", .type = PEN_OPT_SIZE,
+	  .off = offsetof(struct raw, record),
+	  .help = "bytes of a record; what dtype and shape say when empty" },
+	{ .name = "dtype", .type = PEN_OPT_STR,
+	  .off = offsetof(struct raw, dtype), .dflt = "uint8",
+	  .help = "type of an item: uint8, int32, float32, ..." },
+	{ .name = "shape", .type = PEN_OPT_STR,
+	  .off = offsetof(struct raw, shape),
+	  .help = "shape of a record, 3x224x224; one axis when empty" },
+	{ .name = "header", .type = PEN_OPT_SIZE,
+	  .off = offsetof(struct raw, header), .dflt = "0",
+	  .help = "bytes to skip at the beginning of each file" },
+	{ .name = "big_endian", .type = PEN_OPT_BOOL,
+	  .off = offsetof(struct raw, big_endian), .dflt = "false",
+	  .help = "items are stored high byte first" },
+	{ .name = "partial", .type = PEN_OPT_ENUM,
+	  .off = offsetof(struct raw, partial), .dflt = "error",
+	  .help = "part of a record at the end of a file",
+	  .choices = partial_choices },
+	{ .name = NULL },
+};
+
+static int parse_dtype(struct raw *p, struct pen_err *err)
+{
+	const char *names[PEN_NDTYPES + 1] = { NULL }, *near;
+	const char *s = p->dtype ? p->dtype : "uint8";
+
+	for (unsigned i = 0; i < PEN_NDTYPES; i++) {
+		names[i] = pen_dtype_name((enum pen_dtype)i);
+		if (strcmp(names[i], s) != 0)
+			continue;
+		p->view.dtype = (uint8_t)i;
+		return 0;
+	}
+	near = pen__nearest(s, names);
+	return pen__fail(err, PEN_EINVAL, "dtype",
+			 "there is no type '%s'%s%s%s", s,
+			 near ? "; is it " : "", near ? near : "",
+			 near ? "?" : "");
+}
+
+/* Sizes with x or , between them; at least one, none of them 0. */
+static int parse_shape(struct raw *p, struct pen_err *err)
+{
+	const char *s = p->shape;
+	bool more = true;
+
+	while (more) {
+		int64_t v = 0;
+
+		if (p->view.ndim == PEN_MAX_DIMS || *s < '0' || *s > '9')
+			break;
+		for (; *s >= '0' && *s <= '9'; s++)
+			if (v < 0 || __builtin_mul_overflow(v, 10, &v) ||
+			    __builtin_add_overflow(v, *s - '0', &v))
+				v = -1;
+		if (v <= 0)
+			break;
+		p->dims[p->view.ndim++] = v;
+		more = *s == 'x' || *s == ',';
+		s += more;
+	}
+	if (more || *s)
+		return pen__fail(err, PEN_EINVAL, "shape",
+				 "'%s' is no shape; write it like 3x224x224",
+				 p->shape);
+	return 0;
+}
+
+static int raw_open(struct pen_format *f, struct pen_err *err)
+{
+	struct raw *p = f->priv;
+	struct pen_view *v = &p->view;
+	int rc = parse_dtype(p, err);
+	uint64_t item;
+	size_t row;
+
+	if (rc >= 0 && p->shape)
+		rc = parse_shape(p, err);
+	if (rc < 0)
+		return rc;
+	item = pen_dtype_size(v->dtype);
+	if (p->record % item)
+		return pen__fail(err, PEN_EINVAL, "record",
+				 "%" PRIu64 " bytes are not a whole number of "
+				 "%s items", p->record,
+				 pen_dtype_name(v->dtype));
+	if (!p->shape && p->record) {
+		v->ndim = 1;
+		p->dims[0] = (int64_t)(p->record / item);
+	}
+	if (!v->ndim)
+		return 0;
+	if (!pen__shape_bytes(p->dims, v->ndim, v->dtype, &row) ||
+	    row > INT64_MAX || p->header > INT64_MAX)
+		return pen__fail(err, PEN_EINVAL, "shape",
+				 "a record is larger than any file");
+	if (p->record && p->record != row)
+		return pen__fail(err, PEN_EINVAL, "record",
+				 "%" PRIu64 " bytes, but dtype and shape make "
+				 "%zu", p->record, row);
+	v->row = v->step = row;
+	v->swap = p->big_endian && item > 1;
+	v->plain = !v->swap;
+	return 0;
+}
+
+static int no_size(const char *where, struct pen_err *err)
+{
+	return pen__fail(err, PEN_EINVAL, where,
+			 "say what a record is: record=BYTES, or dtype= and "
+			 "shape=");
+}
+
+static int raw_index(const struct pen_format *f, struct pen_peek *pk,
+		     struct pen_found *found, struct pen_err *err)
+{
+	const struct raw *p = f->priv;
+	uint64_t rest;
+
+	if (!p->view.row)
+		return no_size(pk->name, err);
+	if (p->header > pk->size)
+		return pen__fail(err, PEN_EDATA, pk->name,
+				 "%" PRIu64 " bytes are less than the header "
+				 "of %" PRIu64, pk->size, p->header);
+	found->nsamples = (pk->size - p->header) / p->view.row;
+	rest = (pk->size - p->header) % p->view.row;
+	if (rest && !p->partial)
+		return pen__fail(err, PEN_EDATA, pk->name,
+				 "%" PRIu64 " bytes are left over after "
+				 "%" PRIu64 " records of %" PRIu64
+				 "; partial=drop leaves them out",
+				 rest, found->nsamples, p->view.row);
+	return 0;
+}
+
+static int raw_bind(struct pen_format *f, const struct pen_index *ix,
+		    struct pen_err *err)
+{
+	const struct raw *p = f->priv;
+	struct pen_field *fd = &f->field[0];
+
+	if (!p->view.row)
+		return no_size("raw", err);
+	f->ix = ix;
+	*fd = (struct pen_field){
+		.name = "x",
+		.dtype = p->view.dtype,
+		.ndim = p->view.ndim,
+		.max_bytes = p->view.row,
+	};
+	memcpy(fd->shape, p->dims, p->view.ndim * sizeof(*p->dims));
+	f->nfields = f->units_per_sample = 1;
+	f->all_plain = f->uniform = p->view.plain;
+	return 0;
+}
+
+static void raw_shape(const struct pen_format *f, uint32_t object, uint64_t k,
+		      uint32_t field, int64_t *shape)
+{
+	const struct raw *p = f->priv;
+
+	(void)object;
+	(void)k;
+	(void)field;
+	memcpy(shape, p->dims, p->view.ndim * sizeof(*shape));
+}
+
+static void raw_locate(const struct pen_format *f, uint32_t object, uint64_t k,
+		       struct pen_unit *u)
+{
+	const struct raw *p = f->priv;
+
+	*u = (struct pen_unit){
+		.offset = p->header + k * p->view.row,
+		.len = p->view.row,
+		.object = object,
+		.flags = p->view.plain ? PEN_UNIT_PLAIN : 0,
+	};
+}
+
+static int raw_emit(const struct pen_format *f, const struct pen_row *r,
+		    struct pen_err *err)
+{
+	const struct raw *p = f->priv;
+
+	if (r->data[0].n != p->view.row || r->dst_len[0] != p->view.row)
+		return pen__object_fail(f, r->object, NULL,
+					"the bytes read are not the record's",
+					err);
+	pen__view_copy(&p->view, p->dims, r->data[0].p, r->dst[0]);
+	return 0;
+}
+
+static void raw_describe(const struct pen_format *f, struct pen_describe *d)
+{
+	const struct raw *p = f->priv;
+	char text[48];
+
+	snprintf(text, sizeof(text), "%" PRIu64 " bytes", p->view.row);
+	d->fact(d->arg, "record", text);
+	snprintf(text, sizeof(text), "%" PRIu64 " bytes", p->header);
+	d->fact(d->arg, "header", text);
+	d->fact(d->arg, "byte order",
+		p->view.swap ? "big-endian" : "little-endian");
+	d->fact(d->arg, "compression", "none");
+	if (p->view.swap)
+		d->advice(d->arg, "big-endian: swapped on every read; store "
+				  "little-endian records");
+	if (p->header % 64 || p->view.row % 64)
+		d->advice(d->arg, "records are not 64-byte aligned: make "
+				  "header and record multiples of 64 (of 4096 "
+				  "for direct I/O)");
+}
+
+static int write_zeros(uint64_t n, struct pen_out *out, struct pen_err *err)
+{
+	static const uint8_t zero[4096];
+	int rc = 0;
+
+	while (n && rc >= 0) {
+		size_t k = n < sizeof(zero) ? (size_t)n : sizeof(zero);
+
+		rc = out->write(out, zero, k, err);
+		n -= k;
+	}
+	return rc;
+}
+
+/* An output that turns the byte order round on the way. */
+struct swap_out {
+	struct pen_out out;
+	struct pen_out *to;
+	enum pen_dtype dtype;
+};
+
+static int write_swapped(struct pen_out *o, const void *data, size_t n,
+			 struct pen_err *err)
+{
+	const struct swap_out *s = (const struct swap_out *)o;
+	const size_t item = pen_dtype_size(s->dtype);
+	uint8_t piece[8192]; /* a multiple of every item's size */
+	const uint8_t *p = data;
+	int rc = 0;
+
+	while (n && rc >= 0) {
+		size_t k = n < sizeof(piece) ? n : sizeof(piece);
+		struct pen_tile t = { .ni = 1, .nj = k / item, .src_j = item };
+
+		pen__tile_copy(&t, item, pen__swap_size(s->dtype), piece, p);
+		rc = s->to->write(s->to, piece, k, err);
+		p += k;
+		n -= k;
+	}
+	return rc;
+}
+
+static int raw_write(const struct pen_format *f, const struct pen_table *t,
+		     struct pen_out *out, struct pen_err *err)
+{
+	const struct raw *p = f->priv;
+	struct swap_out swap = { .out.write = write_swapped, .to = out };
+	size_t row, all;
+	int rc;
+
+	if (t->nfields != 1)
+		return pen__fail(err, PEN_EINVAL, "raw",
+				 "holds one array, not %u", t->nfields);
+	if (!pen__shape_bytes(t->field->shape, t->field->ndim, t->field->dtype,
+			      &row) ||
+	    !pen__mul(row, (size_t)t->nsamples, &all))
+		return pen__fail(err, PEN_EINVAL, "raw",
+				 "samples of this shape cannot be written");
+	if (p->view.row && p->view.row != row)
+		return pen__fail(err, PEN_EINVAL, "raw",
+				 "samples of %zu bytes are no records of "
+				 "%" PRIu64, row, p->view.row);
+	rc = write_zeros(p->header, out, err);
+	if (rc < 0 || !all)
+		return rc;
+	swap.dtype = t->field->dtype;
+	if (p->big_endian && pen_dtype_size(swap.dtype) > 1)
+		return pen__table_put(t, 0, &swap.out, err);
+	return pen__table_put(t, 0, out, err);
+}
+
+static const char *const raw_suffixes[] = { ".bin", ".raw", NULL };
+
+const struct pen_format_ops pen__format_raw = {
+	.name = "raw",
+	.help = "records of one size, one after another",
+	.suffixes = raw_suffixes,
+	.opts = raw_opts,
+	.priv_size = sizeof(struct raw),
+	.open = raw_open,
+	.index = raw_index,
+	.bind = raw_bind,
+	.shape = raw_shape,
+	.locate = raw_locate,
+	.emit = raw_emit,
+	.describe = raw_describe,
+	.write = raw_write,
+};

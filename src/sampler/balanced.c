@@ -1,0 +1,177 @@
+/*
+ * All classes equally often, however many elements they have: for data where
+ * some labels are rare. Positions go in rounds; a round draws every class once
+ * in a random order. So the draw a class is at in round r is its r-th, and the
+ * element is a function of the position with no counters kept: the elements of
+ * a class come in the order of a keyed permutation, and again in that of the
+ * next one when they are used up.
+ *
+ * An epoch does not hold every element: big classes are cut, small ones
+ * repeat. Who wants every element once wants another sampler.
+ */
+#include "sampler/sampler.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+
+struct balanced {
+	bool replacement;
+	uint64_t length;
+
+	uint64_t nclasses;
+	uint64_t *start;   /* of each class in members; one more at the end */
+	uint64_t *members; /* elements, class after class */
+
+	struct pen_perm round; /* order of classes, once ready */
+	uint64_t round_epoch, round_no;
+	bool ready;
+};
+
+static const struct pen_opt options[] = {
+	{ .name = "replacement",
+	  .type = PEN_OPT_BOOL,
+	  .off = offsetof(struct balanced, replacement),
+	  .dflt = "false",
+	  .help = "draw within a class independently each time" },
+	{ .name = "length",
+	  .type = PEN_OPT_COUNT,
+	  .off = offsetof(struct balanced, length),
+	  .dflt = "0",
+	  .help = "draws an epoch; 0 = as many as there are samples",
+	  .min = 0,
+	  .max = 1e18 },
+	{ .name = NULL },
+};
+
+struct labelled {
+	int64_t label;
+	uint64_t id;
+};
+
+static int by_label(const void *va, const void *vb)
+{
+	const struct labelled *a = va, *b = vb;
+
+	if (a->label != b->label)
+		return a->label < b->label ? -1 : 1;
+	return a->id < b->id ? -1 : a->id > b->id;
+}
+
+static uint64_t sort_labels(struct labelled *v, const int64_t *labels,
+			    uint64_t n)
+{
+	uint64_t nclasses = 1;
+
+	for (uint64_t i = 0; i < n; i++)
+		v[i] = (struct labelled){ labels[i], i };
+	qsort(v, n, sizeof(*v), by_label);
+	for (uint64_t i = 1; i < n; i++)
+		nclasses += v[i].label != v[i - 1].label;
+	return nclasses;
+}
+
+static int group(struct balanced *b, const struct labelled *v, uint64_t n)
+{
+	uint64_t c = 0;
+
+	b->members = pen__alloc(n, sizeof(*b->members));
+	b->start = pen__alloc(b->nclasses + 1, sizeof(*b->start));
+	if (!b->members || !b->start)
+		return PEN_ENOMEM;
+	for (uint64_t i = 0; i < n; i++) {
+		if (!i || v[i].label != v[i - 1].label)
+			b->start[c++] = i;
+		b->members[i] = v[i].id;
+	}
+	b->start[c] = n;
+	return 0;
+}
+
+static int balanced_open(struct pen_sampler *s, struct pen_err *err)
+{
+	struct balanced *b = s->priv;
+	struct labelled *v;
+	int ret;
+
+	if (!s->pop.labels)
+		return pen__fail(err, PEN_EINVAL, "balanced",
+				 "needs a label for every sample; give "
+				 "labels=FILE.npy or labels=folder");
+	if (b->length)
+		s->length = b->length;
+	v = pen__alloc(s->pop.n, sizeof(*v));
+	if (!v)
+		return pen__fail_nomem(err, "balanced", 0);
+	b->nclasses = sort_labels(v, s->pop.labels, s->pop.n);
+	ret = group(b, v, s->pop.n);
+	pen__free(v);
+	return ret ? pen__fail_nomem(err, "balanced", 0) : 0;
+}
+
+static void balanced_close(struct pen_sampler *s)
+{
+	struct balanced *b = s->priv;
+
+	pen__free(b->start);
+	pen__free(b->members);
+}
+
+static void enter_round(struct balanced *b, uint64_t key, uint64_t epoch,
+			uint64_t round)
+{
+	if (b->ready && b->round_epoch == epoch && b->round_no == round)
+		return;
+	pen__perm_init(&b->round, b->nclasses, pen__rng_key(key, 0), round);
+	b->round_epoch = epoch;
+	b->round_no = round;
+	b->ready = true;
+}
+
+/* The draw of class c in a round: which of its members. */
+static uint64_t draw(const struct balanced *b, uint64_t key, uint64_t c,
+		     uint64_t round)
+{
+	const uint64_t size = b->start[c + 1] - b->start[c];
+	const uint64_t mine = pen__rng_key(key, c + 1);
+	struct pen_perm perm;
+
+	if (size == 1)
+		return 0;
+	if (b->replacement) {
+		struct pen_rng r = pen__rng(mine, round);
+
+		return pen__rng_below(&r, size);
+	}
+	pen__perm_init(&perm, size, mine, round / size);
+	return pen__perm_at(&perm, round % size);
+}
+
+static int ids(struct pen_sampler *s, uint64_t epoch, uint64_t pos, size_t n,
+	       uint64_t *out, struct pen_err *err)
+{
+	struct balanced *b = s->priv;
+	const uint64_t key = pen__rng_key(s->seed, epoch);
+
+	(void)err;
+	for (size_t i = 0; i < n; i++) {
+		const uint64_t round = (pos + i) / b->nclasses;
+		uint64_t c;
+
+		enter_round(b, key, epoch, round);
+		c = pen__perm_at(&b->round, (pos + i) % b->nclasses);
+		out[i] = b->members[b->start[c] + draw(b, key, c, round)];
+	}
+	return 0;
+}
+
+const struct pen_sampler_ops pen__sampler_balanced = {
+	.name = "balanced",
+	.help = "all labels equally often, rare ones repeated",
+	.opts = options,
+	.priv_size = sizeof(struct balanced),
+	.open = balanced_open,
+	.close = balanced_close,
+	.ids = ids,
+};

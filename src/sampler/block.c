@@ -1,0 +1,187 @@
+/*
+ * A shuffle that keeps reads long. Elements are cut into chunks of neighbours,
+ * the chunks are shuffled, and each run of `chunks` of them is a block whose
+ * rows are shuffled among themselves: what is planned together touches few,
+ * whole chunks, yet neighbours in the order come from all over the data. Every
+ * element comes exactly once an epoch.
+ *
+ * The last chunk may be short, and lands in any block. Where it lands is found
+ * by inverting the permutation of chunks, so positions need no table; memory
+ * is one number for each chunk of a block.
+ */
+#include "sampler/sampler.h"
+
+#include "base/mem.h"
+#include "base/rng.h"
+
+struct block {
+	uint64_t opt_chunk, opt_chunks;
+
+	uint64_t chunk, per_block; /* elements a chunk, chunks a block */
+	uint64_t nchunks;
+	uint64_t missing; /* elements the last chunk falls short of */
+	uint64_t *held;	  /* the chunks of the block at hand */
+
+	uint64_t epoch; /* of what follows, once ready */
+	bool ready;
+	struct pen_perm chunks;
+	uint64_t short_slot; /* where the last chunk lands */
+
+	uint64_t cur; /* the block at hand, once cur_ready */
+	bool cur_ready;
+	struct pen_perm rows;
+	uint64_t start;	    /* its first position */
+	uint64_t short_row; /* its first row behind a short chunk */
+};
+
+static const struct pen_opt options[] = {
+	{ .name = "chunk",
+	  .type = PEN_OPT_COUNT,
+	  .off = offsetof(struct block, opt_chunk),
+	  .dflt = "64",
+	  .help = "neighbouring samples kept together",
+	  .min = 1,
+	  .max = 1e18 },
+	{ .name = "chunks",
+	  .type = PEN_OPT_COUNT,
+	  .off = offsetof(struct block, opt_chunks),
+	  .dflt = "256",
+	  .help = "chunks whose samples are mixed with one another",
+	  .min = 1,
+	  .max = 1e18 },
+	{ .name = NULL },
+};
+
+static int block_open(struct pen_sampler *s, struct pen_err *err)
+{
+	struct block *b = s->priv;
+	const uint64_t n = s->pop.n;
+
+	/* clamped: chunk * per_block < 2n, so no product can overflow */
+	b->chunk = b->opt_chunk < n ? b->opt_chunk : n;
+	b->nchunks = (n - 1) / b->chunk + 1;
+	b->per_block = b->opt_chunks < b->nchunks ? b->opt_chunks : b->nchunks;
+	b->missing = b->nchunks * b->chunk - n;
+	b->held = pen__alloc(b->per_block, sizeof(*b->held));
+	if (!b->held)
+		return pen__fail_nomem(err, "chunks",
+				       b->per_block * sizeof(*b->held));
+	s->chunk = b->chunk;
+	s->window = b->chunk * b->per_block;
+	return 0;
+}
+
+static void block_close(struct pen_sampler *s)
+{
+	struct block *b = s->priv;
+
+	pen__free(b->held);
+}
+
+static void enter_epoch(struct pen_sampler *s, uint64_t epoch)
+{
+	struct block *b = s->priv;
+
+	if (b->ready && b->epoch == epoch)
+		return;
+	pen__perm_init(&b->chunks, b->nchunks, pen__rng_key(s->seed, epoch), 0);
+	b->short_slot = pen__perm_inverse(&b->chunks, b->nchunks - 1);
+	b->epoch = epoch;
+	b->ready = true;
+	b->cur_ready = false;
+}
+
+/* Blocks behind the one with the short chunk start earlier by what it lacks. */
+static uint64_t start_of(const struct block *b, uint64_t i)
+{
+	const uint64_t full = i * b->chunk * b->per_block;
+
+	return i > b->short_slot / b->per_block ? full - b->missing : full;
+}
+
+static uint64_t block_at(const struct block *b, uint64_t pos)
+{
+	const uint64_t size = b->chunk * b->per_block;
+	const uint64_t with_short = b->short_slot / b->per_block;
+
+	if (pos >= start_of(b, with_short + 1))
+		return (pos + b->missing) / size;
+	return pos / size;
+}
+
+static void enter_block(struct pen_sampler *s, uint64_t i)
+{
+	struct block *b = s->priv;
+	const uint64_t first = i * b->per_block;
+	const uint64_t left = b->nchunks - first;
+	const uint64_t held = left < b->per_block ? left : b->per_block;
+	uint64_t rows = held * b->chunk;
+
+	if (b->cur_ready && b->cur == i)
+		return;
+	b->short_row = UINT64_MAX;
+	if (b->short_slot >= first && b->short_slot < first + held) {
+		rows -= b->missing;
+		b->short_row =
+			(b->short_slot - first + 1) * b->chunk - b->missing;
+	}
+	pen__perm_range(&b->chunks, first, held, b->held);
+	pen__perm_init(&b->rows, rows, pen__rng_key(s->seed, b->epoch), i + 1);
+	b->start = start_of(b, i);
+	b->cur = i;
+	b->cur_ready = true;
+}
+
+/* Rows of the block to elements: rows count as if no chunk were short. */
+static void to_elements(const struct block *b, uint64_t *rows, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const uint64_t row =
+			rows[i] + (rows[i] >= b->short_row ? b->missing : 0);
+
+		rows[i] = b->held[row / b->chunk] * b->chunk + row % b->chunk;
+	}
+}
+
+static int ids(struct pen_sampler *s, uint64_t epoch, uint64_t pos, size_t n,
+	       uint64_t *out, struct pen_err *err)
+{
+	struct block *b = s->priv;
+
+	(void)err;
+	enter_epoch(s, epoch);
+	while (n) {
+		uint64_t left;
+		size_t now;
+
+		enter_block(s, block_at(b, pos));
+		left = b->start + b->rows.n - pos;
+		now = left < n ? (size_t)left : n;
+		pen__perm_range(&b->rows, pos - b->start, now, out);
+		to_elements(b, out, now);
+		out += now;
+		pos += now;
+		n -= now;
+	}
+	return 0;
+}
+
+static uint64_t window_end(struct pen_sampler *s, uint64_t epoch, uint64_t pos)
+{
+	const struct block *b = s->priv;
+
+	enter_epoch(s, epoch);
+	enter_block(s, block_at(b, pos));
+	return b->start + b->rows.n;
+}
+
+const struct pen_sampler_ops pen__sampler_block = {
+	.name = "block",
+	.help = "shuffled chunks of neighbours, mixed within blocks",
+	.opts = options,
+	.priv_size = sizeof(struct block),
+	.open = block_open,
+	.close = block_close,
+	.ids = ids,
+	.window_end = window_end,
+};

@@ -1,0 +1,61 @@
+/*
+ * A sampler says which sample comes at which position of an epoch. The answer
+ * is a function of (seed, epoch, position) alone, never of threads or ranks,
+ * so that resuming is a seek and any number of ranks share one order.
+ */
+#ifndef PEN_SAMPLER_SAMPLER_H
+#define PEN_SAMPLER_SAMPLER_H
+
+#include <stdbool.h>
+
+#include "base/opt.h"
+
+/* What a sampler may draw from. Arrays are borrowed until close. */
+struct pen_population {
+	uint64_t n;
+	const double *weights;	/* per element, or NULL */
+	const int64_t *labels;	/* per element, or NULL */
+};
+
+struct pen_sampler {
+	const struct pen_sampler_ops *ops;
+	void *priv; /* ops->priv_size bytes, options parsed */
+	struct pen_population pop;
+	uint64_t seed;
+	/* Set by open(): */
+	uint64_t length; /* positions in an epoch */
+	uint64_t window; /* positions best planned together; 0 = no matter */
+	uint64_t chunk;	 /* consecutive elements kept together; 0 = none */
+};
+
+struct pen_sampler_ops {
+	const char *name;
+	const char *help;
+	const struct pen_opt *opts;
+	size_t priv_size;
+	/* Options parsed, pop and seed set. length defaults to pop.n. */
+	int (*open)(struct pen_sampler *, struct pen_err *);
+	void (*close)(struct pen_sampler *);
+	/*
+	 * Elements at positions [pos, pos + n) of an epoch; pos + n <= length.
+	 * Any epoch and position, in any order; called by one thread at a
+	 * time, so a sampler may keep tables of the epoch it is in.
+	 */
+	int (*ids)(struct pen_sampler *, uint64_t epoch, uint64_t pos, size_t n,
+		   uint64_t *out, struct pen_err *);
+	/* Position after the window that pos is in: what is best fetched
+	 * together. NULL: the order has no such windows. */
+	uint64_t (*window_end)(struct pen_sampler *, uint64_t epoch,
+			       uint64_t pos);
+};
+
+const struct pen_sampler_ops *pen__sampler_at(unsigned i);
+const struct pen_sampler_ops *pen__sampler_find(const char *name);
+
+int pen__sampler_open(struct pen_sampler **out, const char *name,
+		      const struct pen_population *, uint64_t seed,
+		      const struct pen_opts_kv *kv, size_t nkv,
+		      struct pen_err *err);
+void pen__sampler_close(struct pen_sampler *);
+
+#endif

@@ -1,0 +1,326 @@
+/*
+ * A store over another one that makes things go wrong on purpose: late, short,
+ * failed reads, counted over all queues of the store. Tests put it beneath
+ * everything; users can see what a slow or broken store does to a run.
+ *
+ * A delay is slept in submit, so it holds its queue up as a slow synchronous
+ * store does. Listing and writing are passed on as they are.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/mem.h"
+#include "store/files.h"
+
+struct fault {
+	char *under, *fail_object;
+	uint64_t delay_ns, delay_every;
+	uint64_t fail_nth, fail_every, short_nth, short_bytes, truncate;
+	int64_t fail_errno;
+	atomic_uint_fast64_t nreads;
+	pthread_mutex_t lock; /* hands settings down, one queue at a time */
+};
+
+/* A read on its way: the store beneath gets a copy it may do with as it
+ * likes, and the original gets the altered result. */
+struct ride {
+	struct pen_io io;
+	struct pen_io *orig;
+	struct ride *free;
+	bool cut;
+};
+
+struct fault_queue {
+	struct pen_queue *under;
+	struct ride *all, *free;
+	struct pen_done done; /* those that failed here */
+	unsigned busy;	      /* rides, and those in done */
+	uint64_t ticket;      /* number of the read that has to come again */
+};
+
+static const struct pen_opt opts[] = {
+	{ .name = "under",
+	  .type = PEN_OPT_STR,
+	  .off = offsetof(struct fault, under),
+	  .dflt = "posix",
+	  .help = "the store beneath; it gets all other settings" },
+	{ .name = "delay",
+	  .type = PEN_OPT_TIME,
+	  .off = offsetof(struct fault, delay_ns),
+	  .dflt = "0ns",
+	  .help = "how much later a read finishes" },
+	{ .name = "delay_every",
+	  .type = PEN_OPT_COUNT,
+	  .off = offsetof(struct fault, delay_every),
+	  .dflt = "1",
+	  .help = "delay every n-th read" },
+	{ .name = "fail_nth",
+	  .type = PEN_OPT_COUNT,
+	  .off = offsetof(struct fault, fail_nth),
+	  .dflt = "0",
+	  .help = "the n-th read fails; 0: none" },
+	{ .name = "fail_every",
+	  .type = PEN_OPT_COUNT,
+	  .off = offsetof(struct fault, fail_every),
+	  .dflt = "0",
+	  .help = "every n-th read fails; 0: none" },
+	{ .name = "fail_errno",
+	  .type = PEN_OPT_INT,
+	  .off = offsetof(struct fault, fail_errno),
+	  .dflt = "5",
+	  .min = 1,
+	  .max = 4095,
+	  .help = "errno of failing reads (5 = EIO)" },
+	{ .name = "fail_object",
+	  .type = PEN_OPT_STR,
+	  .off = offsetof(struct fault, fail_object),
+	  .help = "reads fail for objects with this in their name" },
+	{ .name = "short_nth",
+	  .type = PEN_OPT_COUNT,
+	  .off = offsetof(struct fault, short_nth),
+	  .dflt = "0",
+	  .help = "the n-th read ends early, as if the object did; 0: none" },
+	{ .name = "short_bytes",
+	  .type = PEN_OPT_SIZE,
+	  .off = offsetof(struct fault, short_bytes),
+	  .dflt = "0",
+	  .help = "bytes such a read delivers; 0: half of them" },
+	{ .name = "truncate",
+	  .type = PEN_OPT_SIZE,
+	  .off = offsetof(struct fault, truncate),
+	  .dflt = "0",
+	  .help = "every object seems to end at this byte; 0: none does" },
+	{ .name = NULL },
+};
+
+static void follow(struct pen_store *st)
+{
+	st->align = st->under->align;
+	st->lends = st->under->lends;
+}
+
+static int fault_open(struct pen_store *st, struct pen_err *err)
+{
+	struct fault *f = st->priv;
+
+	(void)err;
+	pthread_mutex_init(&f->lock, NULL);
+	follow(st);
+	return 0;
+}
+
+static void fault_close(struct pen_store *st)
+{
+	struct fault *f = st->priv;
+
+	pthread_mutex_destroy(&f->lock);
+}
+
+static int fault_list(struct pen_store *st, const char *path,
+		      bool (*keep)(void *arg, const char *name), void *arg,
+		      struct pen_objects *set, struct pen_err *err)
+{
+	return st->under->ops->list(st->under, path, keep, arg, set, err);
+}
+
+/* Writes only what differs: queues that are open already may be reading. */
+static void hand_down(const struct pen_store *st)
+{
+	if (st->under->checks_stale != st->checks_stale)
+		st->under->checks_stale = st->checks_stale;
+	if (st->under->max_open != st->max_open)
+		st->under->max_open = st->max_open;
+}
+
+static int fault_bind(struct pen_store *st, struct pen_err *err)
+{
+	int rc;
+
+	hand_down(st);
+	rc = pen__store_bind(st->under, st->objs, err);
+	follow(st);
+	return rc;
+}
+
+static int fault_queue_open(struct pen_queue *q, struct pen_err *err)
+{
+	struct pen_store *st = q->st;
+	struct fault_queue *p = q->priv;
+	struct fault *f = st->priv;
+	int rc;
+
+	p->all = pen__calloc(q->depth, sizeof(*p->all));
+	if (!p->all)
+		return pen__fail_nomem(err, "fault",
+				       q->depth * sizeof(*p->all));
+	for (unsigned i = 0; i < q->depth; i++) {
+		p->all[i].free = p->free;
+		p->free = &p->all[i];
+	}
+	pthread_mutex_lock(&f->lock);
+	hand_down(st);
+	rc = pen__queue_open(&p->under, st->under, q->depth, err);
+	pthread_mutex_unlock(&f->lock);
+	if (rc)
+		pen__free(p->all);
+	return rc;
+}
+
+static void fault_queue_close(struct pen_queue *q)
+{
+	struct fault_queue *p = q->priv;
+
+	pen__queue_close(p->under);
+	pen__free(p->all);
+}
+
+static void sleep_ns(uint64_t ns)
+{
+	struct timespec t = { (time_t)(ns / 1000000000u),
+			      (long)(ns % 1000000000u) };
+
+	while (ns && clock_nanosleep(CLOCK_MONOTONIC, 0, &t, &t) == EINTR)
+		;
+}
+
+static bool fails(const struct pen_store *st, uint64_t n, uint32_t object)
+{
+	const struct fault *f = st->priv;
+
+	return n == f->fail_nth || (f->fail_every && n % f->fail_every == 0) ||
+	       (f->fail_object && strstr(pen__object_name(st->objs, object),
+					 f->fail_object));
+}
+
+static int fault_submit(struct pen_queue *q, struct pen_io *io)
+{
+	struct fault_queue *p = q->priv;
+	struct fault *f = q->st->priv;
+	struct ride *r = p->free;
+	uint64_t n;
+	int rc;
+
+	if (p->busy >= q->depth || !r)
+		return PEN_END;
+	n = p->ticket ? p->ticket : atomic_fetch_add(&f->nreads, 1) + 1;
+	if (fails(q->st, n, io->object)) {
+		const int sys = (int)f->fail_errno;
+
+		pen__io_end(io, pen__file_code(sys), sys);
+		pen__done_push(&p->done, io);
+		p->busy++;
+		p->ticket = 0;
+		return 0;
+	}
+	if (n != p->ticket && f->delay_every && n % f->delay_every == 0)
+		sleep_ns(f->delay_ns);
+	r->io = *io;
+	r->io.user = r;
+	r->orig = io;
+	r->cut = n == f->short_nth;
+	rc = p->under->st->ops->submit(p->under, &r->io);
+	p->ticket = rc ? n : 0;
+	if (rc)
+		return rc;
+	p->free = r->free;
+	p->busy++;
+	return 0;
+}
+
+static void finish(const struct fault *f, struct ride *r)
+{
+	struct pen_io *io = r->orig;
+	int64_t res = r->io.res;
+
+	if (res > 0 && f->truncate) {
+		const uint64_t left = io->offset < f->truncate ?
+					      f->truncate - io->offset :
+					      0;
+
+		res = (uint64_t)res < left ? res : (int64_t)left;
+	}
+	if (res > 0 && r->cut) {
+		const uint64_t n = f->short_bytes ? f->short_bytes :
+						    (uint64_t)res / 2;
+
+		res = (uint64_t)res < n ? res : (int64_t)n;
+	}
+	io->res = res;
+	io->sys = r->io.sys;
+	io->data = r->io.data;
+	io->lent = r->io.lent;
+}
+
+static unsigned fault_reap(struct pen_queue *q, unsigned min,
+			   struct pen_io **done, unsigned max)
+{
+	struct fault_queue *p = q->priv;
+	unsigned own = pen__done_pop(&p->done, done, max), n = 0;
+
+	if (own < max)
+		n = p->under->st->ops->reap(p->under, min > own ? min - own : 0,
+					    done + own, max - own);
+	for (unsigned i = own; i < own + n; i++) {
+		struct ride *r = done[i]->user;
+
+		finish(q->st->priv, r);
+		done[i] = r->orig;
+		r->free = p->free;
+		p->free = r;
+	}
+	p->busy -= own + n;
+	return own + n;
+}
+
+static void fault_release(struct pen_queue *q, struct pen_io *io)
+{
+	struct fault_queue *p = q->priv;
+	const struct pen_store_ops *ops = p->under->st->ops;
+
+	if (ops->release)
+		ops->release(p->under, io);
+}
+
+/* Sinks: the one beneath, held by ours. */
+static int fault_sink_open(struct pen_sink *s, const char *path,
+			   struct pen_err *err)
+{
+	return pen__sink_open((struct pen_sink **)s->priv, s->st->under, path,
+			      err);
+}
+
+static int fault_sink_write(struct pen_sink *s, const void *p, size_t n,
+			    struct pen_err *err)
+{
+	return pen__sink_write(*(struct pen_sink **)s->priv, p, n, err);
+}
+
+static int fault_sink_close(struct pen_sink *s, bool commit,
+			    struct pen_err *err)
+{
+	return pen__sink_close(*(struct pen_sink **)s->priv, commit, err);
+}
+
+const struct pen_store_ops pen__store_fault = {
+	.name = "fault",
+	.help = "another store with late, short or failing reads",
+	.opts = opts,
+	.priv_size = sizeof(struct fault),
+	.queue_size = sizeof(struct fault_queue),
+	.sink_size = sizeof(struct pen_sink *),
+	.open = fault_open,
+	.close = fault_close,
+	.list = fault_list,
+	.bind = fault_bind,
+	.queue_open = fault_queue_open,
+	.queue_close = fault_queue_close,
+	.submit = fault_submit,
+	.reap = fault_reap,
+	.release = fault_release,
+	.sink_open = fault_sink_open,
+	.sink_write = fault_sink_write,
+	.sink_close = fault_sink_close,
+};

@@ -1,0 +1,61 @@
+/*
+ * The set of objects a data set is made of: names, sizes, times. Flat arrays
+ * with a name arena, about 32 bytes and a name per object, so that a million
+ * files cost tens of megabytes, and a cached set can be used where it is
+ * mapped, without parsing.
+ */
+#ifndef PEN_STORE_OBJECTS_H
+#define PEN_STORE_OBJECTS_H
+
+#include <stdbool.h>
+
+#include "base/err.h"
+
+struct pen_object {
+	uint64_t size;
+	int64_t mtime_ns;
+	uint64_t name; /* offset into names: the part after the directory */
+	uint32_t dir;  /* index into dirs */
+	uint32_t blob; /* which layout the format found; see engine/index */
+};
+
+struct pen_dir {
+	uint64_t name; /* offset into names; "" for objects without one */
+	uint64_t ino;
+	int64_t mtime_ns; /* changes when entries come or go */
+};
+
+struct pen_objects {
+	struct pen_object *obj;
+	struct pen_dir *dir;
+	char *names;
+	uint64_t nobj, ndir, nnames;
+	uint64_t obj_cap, dir_cap, names_cap;
+	uint64_t total_bytes;
+	bool borrowed; /* arrays belong to a mapped cache: never freed here */
+};
+
+/* Adds; returns 0, PEN_ENOMEM, or PEN_EINVAL past 2^32-1 objects. */
+int pen__objects_add_dir(struct pen_objects *, const char *path, uint64_t ino,
+			 int64_t mtime_ns, uint32_t *index);
+int pen__objects_add(struct pen_objects *, uint32_t dir, const char *name,
+		     uint64_t size, int64_t mtime_ns);
+/* By directory path, then name, bytewise; equal paths are kept once. */
+void pen__objects_sort(struct pen_objects *);
+void pen__objects_fini(struct pen_objects *);
+
+static inline const char *pen__object_name(const struct pen_objects *s,
+					   uint32_t i)
+{
+	return s->names + s->obj[i].name;
+}
+static inline const char *pen__object_dir(const struct pen_objects *s,
+					  uint32_t i)
+{
+	return s->names + s->dir[s->obj[i].dir].name;
+}
+/* "dir/name", NUL-terminated; false when it does not fit (then shortened). */
+bool pen__object_path(const struct pen_objects *, uint32_t i, char *buf,
+		      size_t cap);
+
+#endif

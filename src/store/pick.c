@@ -1,0 +1,118 @@
+/*
+ * store=auto: which store suits this access. What decides (measured, see
+ * docs/method.md): a pread of 1 KiB costs five times a copy out of a mapping,
+ * but mapping a file to read it once costs more than reading it, and page
+ * faults on data that is not in memory are read one at a time.
+ */
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/team.h"
+#include "store/store.h"
+
+#define PROBES 32
+#define PROBE_BYTES (4u << 20)
+
+/* Share of one window of an object that is in the page cache; < 0: unknown. */
+static double window_resident(int fd, uint64_t off, size_t len)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	size_t n = (len + page - 1) / page, in = 0;
+	unsigned char vec[PROBE_BYTES / 4096 + 1];
+	void *p = mmap(NULL, len, PROT_READ, MAP_SHARED, fd, (off_t)off);
+
+	if (p == MAP_FAILED)
+		return -1;
+	if (n > sizeof(vec) || mincore(p, len, vec)) {
+		munmap(p, len);
+		return -1;
+	}
+	munmap(p, len);
+	for (size_t i = 0; i < n; i++)
+		in += vec[i] & 1;
+	return (double)in / (double)n;
+}
+
+static double object_resident(const struct pen_objects *o, uint32_t i,
+			      unsigned probe, unsigned nprobes)
+{
+	uint64_t size = o->obj[i].size, off = 0;
+	char path[4096];
+	double r;
+	int fd;
+
+	if (!size || !pen__object_path(o, i, path, sizeof(path)))
+		return -1;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return -1;
+	if (size > PROBE_BYTES)
+		off = ((size - PROBE_BYTES) / nprobes * probe) & ~4095ull;
+	r = window_resident(fd, off,
+			    size - off < PROBE_BYTES ? size - off : PROBE_BYTES);
+	close(fd);
+	return r;
+}
+
+double pen__store_resident(const struct pen_objects *o)
+{
+	double sum = 0;
+	unsigned n = 0;
+
+	for (unsigned p = 0; p < PROBES && o->nobj; p++) {
+		uint64_t i = o->nobj * p / PROBES;
+		double r = object_resident(o, (uint32_t)i, p, PROBES);
+
+		if (r >= 0) {
+			sum += r;
+			n++;
+		}
+	}
+	return n ? sum / n : -1;
+}
+
+static bool uring_works(void)
+{
+	struct pen_store *st;
+	struct pen_queue *q;
+	struct pen_objects none = { 0 };
+	bool ok = false;
+
+	if (!pen__store_find("uring") ||
+	    pen__store_open(&st, "uring", NULL, 0, NULL))
+		return false;
+	if (!pen__store_bind(st, &none, NULL) &&
+	    !pen__queue_open(&q, st, 4, NULL)) {
+		pen__queue_close(q);
+		ok = true;
+	}
+	pen__store_close(st);
+	return ok;
+}
+
+const char *pen__store_pick(const struct pen_objects *o, bool whole_objects,
+			    uint64_t read_bytes, double resident,
+			    const char **why)
+{
+	if (resident >= 0.95 && whole_objects) {
+		*why = "in the page cache, read file by file";
+		return "posix";
+	}
+	if (resident >= 0.95) {
+		*why = "in the page cache, many samples per file";
+		return "mmap";
+	}
+	if (!whole_objects && read_bytes < 16384 &&
+	    o->total_bytes < pen__memory_available() / 2) {
+		*why = "small samples of files that fit in memory";
+		return "mmap";
+	}
+	if (uring_works()) {
+		*why = "not in the page cache: many reads in flight";
+		return "uring";
+	}
+	*why = "not in the page cache, and io_uring is not allowed here";
+	return "posix";
+}

@@ -1,0 +1,431 @@
+/*
+ * The store of files read with pread: one system call a read, finished inside
+ * submit. It is what every other store of files is measured against, and the
+ * home of what they share about the kernel's page cache and about writing.
+ *
+ * A file being written has a temporary name in the same folder until commit
+ * renames it: nobody ever sees half an object. Writing goes through the page
+ * cache also when reading is direct.
+ */
+#include "store/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#define STAGE_SIZE (1u << 20)
+#define NEAR (1u << 20)		/* a gap that still counts as going on */
+#define AHEAD_STEP (128u << 10) /* the kernel may clip a longer request */
+
+/* ---- hints ---- */
+
+static void ask_ahead(struct pen_file *f, uint64_t from, uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i += AHEAD_STEP)
+		posix_fadvise(f->fd, (off_t)(from + i),
+			      (off_t)(n - i < AHEAD_STEP ? n - i : AHEAD_STEP),
+			      POSIX_FADV_WILLNEED);
+}
+
+static void advise(struct pen_file *f, int want)
+{
+	static const int of[] = {
+		[PEN_ADVISE_NORMAL] = POSIX_FADV_NORMAL,
+		[PEN_ADVISE_RANDOM] = POSIX_FADV_RANDOM,
+		[PEN_ADVISE_SEQUENTIAL] = POSIX_FADV_SEQUENTIAL,
+		[PEN_ADVISE_WILLNEED] = POSIX_FADV_WILLNEED,
+		[PEN_ADVISE_NOREUSE] = POSIX_FADV_NOREUSE,
+	};
+
+	if (want == f->advice)
+		return;
+	posix_fadvise(f->fd, 0, 0, of[want]);
+	f->advice = (uint8_t)want;
+}
+
+/*
+ * auto: reading ahead ruins small reads here and there in a big object (the
+ * kernel may read megabytes around each), and carries reads that go on where
+ * the last one ended. So it is switched off for the first and left on for
+ * everything else.
+ */
+void pen__file_before(const struct pen_file_opts *o,
+		      const struct pen_objects *s, struct pen_file *f,
+		      const struct pen_io *io)
+{
+	const uint64_t size = s->obj[io->object].size;
+	const uint64_t end = io->offset + io->len;
+	const bool goes_on = io->offset >= f->end && io->offset - f->end < NEAR;
+
+	if (o->direct)
+		return;
+	f->streak = !goes_on ? 0 : f->streak < 2 ? f->streak + 1 : 2;
+	if (o->advice != PEN_ADVISE_AUTO)
+		advise(f, o->advice);
+	else if (size > PEN_BIG_OBJECT)
+		advise(f, io->len < PEN_SMALL_IO && f->streak < 2 ?
+				  PEN_ADVISE_RANDOM :
+				  PEN_ADVISE_NORMAL);
+	if (!goes_on)
+		f->ahead = 0;
+	f->end = end;
+	if (!o->readahead || !goes_on || end >= size)
+		return;
+	if (f->ahead < end)
+		f->ahead = end;
+	if (f->ahead - end < o->readahead / 2) {
+		uint64_t to = size - end < o->readahead ? size :
+							  end + o->readahead;
+
+		if (to > f->ahead)
+			ask_ahead(f, f->ahead, to - f->ahead);
+		f->ahead = to > f->ahead ? to : f->ahead;
+	}
+}
+
+/* Only whole pages are dropped, so the range grows to page borders. */
+void pen__file_after(const struct pen_file_opts *o, const struct pen_objects *s,
+		     struct pen_file *f, const struct pen_io *io)
+{
+	const uint64_t from = io->offset & ~(uint64_t)4095;
+	const uint64_t size = s->obj[io->object].size;
+	uint64_t n;
+
+	if (!o->dropcache || o->direct || io->res <= 0)
+		return;
+	n = (io->offset + (uint64_t)io->res - from + 4095) & ~(uint64_t)4095;
+	/* the last read takes along what was read ahead: 0 = to the end */
+	if (io->offset + (uint64_t)io->res >= size)
+		n = 0;
+	posix_fadvise(f->fd, (off_t)from, (off_t)n, POSIX_FADV_DONTNEED);
+}
+
+/* ---- sinks ---- */
+
+static int fail_write(struct pen_file_sink *k, int sys, size_t more,
+		      struct pen_err *err)
+{
+	struct statvfs vfs;
+
+	k->bad = true;
+	if ((sys == ENOSPC || sys == EDQUOT) && fstatvfs(k->fd, &vfs) == 0) {
+		pen__fail(err, PEN_EIO, k->path,
+			  "no space left (needed %zu bytes more, free %" PRIu64
+			  "): free some or choose another place", more,
+			  (uint64_t)vfs.f_bavail * vfs.f_frsize);
+		if (err)
+			err->sys = sys;
+		return PEN_EIO;
+	}
+	return pen__fail_sys(err, sys, k->path, "cannot be written");
+}
+
+static int write_all(struct pen_file_sink *k, const void *buf, size_t n,
+		     struct pen_err *err)
+{
+	const char *p = buf;
+
+	while (n) {
+		const ssize_t w = write(k->fd, p, n);
+
+		if (w < 0 && errno != EINTR)
+			return fail_write(k, errno, n, err);
+		if (w > 0) {
+			p += w;
+			n -= (size_t)w;
+		}
+	}
+	return 0;
+}
+
+/* Makes the folders above path. */
+static int make_parents(char *path, struct pen_err *err)
+{
+	for (char *p = path + 1; *p; p++) {
+		int sys = 0;
+
+		if (*p != '/')
+			continue;
+		*p = '\0';
+		if (mkdir(path, 0777) && errno != EEXIST)
+			sys = errno;
+		if (sys)
+			pen__fail_sys(err, sys, path,
+				      "the folder cannot be made");
+		*p = '/';
+		if (sys)
+			return pen__file_code(sys);
+	}
+	return 0;
+}
+
+static int open_tmp(struct pen_sink *s, struct pen_err *err)
+{
+	struct pen_file_opts *o = s->st->priv;
+	struct pen_file_sink *k = s->priv;
+	const size_t cap = strlen(k->path) + 48;
+
+	k->tmp = pen__alloc(1, cap);
+	if (!k->tmp)
+		return pen__fail_nomem(err, k->path, cap);
+	/* a name may be left from a process that had our number and died */
+	for (unsigned tries = 0; tries < 1000; tries++) {
+		snprintf(k->tmp, cap, "%s.%ld-%u.tmp", k->path, (long)getpid(),
+			 atomic_fetch_add(&o->nsinks, 1));
+		k->fd = open(k->tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+			     0644);
+		if (k->fd >= 0 || errno != EEXIST)
+			break;
+	}
+	if (k->fd < 0)
+		return pen__fail_sys(err, errno, k->tmp, "cannot be made");
+	return 0;
+}
+
+static void sink_fini(struct pen_file_sink *k)
+{
+	pen__block_fini(&k->stage);
+	pen__free(k->path);
+	pen__free(k->tmp);
+}
+
+int pen__file_sink_open(struct pen_sink *s, const char *path,
+			struct pen_err *err)
+{
+	struct pen_file_sink *k = s->priv;
+	int rc;
+
+	k->fd = -1;
+	if (!*path || path[strlen(path) - 1] == '/')
+		return pen__fail(err, PEN_EINVAL, path, "no file name to write "
+							"to; give one");
+	k->path = pen__strdup(path);
+	if (!k->path)
+		return pen__fail_nomem(err, path, strlen(path));
+	rc = make_parents(k->path, err);
+	if (!rc)
+		rc = open_tmp(s, err);
+	if (rc)
+		sink_fini(k);
+	return rc;
+}
+
+static int flush(struct pen_file_sink *k, struct pen_err *err)
+{
+	const size_t n = k->fill;
+
+	k->fill = 0;
+	return write_all(k, k->stage.p, n, err);
+}
+
+/* Big writes go straight through; small ones are gathered first. */
+int pen__file_sink_write(struct pen_sink *s, const void *buf, size_t n,
+			 struct pen_err *err)
+{
+	struct pen_file_sink *k = s->priv;
+	int rc = 0;
+
+	if (n >= STAGE_SIZE / 4 || k->fill + n > STAGE_SIZE)
+		rc = flush(k, err);
+	if (rc)
+		return rc;
+	if (n >= STAGE_SIZE / 4)
+		return write_all(k, buf, n, err);
+	if (!k->stage.p && pen__block_init(&k->stage, STAGE_SIZE))
+		return write_all(k, buf, n, err);
+	memcpy((char *)k->stage.p + k->fill, buf, n);
+	k->fill += n;
+	return 0;
+}
+
+static int sync_parent(const struct pen_file_sink *k)
+{
+	char *slash = strrchr(k->path, '/');
+	int fd, rc;
+
+	/* the path is not needed any more: cut it where it is */
+	if (slash)
+		slash[slash == k->path] = '\0';
+	fd = open(slash ? k->path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	rc = fsync(fd);
+	close(fd);
+	return rc;
+}
+
+int pen__file_sink_close(struct pen_sink *s, bool commit, struct pen_err *err)
+{
+	const struct pen_file_opts *o = s->st->priv;
+	struct pen_file_sink *k = s->priv;
+	int rc = 0;
+
+	if (commit && k->bad)
+		rc = pen__fail(err, PEN_EIO, k->path,
+			       "not kept: an earlier write to it failed");
+	if (commit && !rc)
+		rc = flush(k, err);
+	if (commit && !rc && o->fsync && fsync(k->fd))
+		rc = fail_write(k, errno, 0, err);
+	/* file systems that write late say here that it did not fit */
+	if (close(k->fd) && commit && !rc)
+		rc = pen__fail_sys(err, errno, k->path, "cannot be written");
+	if (commit && !rc && rename(k->tmp, k->path))
+		rc = pen__fail_sys(err, errno, k->path, "cannot be put in "
+							"place");
+	if (!commit || rc)
+		unlink(k->tmp);
+	else if (o->fsync && sync_parent(k))
+		rc = pen__fail_sys(err, errno, k->path, "its folder cannot be "
+							"made durable");
+	sink_fini(k);
+	return rc;
+}
+
+/* ---- the store ---- */
+
+struct posix_queue {
+	struct pen_files files;
+	struct pen_done done;
+};
+
+static const struct pen_opt opts[] = {
+	{ .name = "direct",
+	  .type = PEN_OPT_BOOL,
+	  .off = offsetof(struct pen_file_opts, direct),
+	  .dflt = "false",
+	  .help = "read past the page cache (O_DIRECT)" },
+	{ .name = "fadvise",
+	  .type = PEN_OPT_ENUM,
+	  .off = offsetof(struct pen_file_opts, advice),
+	  .dflt = "auto",
+	  .choices = pen__file_advice,
+	  .help = "access pattern the kernel is told; auto: random for "
+		  "scattered small reads of big objects" },
+	{ .name = "readahead",
+	  .type = PEN_OPT_SIZE,
+	  .off = offsetof(struct pen_file_opts, readahead),
+	  .dflt = "0",
+	  .min = 0,
+	  .max = 1u << 30,
+	  .help = "read this much ahead of sequential reads; 0: as the "
+		  "kernel likes" },
+	{ .name = "dropcache",
+	  .type = PEN_OPT_BOOL,
+	  .off = offsetof(struct pen_file_opts, dropcache),
+	  .dflt = "false",
+	  .help = "drop what was read from the page cache, so that the next "
+		  "pass is cold, too" },
+	{ .name = "fsync",
+	  .type = PEN_OPT_BOOL,
+	  .off = offsetof(struct pen_file_opts, fsync),
+	  .dflt = "false",
+	  .help = "written files survive a power cut" },
+	{ .name = NULL },
+};
+
+static int posix_open(struct pen_store *st, struct pen_err *err)
+{
+	const struct pen_file_opts *o = st->priv;
+
+	(void)err;
+	st->align = o->direct ? 4096 : 1;
+	return 0;
+}
+
+static int posix_queue_open(struct pen_queue *q, struct pen_err *err)
+{
+	const struct pen_file_opts *o = q->st->priv;
+	struct posix_queue *p = q->priv;
+
+	return pen__files_init(&p->files, q->st, q->st->max_open,
+			       o->direct ? O_DIRECT : 0, err);
+}
+
+static void posix_queue_close(struct pen_queue *q)
+{
+	struct posix_queue *p = q->priv;
+
+	pen__files_fini(&p->files);
+}
+
+static void read_all(const struct pen_store *st, int fd, struct pen_io *io)
+{
+	size_t got = 0;
+
+	pen__io_end(io, 0, 0);
+	/* nothing is there, and pread would call it an error */
+	if (io->offset > INT64_MAX - io->len)
+		return;
+	while (got < io->len) {
+		const ssize_t n = pread(fd, (char *)io->buf + got,
+					io->len - got,
+					(off_t)(io->offset + got));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0) {
+			pen__io_end(io, pen__file_code(errno), errno);
+			return;
+		}
+		got += (size_t)n;
+		if (!n || pen__file_at_end(st, io, got))
+			break;
+	}
+	io->res = (int64_t)got;
+}
+
+static int posix_submit(struct pen_queue *q, struct pen_io *io)
+{
+	const struct pen_store *st = q->st;
+	struct posix_queue *p = q->priv;
+	struct pen_file *f;
+	int rc, sys = 0;
+
+	if (p->done.n >= q->depth)
+		return PEN_END;
+	rc = pen__files_get(&p->files, io->object, &f, &sys);
+	if (rc) {
+		pen__io_end(io, rc, sys);
+	} else {
+		pen__file_before(st->priv, st->objs, f, io);
+		read_all(st, f->fd, io);
+		pen__file_after(st->priv, st->objs, f, io);
+		pen__files_put(f);
+	}
+	pen__done_push(&p->done, io);
+	return 0;
+}
+
+static unsigned posix_reap(struct pen_queue *q, unsigned min,
+			   struct pen_io **done, unsigned max)
+{
+	struct posix_queue *p = q->priv;
+
+	(void)min; /* all there are have finished */
+	return pen__done_pop(&p->done, done, max);
+}
+
+const struct pen_store_ops pen__store_posix = {
+	.name = "posix",
+	.help = "files, read with pread",
+	.opts = opts,
+	.priv_size = sizeof(struct pen_file_opts),
+	.queue_size = sizeof(struct posix_queue),
+	.sink_size = sizeof(struct pen_file_sink),
+	.open = posix_open,
+	.list = pen__files_list,
+	.bind = pen__files_bind_direct,
+	.queue_open = posix_queue_open,
+	.queue_close = posix_queue_close,
+	.submit = posix_submit,
+	.reap = posix_reap,
+	.sink_open = pen__file_sink_open,
+	.sink_write = pen__file_sink_write,
+	.sink_close = pen__file_sink_close,
+};

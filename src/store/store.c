@@ -1,0 +1,376 @@
+/*
+ * Stores as the rest sees them: chosen by name, options filled, life and
+ * errors the same for all. A store that has an option `under` decorates
+ * another one; settings it does not know are that one's. Nothing here moves
+ * bytes but pen__queue_read, which is for indexing and not for batches.
+ */
+#include "store/store.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/guard.h"
+#include "base/mem.h"
+
+#define MAX_NAMES 32
+#define BOUNCE_SIZE (1u << 20)
+
+/* Known, but left out when this library was built. */
+static const struct {
+	const char *name, *needs;
+} absent[] = {
+#define PEN_ABSENT(n, lib) { #n, lib },
+#include "store_absent.h"
+#undef PEN_ABSENT
+	{ NULL, NULL },
+};
+
+const struct pen_store_ops *pen__store_find(const char *name)
+{
+	const struct pen_store_ops *ops;
+
+	for (unsigned i = 0; (ops = pen__store_at(i)); i++)
+		if (strcmp(ops->name, name) == 0)
+			return ops;
+	return NULL;
+}
+
+static int fail_unknown(const char *name, struct pen_err *err)
+{
+	const char *names[MAX_NAMES + 1] = { NULL }, *near;
+
+	for (unsigned i = 0; absent[i].name; i++)
+		if (strcmp(absent[i].name, name) == 0)
+			return pen__fail(err, PEN_ENOTSUP, name,
+					 "this store was left out of the "
+					 "build: it needs %s",
+					 absent[i].needs);
+	for (unsigned i = 0; i < MAX_NAMES && pen__store_at(i); i++)
+		names[i] = pen__store_at(i)->name;
+	near = pen__nearest(name, names);
+	return pen__fail(err, PEN_EINVAL, name, "no such store%s%s%s",
+			 near ? "; did you mean " : "", near ? near : "",
+			 near ? "?" : "");
+}
+
+/* Open files one queue may have: a share of the limit, for 16 queues. */
+static unsigned default_max_open(void)
+{
+	struct rlimit lim;
+	rlim_t n;
+
+	if (getrlimit(RLIMIT_NOFILE, &lim))
+		return 1;
+	n = lim.rlim_cur > 64 ? (lim.rlim_cur - 64) / 16 : 1;
+	return n < 1 ? 1 : n > 1024 ? 1024 : (unsigned)n;
+}
+
+/*
+ * Puts the settings of a decorator first and those of the store beneath it
+ * after them; *nmine says where. For other stores all are its own.
+ */
+static void split(const struct pen_store_ops *ops, bool decorates,
+		  const struct pen_opts_kv *kv, size_t nkv,
+		  struct pen_opts_kv *out, size_t *nmine)
+{
+	size_t n = 0, rest = nkv;
+
+	for (size_t i = 0; i < nkv; i++)
+		if (!decorates || pen__opt_find(ops->opts, kv[i].key))
+			out[n++] = kv[i];
+	*nmine = n;
+	/* from the back, so that a setting given twice stays in order */
+	for (size_t i = nkv; decorates && i-- > 0;)
+		if (!pen__opt_find(ops->opts, kv[i].key))
+			out[--rest] = kv[i];
+}
+
+static int fill(struct pen_store *st, const struct pen_opts_kv *kv, size_t nkv,
+		struct pen_err *err)
+{
+	const struct pen_store_ops *ops = st->ops;
+	const struct pen_opt *u = pen__opt_find(ops->opts, "under");
+	struct pen_opts_kv *sorted = pen__alloc(nkv + 1, sizeof(*sorted));
+	size_t nmine;
+	int rc;
+
+	if (!sorted)
+		return pen__fail_nomem(err, ops->name, 0);
+	split(ops, u != NULL, kv, nkv, sorted, &nmine);
+	rc = pen__opt_fill(ops->opts, st->priv, sorted, nmine, err);
+	if (!rc && u) {
+		char *const *name = (void *)((char *)st->priv + u->off);
+
+		rc = pen__store_open(&st->under, *name ? *name : "posix",
+				     sorted + nmine, nkv - nmine, err);
+		if (rc)
+			pen__opt_fini(ops->opts, st->priv);
+	}
+	pen__free(sorted);
+	return rc;
+}
+
+int pen__store_open(struct pen_store **out, const char *name,
+		    const struct pen_opts_kv *kv, size_t nkv,
+		    struct pen_err *err)
+{
+	const struct pen_store_ops *ops = pen__store_find(name);
+	struct pen_store *st;
+	int rc;
+
+	if (!ops)
+		return fail_unknown(name, err);
+	st = pen__calloc(1, sizeof(*st));
+	if (!st)
+		return pen__fail_nomem(err, name, sizeof(*st));
+	st->ops = ops;
+	st->align = 1;
+	st->checks_stale = true;
+	st->max_open = default_max_open();
+	st->priv = pen__calloc(1, ops->priv_size + !ops->priv_size);
+	rc = st->priv ? fill(st, kv, nkv, err) :
+			pen__fail_nomem(err, name, ops->priv_size);
+	if (rc)
+		goto fail;
+	rc = ops->open ? ops->open(st, err) : 0;
+	if (!rc) {
+		*out = st;
+		return 0;
+	}
+	pen__store_close(st->under);
+	pen__opt_fini(ops->opts, st->priv);
+fail:
+	pen__free(st->priv);
+	pen__free(st);
+	return rc;
+}
+
+void pen__store_close(struct pen_store *st)
+{
+	if (!st)
+		return;
+	if (st->ops->close)
+		st->ops->close(st);
+	pen__store_close(st->under);
+	pen__opt_fini(st->ops->opts, st->priv);
+	pen__free(st->priv);
+	pen__free(st);
+}
+
+int pen__store_bind(struct pen_store *st, const struct pen_objects *objs,
+		    struct pen_err *err)
+{
+	st->objs = objs;
+	return st->ops->bind ? st->ops->bind(st, err) : 0;
+}
+
+int pen__queue_open(struct pen_queue **out, struct pen_store *st,
+		    unsigned depth, struct pen_err *err)
+{
+	const size_t size = st->ops->queue_size;
+	struct pen_queue *q = pen__calloc(1, sizeof(*q));
+	int rc;
+
+	if (!q)
+		return pen__fail_nomem(err, st->ops->name, sizeof(*q));
+	q->st = st;
+	q->depth = depth ? depth : 1;
+	q->priv = pen__calloc(1, size + !size);
+	rc = q->priv ? st->ops->queue_open(q, err) :
+		       pen__fail_nomem(err, st->ops->name, size);
+	if (!rc) {
+		*out = q;
+		return 0;
+	}
+	pen__free(q->priv);
+	pen__free(q);
+	return rc;
+}
+
+void pen__queue_close(struct pen_queue *q)
+{
+	if (!q)
+		return;
+	q->st->ops->queue_close(q);
+	pen__free(q->priv);
+	pen__free(q);
+}
+
+struct copy {
+	void *to;
+	const void *from;
+	size_t n;
+};
+
+static int copy(void *arg)
+{
+	const struct copy *c = arg;
+
+	memcpy(c->to, c->from, c->n);
+	return 0;
+}
+
+/* Submits and waits; checks for `need` bytes and copies them if asked to. */
+static int read_piece(struct pen_queue *q, struct pen_io *io, size_t skip,
+		      struct copy *c, struct pen_err *err)
+{
+	const struct pen_store_ops *ops = q->st->ops;
+	struct pen_io *done = NULL;
+	bool lost = false;
+	int rc = 0;
+
+	if (ops->submit(q, io) || ops->reap(q, 1, &done, 1) != 1 || done != io)
+		return pen__fail(err, PEN_EINVAL, ops->name,
+				 "a blocking read needs an idle queue");
+	if (io->res < 0 || (uint64_t)io->res < skip + c->n) {
+		io->len = skip + c->n;
+		rc = pen__io_error(q->st, io, err);
+	} else {
+		c->from = (const char *)io->data + skip;
+		if (c->from != c->to)
+			pen__guard_run(copy, c, &lost);
+	}
+	if (lost) {
+		io->res = PEN_ESTALE;
+		rc = pen__io_error(q->st, io, err);
+	}
+	if (ops->release)
+		ops->release(q, io);
+	return rc;
+}
+
+/* Through a buffer as the store wants it, a piece at a time. */
+static int read_aligned(struct pen_queue *q, struct pen_io *io, void *buf,
+			size_t len, struct pen_err *err)
+{
+	const uint64_t align = q->st->align;
+	const uint64_t off = io->offset;
+	struct pen_block b = { 0 };
+	size_t got = 0;
+	int rc = pen__block_init(&b, BOUNCE_SIZE);
+
+	if (rc)
+		return pen__fail_nomem(err, q->st->ops->name, BOUNCE_SIZE);
+	while (got < len && !rc) {
+		const size_t skip = (off + got) % align;
+		struct copy c = { .to = (char *)buf + got,
+				  .n = BOUNCE_SIZE - skip };
+
+		if (c.n > len - got)
+			c.n = len - got;
+		io->offset = off + got - skip;
+		io->len = (skip + c.n + align - 1) / align * align;
+		io->buf = b.p;
+		rc = read_piece(q, io, skip, &c, err);
+		got += c.n;
+	}
+	pen__block_fini(&b);
+	return rc;
+}
+
+int pen__queue_read(struct pen_queue *q, uint32_t object, uint64_t off,
+		    void *buf, size_t len, struct pen_err *err)
+{
+	struct pen_io io = { .object = object, .offset = off, .len = len,
+			     .buf = buf };
+	struct copy c = { .to = buf, .n = len };
+
+	if (!len)
+		return 0;
+	if (q->st->align > 1 && !q->st->lends)
+		return read_aligned(q, &io, buf, len, err);
+	return read_piece(q, &io, 0, &c, err);
+}
+
+static int fail_read(const struct pen_io *io, const char *path,
+		     struct pen_err *err)
+{
+	const int code = (int)io->res;
+
+	if (code == PEN_ESTALE)
+		return pen__fail(err, code, path,
+				 "changed since it was indexed (size or time "
+				 "differs): run again, the index is rebuilt by "
+				 "itself");
+	if (code == PEN_ENOTSUP)
+		return pen__fail(err, code, path,
+				 "its file system does not allow O_DIRECT: set "
+				 "store.direct=false");
+	if (code == PEN_ENOMEM)
+		return pen__fail_nomem(err, path, io->len);
+	if (code == PEN_ENOTFOUND)
+		pen__fail_sys(err, io->sys, path,
+			      "is gone since it was indexed: put it back or "
+			      "run again");
+	else
+		pen__fail_sys(err, io->sys, path,
+			      "reading %zu bytes at offset %" PRIu64 " failed",
+			      io->len, io->offset);
+	if (err)
+		err->code = code;
+	return code;
+}
+
+int pen__io_error(const struct pen_store *st, const struct pen_io *io,
+		  struct pen_err *err)
+{
+	char path[PATH_MAX];
+
+	pen__object_path(st->objs, io->object, path, sizeof(path));
+	if (io->res < 0)
+		return fail_read(io, path, err);
+	if ((uint64_t)io->res >= io->len)
+		return 0;
+	return pen__fail(err, PEN_EDATA, path,
+			 "object ends at byte %" PRIu64 ", but %zu bytes were "
+			 "expected at offset %" PRIu64 ": it is truncated or "
+			 "was changed; copy it again or leave it out",
+			 io->offset + (uint64_t)io->res, io->len, io->offset);
+}
+
+int pen__sink_open(struct pen_sink **out, struct pen_store *st,
+		   const char *path, struct pen_err *err)
+{
+	const size_t size = st->ops->sink_size;
+	struct pen_sink *s;
+	int rc;
+
+	if (!st->ops->sink_open)
+		return pen__fail(err, PEN_ENOTSUP, st->ops->name,
+				 "this store cannot be written to; use posix");
+	s = pen__calloc(1, sizeof(*s));
+	if (!s)
+		return pen__fail_nomem(err, path, sizeof(*s));
+	s->st = st;
+	s->priv = pen__calloc(1, size + !size);
+	rc = s->priv ? st->ops->sink_open(s, path, err) :
+		       pen__fail_nomem(err, path, size);
+	if (!rc) {
+		*out = s;
+		return 0;
+	}
+	pen__free(s->priv);
+	pen__free(s);
+	return rc;
+}
+
+int pen__sink_write(struct pen_sink *s, const void *buf, size_t n,
+		    struct pen_err *err)
+{
+	int rc = n ? s->st->ops->sink_write(s, buf, n, err) : 0;
+
+	if (!rc)
+		s->written += n;
+	return rc;
+}
+
+int pen__sink_close(struct pen_sink *s, bool commit, struct pen_err *err)
+{
+	int rc = s->st->ops->sink_close(s, commit, err);
+
+	pen__free(s->priv);
+	pen__free(s);
+	return rc;
+}

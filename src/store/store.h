@@ -1,0 +1,127 @@
+/*
+ * A store moves byte ranges of objects; it knows nothing of samples.
+ *
+ * Reading goes through a queue that belongs to one thread: submit hands over
+ * an io, reap returns finished ones. A synchronous store finishes inside
+ * submit. A store either fills the caller's buffer or lends memory it has
+ * (mmap, ram): then io->data points there until release.
+ */
+#ifndef PEN_STORE_STORE_H
+#define PEN_STORE_STORE_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/opt.h"
+#include "store/objects.h"
+
+struct pen_io {
+	uint64_t offset;
+	size_t len;
+	void *buf;	  /* where bytes go; unused when the store lends */
+	uint32_t object;  /* index into the bound object set */
+	int sys;	  /* out: errno of a failure */
+	int64_t res;	  /* out: bytes there are (< len only at the object's
+			     end) or a negative pen_code */
+	const void *data; /* out: the bytes: buf, or lent memory */
+	void *lent;	  /* the store's own note while memory is lent */
+	void *user;	  /* the caller's */
+	struct pen_io *next; /* the queue's, while submitted */
+};
+
+struct pen_store {
+	const struct pen_store_ops *ops;
+	const struct pen_objects *objs; /* bound before the first queue */
+	void *priv;		/* ops->priv_size bytes, options parsed */
+	struct pen_store *under; /* fault: the decorated store */
+	uint32_t align;	 /* > 1: offset, len and buf must be multiples */
+	bool lends;	 /* io->data is the store's own memory */
+	bool checks_stale; /* compare size and mtime on open (default true) */
+	unsigned max_open; /* open files allowed per queue */
+};
+
+struct pen_queue {
+	struct pen_store *st;
+	unsigned depth;
+	void *priv; /* ops->queue_size bytes */
+};
+
+/* A file being written. Nothing has its final name before commit. */
+struct pen_sink {
+	struct pen_store *st;
+	uint64_t written;
+	void *priv; /* ops->sink_size bytes */
+};
+
+struct pen_store_ops {
+	const char *name;
+	const char *help; /* one line */
+	const struct pen_opt *opts;
+	size_t priv_size, queue_size, sink_size;
+	/* Options are parsed into st->priv; sets align, lends. */
+	int (*open)(struct pen_store *, struct pen_err *);
+	void (*close)(struct pen_store *);
+	/*
+	 * All objects under path (a file, a directory and its subfolders, or a
+	 * glob) into set, unsorted. keep() says which names are wanted; NULL =
+	 * all. Also adds each directory visited.
+	 */
+	int (*list)(struct pen_store *, const char *path,
+		    bool (*keep)(void *arg, const char *name), void *arg,
+		    struct pen_objects *set, struct pen_err *);
+	/* Called once the object set is known, before queues; may be NULL. */
+	int (*bind)(struct pen_store *, struct pen_err *);
+	int (*queue_open)(struct pen_queue *, struct pen_err *);
+	void (*queue_close)(struct pen_queue *); /* waits for what is in flight */
+	/* 0, or PEN_END when full: reap first. Failures come out of reap. */
+	int (*submit)(struct pen_queue *, struct pen_io *);
+	/* At least min finished ones (fewer only when fewer are in flight). */
+	unsigned (*reap)(struct pen_queue *, unsigned min, struct pen_io **done,
+			 unsigned max);
+	void (*release)(struct pen_queue *, struct pen_io *); /* may be NULL */
+	/* Writing; NULL when the store cannot. path is dir/name. */
+	int (*sink_open)(struct pen_sink *, const char *path,
+			 struct pen_err *);
+	int (*sink_write)(struct pen_sink *, const void *, size_t,
+			  struct pen_err *);
+	/* commit: durable under its final name; else nothing stays behind */
+	int (*sink_close)(struct pen_sink *, bool commit, struct pen_err *);
+};
+
+/* The registry; NULL past the end / when unknown. */
+const struct pen_store_ops *pen__store_at(unsigned i);
+const struct pen_store_ops *pen__store_find(const char *name);
+
+/* Options given as key/value pairs fill the implementation's table. */
+/*
+ * What store=auto means for these objects: whole_objects, or else reads of
+ * about read_bytes out of bigger ones; resident as below. *why: for people.
+ */
+const char *pen__store_pick(const struct pen_objects *, bool whole_objects,
+			    uint64_t read_bytes, double resident,
+			    const char **why);
+/* Share of the bytes that is in the page cache, by samples; < 0: unknown. */
+double pen__store_resident(const struct pen_objects *);
+int pen__store_open(struct pen_store **out, const char *name,
+		    const struct pen_opts_kv *kv, size_t nkv,
+		    struct pen_err *err);
+void pen__store_close(struct pen_store *);
+int pen__store_bind(struct pen_store *, const struct pen_objects *,
+		    struct pen_err *);
+int pen__queue_open(struct pen_queue **out, struct pen_store *, unsigned depth,
+		    struct pen_err *err);
+void pen__queue_close(struct pen_queue *);
+/* One blocking read of exactly len bytes (indexing, small things). */
+int pen__queue_read(struct pen_queue *, uint32_t object, uint64_t off,
+		    void *buf, size_t len, struct pen_err *err);
+/* What a failed or short io means, as an error that names the object. */
+int pen__io_error(const struct pen_store *, const struct pen_io *,
+		  struct pen_err *err);
+int pen__sink_open(struct pen_sink **out, struct pen_store *,
+		   const char *path, struct pen_err *err);
+int pen__sink_write(struct pen_sink *, const void *, size_t,
+		    struct pen_err *err);
+/* Frees the sink in every case. */
+int pen__sink_close(struct pen_sink *, bool commit, struct pen_err *err);
+
+#endif

@@ -1,0 +1,118 @@
+#!/usr/bin/python3
+"""Holds the include direction of the source tree.
+
+base <- codec <- {store, format, sampler} <- engine <- {emulate, report, cli};
+stores, formats and samplers do not include one another; only a registry.c
+names implementations; the Python module sees only penstock.h.
+"""
+import os
+import re
+import sys
+
+SOURCE = os.environ.get("SOURCE") or os.path.abspath(
+    os.path.join(os.path.dirname(__file__), "..", ".."))
+LOW = {"base", "codec"}
+MIDDLE = {"store", "format", "sampler"}
+CORE = LOW | MIDDLE | {"engine"}
+MAY = {
+    "base": {"base"},
+    "codec": LOW,
+    "store": LOW | {"store"},
+    "format": LOW | {"format"},
+    "sampler": LOW | {"sampler"},
+    "engine": CORE,
+    "comm": {"base", "comm"},
+    "emulate": CORE | {"comm", "emulate"},
+    "report": CORE | {"report"},
+    "cli": CORE | {"comm", "emulate", "report", "cli"},
+}
+INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
+ENTRY = re.compile(r"^\s*pen_(store|format|sampler)\(\s*(\w+)", re.M)
+GENERATED = re.compile(r"^(store|format|sampler)_(list|absent)\.h$")
+
+
+def files(top, *ends):
+    for where, dirs, names in os.walk(os.path.join(SOURCE, top)):
+        dirs.sort()
+        for name in sorted(names):
+            if name.endswith(ends):
+                path = os.path.join(where, name)
+                yield os.path.relpath(path, SOURCE), path
+
+
+def implementations():
+    """The identifiers that only a registry.c and the owner may name."""
+    out = {}
+    for kind in MIDDLE:
+        lists = os.path.join(SOURCE, "src", kind, "CMakeLists.txt")
+        with open(lists, encoding="utf-8") as f:
+            for found, name in ENTRY.findall(f.read()):
+                out[f"pen__{found}_{name}"] = f"src/{kind}/{name}.c"
+    return out
+
+
+def layer_of(include, path):
+    """The layer an #include leads to: None for the public header."""
+    near = os.path.join(os.path.dirname(path), include)
+    for base in (near, os.path.join(SOURCE, "src", include)):
+        if os.path.exists(base):
+            parts = os.path.relpath(base, SOURCE).split(os.sep)
+            return parts[1] if parts[0] == "src" else parts[0]
+    if os.path.exists(os.path.join(SOURCE, "include", include)):
+        return None
+    return "nowhere"
+
+
+def check_file(short, path, names, bad):
+    layer = short.split(os.sep)[1]
+    if layer not in MAY:
+        bad.append(f"{short}: layer '{layer}' is not in {__file__}")
+        return
+    is_registry = os.path.basename(short) == "registry.c"
+    with open(path, encoding="utf-8") as f:
+        for number, line in enumerate(f, 1):
+            at = f"{short}:{number}"
+            for name in re.findall(r"\bpen__\w+", line):
+                owner = names.get(name)
+                if owner and short != owner and not is_registry:
+                    bad.append(f"{at}: only registry.c names {name}")
+            m = INCLUDE.match(line)
+            if not m:
+                continue
+            g = GENERATED.match(m.group(1))
+            if g:
+                # what was left out is for the error message beside it
+                near = g.group(2) == "absent" and \
+                    short == f"src/{layer}/{layer}.c"
+                if not is_registry and not near:
+                    bad.append(f"{at}: only registry.c reads {m.group(1)}")
+                continue
+            to = layer_of(m.group(1), path)
+            if to is not None and to not in MAY[layer]:
+                bad.append(f"{at}: {layer} must not include {m.group(1)}")
+
+
+def main():
+    bad = []
+    count = 0
+    names = implementations()
+    for short, path in files("src", ".c", ".h"):
+        check_file(short, path, names, bad)
+        count += 1
+    for short, path in files("python", ".c", ".h"):
+        count += 1
+        with open(path, encoding="utf-8") as f:
+            for number, line in enumerate(f, 1):
+                m = INCLUDE.match(line)
+                near = m and os.path.exists(
+                    os.path.join(os.path.dirname(path), m.group(1)))
+                if m and m.group(1) != "penstock.h" and not near:
+                    bad.append(f"{short}:{number}: the Python module sees "
+                               f"only penstock.h")
+    for line in bad:
+        print(line, file=sys.stderr)
+    print(f"{count} files, {len(bad)} wrong")
+    return 1 if bad or not count else 0
+
+
+sys.exit(main())

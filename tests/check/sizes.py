@@ -1,0 +1,55 @@
+#!/usr/bin/python3
+"""Holds the size limits: a function at most 80 lines, a file at most 800.
+
+In this tree a brace in column 0 opens and closes function bodies and nothing
+else, which is all the parsing it takes.
+"""
+import os
+import sys
+
+SOURCE = os.environ.get("SOURCE") or os.path.abspath(
+    os.path.join(os.path.dirname(__file__), "..", ".."))
+MAX_FUNCTION = 80
+MAX_FILE = 800
+
+
+def check(short, path, bad):
+    """Appends what is too long; returns how many functions there are."""
+    with open(path, encoding="utf-8") as f:
+        lines = f.read().splitlines()
+    count = 0
+    start = 0
+    if len(lines) > MAX_FILE:
+        bad.append(f"{short}: {len(lines)} lines, at most {MAX_FILE}")
+    for number, line in enumerate(lines, 1):
+        if line.startswith("{"):
+            start = number
+            name = lines[number - 2].strip()
+        elif line.startswith("}") and start:
+            count += 1
+            if number - start + 1 > MAX_FUNCTION:
+                bad.append(f"{short}:{start}: {number - start + 1} lines, at "
+                           f"most {MAX_FUNCTION}: {name}")
+            start = 0
+    return count
+
+
+def main():
+    bad = []
+    nfiles = nfunctions = 0
+    for top in ("include", "src", "python", "tests", "bench"):
+        for where, dirs, names in os.walk(os.path.join(SOURCE, top)):
+            dirs.sort()
+            for name in sorted(names):
+                if name.endswith((".c", ".h")):
+                    path = os.path.join(where, name)
+                    short = os.path.relpath(path, SOURCE)
+                    nfunctions += check(short, path, bad)
+                    nfiles += 1
+    for line in bad:
+        print(line, file=sys.stderr)
+    print(f"{nfiles} files, {nfunctions} functions, {len(bad)} too long")
+    return 1 if bad or not nfunctions else 0
+
+
+sys.exit(main())

@@ -1,0 +1,352 @@
+#!/usr/bin/env python3
+"""Writes golden npy and npz files with NumPy into a directory.
+
+make_golden.py DIR          files, their values as raw dumps, and two lists:
+    manifest  file samples nobjects nsamples field dtype raw ndim dims...
+    refused   file format text-that-the-message-contains
+A dump holds all samples one after another: little-endian, C order.
+
+make_golden.py --seeds DIR  small files for the fuzzer, which takes the first
+byte as the choice of format and options.
+"""
+import io
+import os
+import sys
+import zipfile
+
+import numpy as np
+
+DTYPES = ['bool', 'int8', 'uint8', 'int16', 'uint16', 'int32', 'uint32',
+          'int64', 'uint64', 'float16', 'float32', 'float64', 'longdouble',
+          'complex64', 'complex128', 'clongdouble']
+SHAPES = [(), (0,), (0, 3), (1,), (5,), (3, 4), (1, 6), (4, 1, 3), (2, 3, 4),
+          (2, 3, 2, 2)]
+BIG = [(70, 33), (5, 41, 67), (3, 2, 35, 2, 4)]
+rng = np.random.default_rng(7)
+lines, refused = [], []
+
+
+def array(dtype, shape, swapped=False, fortran=False):
+    """Random bytes of a dtype; bit patterns survive, NaN or not."""
+    dt = np.dtype(dtype)
+    n = int(np.prod(shape, dtype=np.int64))
+    raw = np.frombuffer(rng.bytes(n * dt.itemsize), np.uint8)
+    if dt == np.bool_:
+        raw = raw & 1
+    a = raw.copy().view(dt).reshape(shape)
+    if swapped and dt.itemsize > 1:
+        a = a.view(dt.newbyteorder('>'))
+    if fortran:
+        b = np.empty(shape, a.dtype, order='F')
+        b[...] = a
+        a = b
+    return a
+
+
+def plain_bytes(a):
+    """Little-endian, C order."""
+    c = np.ascontiguousarray(a)
+    if c.dtype.byteorder == '>':
+        c = c.byteswap()
+    return c.tobytes()
+
+
+def expect(out, name, mode, field, a, option=None, nobjects=2):
+    """One line of the manifest and one dump; option: what samples= is."""
+    option = option or mode
+    b = a if mode != 'last' else np.moveaxis(a, -1, 0)
+    nsamples = 1 if mode == 'file' else b.shape[0]
+    shape = b.shape if mode == 'file' else b.shape[1:]
+    raw = '%s.%s%d.%s.raw' % (name, option, nobjects, field.replace('/', '_'))
+    with open(os.path.join(out, raw), 'wb') as f:
+        f.write(plain_bytes(b))
+    dtype = {'longdouble': 'float128', 'clongdouble': 'complex256'}.get(
+        a.dtype.name, a.dtype.name)
+    lines.append(' '.join(map(str, [name, option, nobjects, nsamples, field,
+                                    dtype, raw, len(shape), *shape])))
+
+
+def modes(a):
+    yield 'file'
+    if a.ndim and (a.size or a.shape[0] == 0):
+        yield 'first'
+    if a.ndim and (a.size or a.shape[-1] == 0):
+        yield 'last'
+
+
+def npy(out, name, a, version=None):
+    with open(os.path.join(out, name), 'wb') as f:
+        np.lib.format.write_array(f, a, version=version)
+    for mode in modes(a):
+        expect(out, name, mode, 'x', a)
+
+
+def make_npy(out):
+    for dtype in DTYPES:
+        for i, shape in enumerate(SHAPES):
+            for order in range(4):
+                a = array(dtype, shape, order & 1, order & 2)
+                npy(out, '%s-%d-%d.npy' % (dtype, i, order), a)
+    for dtype in ['uint8', 'int16', 'float32', 'float64', 'complex128',
+                  'clongdouble']:
+        for i, shape in enumerate(BIG):
+            for order in range(4):
+                a = array(dtype, shape, order & 1, order & 2)
+                npy(out, 'big-%s-%d-%d.npy' % (dtype, i, order), a)
+    for version in [(1, 0), (2, 0), (3, 0)]:
+        npy(out, 'version-%d.npy' % version[0],
+            array('float32', (3, 4)), version)
+    npy(out, 'deep.npy', array('int32', (1, 2) * 12))
+    a = array('float32', (6, 2))
+    npy(out, 'auto.npy', a)
+    expect_auto(out, 'auto.npy', a)
+
+
+def expect_auto(out, name, a):
+    """auto: along the first axis when there is one file, else the file"""
+    expect(out, name, 'file', 'x', a, 'auto', 2)
+    expect(out, name, 'first', 'x', a, 'auto', 1)
+
+
+def header(text, version=1, pad=True):
+    t = text.encode('latin1')
+    n = 10 if version == 1 else 12
+    if pad:
+        t += b' ' * (63 - (n + len(t)) % 64) + b'\n'
+    size = len(t).to_bytes(2 if version == 1 else 4, 'little')
+    return b'\x93NUMPY' + bytes([version, 0]) + size + t
+
+
+def make_odd(out):
+    """Headers no NumPy of today writes, but that are well-formed."""
+    a = array('int16', (2, 3))
+    odd = {
+        'quotes': '{"descr": "<i2", "fortran_order": False, "shape": (2, 3)}',
+        'order': "{'shape': (2, 3), 'fortran_order': False, 'descr': '<i2'}",
+        'long': "{'descr': '<i2', 'fortran_order': False, 'shape': (2L, 3L)}",
+        'tight': "{'descr':'<i2','fortran_order':False,'shape':(2,3,),}",
+        'code': "{'descr': 'h', 'fortran_order': False, 'shape': (2, 3), }",
+        'native': "{'descr': '=i2', 'fortran_order': False, 'shape': (2,3)}",
+    }
+    for key, text in odd.items():
+        name = 'odd-%s.npy' % key
+        with open(os.path.join(out, name), 'wb') as f:
+            f.write(header(text) + a.tobytes())
+        expect(out, name, 'file', 'x', a)
+    name = 'odd-wide.npy'  # a header that no first look covers
+    with open(os.path.join(out, name), 'wb') as f:
+        f.write(header(odd['tight'] + ' ' * 3000, 2) + a.tobytes())
+    expect(out, name, 'first', 'x', a)
+
+
+class Unseekable(io.RawIOBase):
+    """A stream: zipfile then writes data descriptors (flag bit 3)."""
+
+    def __init__(self, f):
+        super().__init__()
+        self.f = f
+
+    def writable(self):
+        return True
+
+    def write(self, b):
+        return self.f.write(b)
+
+
+def npz(out, name, arrays, how='stored', comment=b'', extra=False):
+    path = os.path.join(out, name)
+    method = zipfile.ZIP_STORED if how == 'stored' else zipfile.ZIP_DEFLATED
+    with open(path, 'wb') as f:
+        target = Unseekable(f) if how == 'stream' else f
+        with zipfile.ZipFile(target, 'w', method) as z:
+            z.comment = comment
+            if extra:
+                z.writestr('README', 'not an array')
+            for key, a in arrays.items():
+                with z.open(key + '.npy', 'w', force_zip64=True) as m:
+                    np.lib.format.write_array(m, a, allow_pickle=True)
+
+
+def expect_npz(out, name, arrays, wanted):
+    for mode in wanted:
+        for key, a in arrays.items():
+            expect(out, name, mode, key, a)
+
+
+def make_npz(out):
+    table = {'x': array('float32', (6, 4, 3)), 'y': array('int64', (6,)),
+             'w': array('float64', (6, 2), True),
+             'v': array('uint16', (6, 5), False, True)}
+    # compressible, and long enough for several deflate blocks
+    table['z'] = np.arange(6 * 20000, dtype='<i4').reshape(6, 20000)
+    dlio = {'x': array('uint8', (5, 7, 4)), 'y': array('int64', (4,))}
+    mixed = {'a': array('bool', ()), 'b': array('complex64', (2, 2), True),
+             'c': array('longdouble', (0, 2)), 'd/e': array('int8', (3,))}
+    for how in ['stored', 'deflated', 'stream']:
+        npz(out, 'table-%s.npz' % how, table, how)
+        expect_npz(out, 'table-%s.npz' % how, table, ['file', 'first'])
+        npz(out, 'dlio-%s.npz' % how, dlio, how)
+        expect_npz(out, 'dlio-%s.npz' % how, dlio, ['last'])
+        npz(out, 'mixed-%s.npz' % how, mixed, how)
+        expect_npz(out, 'mixed-%s.npz' % how, mixed, ['file'])
+        for key in mixed:
+            one = {key: mixed[key]}
+            name = 'one-%s-%s.npz' % (key[0], how)
+            npz(out, name, one, how)
+            expect_npz(out, name, one, ['file'])
+    same = {'x': table['x'], 'y': table['y']}
+    npz(out, 'auto.npz', same)
+    npz(out, 'auto-none.npz', dlio)
+    for key in same:
+        expect(out, 'auto.npz', 'file', key, same[key], 'auto', 2)
+        expect(out, 'auto.npz', 'first', key, same[key], 'auto', 1)
+        expect(out, 'auto-none.npz', 'file', key, dlio[key], 'auto', 1)
+    npz(out, 'comment.npz', dlio, 'stored', b'PK\5\6' * 9000, True)
+    expect_npz(out, 'comment.npz', dlio, ['last'])
+    limit, count = zipfile.ZIP64_LIMIT, zipfile.ZIP_FILECOUNT_LIMIT
+    zipfile.ZIP64_LIMIT = zipfile.ZIP_FILECOUNT_LIMIT = 1
+    npz(out, 'zip64.npz', dlio, 'stored')
+    npz(out, 'zip64-deflated.npz', dlio, 'deflated', b'comment')
+    zipfile.ZIP64_LIMIT, zipfile.ZIP_FILECOUNT_LIMIT = limit, count
+    expect_npz(out, 'zip64.npz', dlio, ['last'])
+    expect_npz(out, 'zip64-deflated.npz', dlio, ['last'])
+    # what is not numeric is left out
+    npz(out, 'left-out.npz', dict(dlio, s=np.array(['a', 'bc']),
+                                  o=np.array([{}, 1], object)))
+    expect_npz(out, 'left-out.npz', dlio, ['last'])
+    np.savez(os.path.join(out, 'savez.npz'), **dlio)
+    expect_npz(out, 'savez.npz', dlio, ['last'])
+    np.savez_compressed(os.path.join(out, 'savez-c.npz'), **dlio)
+    expect_npz(out, 'savez-c.npz', dlio, ['last'])
+
+
+def refuse(out, name, data, text):
+    with open(os.path.join(out, name), 'wb') as f:
+        f.write(data)
+    refused.append('%s %s %s' % (name, name.rsplit('.', 1)[1], text))
+
+
+def saved(a):
+    b = io.BytesIO()
+    np.lib.format.write_array(b, a, allow_pickle=True)
+    return b.getvalue()
+
+
+def zipped(method, names=('x.npy',)):
+    b = io.BytesIO()
+    with zipfile.ZipFile(b, 'w', method) as z:
+        for n in names:
+            z.writestr(n, saved(np.arange(9)))
+    return b.getvalue()
+
+
+def make_refused(out):
+    good = saved(np.arange(12, dtype='f4').reshape(3, 4))
+    bad = {
+        'object': (saved(np.array([{}], object)), 'pickle'),
+        'string': (saved(np.array(['ab'])), 'Unicode'),
+        'bytes': (saved(np.array([b'ab'])), 'byte strings'),
+        'void': (saved(np.zeros(2, 'V3')), 'void'),
+        'date': (saved(np.array(['2020-01-01'], 'M8[D]')), 'datetime64'),
+        'delta': (saved(np.zeros(2, 'm8[s]')), 'timedelta64'),
+        'record': (saved(np.zeros(2, [('a', 'i4'), ('b', 'f4')])),
+                   'structured'),
+        'short': (good[:-5], '5 of 48 data bytes are missing'),
+        'long': (good + b'1234567', '7 bytes follow the array'),
+        'magic': (b'\x92' + good[1:], 'not an npy file'),
+        'version': (good[:6] + b'\x04' + good[7:], 'version 4.0'),
+        'empty': (b'', 'not an npy file'),
+        'huge': (header("{'descr': '<f8', 'fortran_order': False, 'shape': "
+                        "(4294967296, 4294967296)}"), 'larger than any'),
+        'negative': (header("{'descr': '<f8', 'fortran_order': False, "
+                            "'shape': (-1,)}"), 'no size'),
+        'number': (header("{'descr': '<f8', 'fortran_order': False, "
+                          "'shape': (1)}") + bytes(8), 'not a tuple'),
+        'key': (header("{'descr': '<f8', 'fortran_order': False, "
+                       "'shape': (1,), 'x': 1}") + bytes(8), 'unknown key'),
+        'twice': (header("{'descr': '<f8', 'descr': '<f8', "
+                         "'fortran_order': False, 'shape': (1,)}"), 'twice'),
+        'lacks': (header("{'descr': '<f8', 'shape': (1,)}"), 'lacks'),
+        'code': (header("{'descr': '<q9', 'fortran_order': False, "
+                        "'shape': (1,)}"), "no dtype '<q9'"),
+        'after': (header("{'descr': '<f8', 'fortran_order': False, "
+                         "'shape': (1,)} + 1"), 'goes on'),
+        'deep': (header("{'descr': '<f8', 'fortran_order': False, "
+                        "'shape': (%s)}" % ('1,' * 33)), '32 axes'),
+        'escape': (header("{'descr': '\\x3cf8', 'fortran_order': False, "
+                          "'shape': (1,)}"), 'not a string'),
+    }
+    for key, (data, text) in bad.items():
+        refuse(out, 'bad-%s.npy' % key, data, text)
+    stored = zipped(zipfile.ZIP_STORED)
+    enc = bytearray(stored)
+    enc[6] |= 1
+    enc[stored.rindex(b'PK\1\2') + 8] |= 1
+    two = bytearray(zipped(zipfile.ZIP_STORED, ('x.npy', 'y.npy')))
+    at = two.rindex(b'PK\1\2')
+    two[at + 42:at + 46] = bytes(4)  # y's header where x's is
+    b = io.BytesIO()
+    with zipfile.ZipFile(b, 'w') as z:
+        z.writestr('s.npy', saved(np.array(['ab'])))
+    more = {
+        'bzip2': (zipped(zipfile.ZIP_BZIP2), 'bzip2'),
+        'lzma': (zipped(zipfile.ZIP_LZMA), 'lzma'),
+        'encrypted': (bytes(enc), 'encrypted'),
+        'truncated': (stored[:-1], 'end record is missing'),
+        'overlap': (bytes(two), 'overlap'),
+        'numeric': (b.getvalue(), 'none of its 1 arrays is numeric'),
+        'nothing': (zipped(zipfile.ZIP_STORED, ('readme',)), 'no .npy'),
+        'empty': (zipped(zipfile.ZIP_STORED, ()), 'is empty'),
+        'bytes': (b'', 'not a zip archive'),
+    }
+    for key, (data, text) in more.items():
+        refuse(out, 'bad-%s.npz' % key, data, text)
+
+
+def seeds(out):
+    """npy, npz, raw, each with some of the options the first byte picks."""
+    files = []
+    for order in range(4):
+        files.append((0, saved(array('int16', (3, 4), order & 1, order & 2))))
+    files.append((0, saved(array('float64', ()))))
+    files.append((0, saved(array('complex64', (2, 3, 2), True, True))))
+    files.append((0, header("{'shape': (2L,), 'descr': '|u1', "
+                            "'fortran_order': True}", 2) + b'ab'))
+    small = {'x': array('float32', (3, 2, 4)), 'y': array('int16', (4,)),
+             'f': array('uint8', (4, 3, 4), False, True)}
+    for how in ['stored', 'deflated', 'stream']:
+        npz(out, 'tmp', small, how)
+        with open(os.path.join(out, 'tmp'), 'rb') as f:
+            files.append((1, f.read()))
+    zipfile.ZIP64_LIMIT = zipfile.ZIP_FILECOUNT_LIMIT = 1
+    npz(out, 'tmp', {'x': small['y']})
+    with open(os.path.join(out, 'tmp'), 'rb') as f:
+        files.append((1, f.read()))
+    os.unlink(os.path.join(out, 'tmp'))
+    files.append((2, rng.bytes(64)))
+    n = 0
+    for which, data in files:
+        for variant in range(0, 8):
+            with open(os.path.join(out, 'seed-%d' % n), 'wb') as f:
+                f.write(bytes([which + 3 * variant]) + data)
+            n += 1
+
+
+def main():
+    if len(sys.argv) == 3 and sys.argv[1] == '--seeds':
+        os.makedirs(sys.argv[2], exist_ok=True)
+        seeds(sys.argv[2])
+        return
+    out = sys.argv[1]
+    os.makedirs(out, exist_ok=True)
+    make_npy(out)
+    make_odd(out)
+    make_npz(out)
+    make_refused(out)
+    for name, content in [('manifest', lines), ('refused', refused)]:
+        with open(os.path.join(out, name), 'w') as f:
+            f.write('\n'.join(content) + '\n')
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,308 @@
+/*
+ * Plays the engine for a few objects in memory: index, bind, locate, fetch,
+ * unpack, emit. Every buffer is an allocation of its own of exactly the size
+ * the format was promised, so that a sanitizer sees any step outside. What a
+ * format may never do ends the program: a unit outside its object, a plain
+ * unit that is not its row. For tests and the fuzzer.
+ */
+#ifndef FORMAT_DRIVER_H
+#define FORMAT_DRIVER_H
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "codec/deflate.h"
+#include "format/format.h"
+
+#define DRV_MAX 8
+
+#define DRV_MUST(x) drv_must((x), #x, __FILE__, __LINE__)
+
+static inline void drv_must(bool ok, const char *what, const char *file,
+			    int line)
+{
+	if (ok)
+		return;
+	fprintf(stderr, "%s:%d: contract broken: %s\n", file, line, what);
+	abort();
+}
+
+struct drv_object {
+	struct pen_peek pk;
+	char name[32];
+	uint8_t *p; /* exactly n bytes */
+	size_t n;
+	uint64_t nsamples, blob;
+};
+
+struct drv {
+	struct pen_index ix; /* first: the callbacks get it */
+	struct pen_format *f;
+	struct drv_object obj[DRV_MAX];
+	struct pen_buf blobs[DRV_MAX];
+	uint64_t first[DRV_MAX + 1];
+	struct pen_scratch scratch;
+};
+
+struct drv_rows {
+	uint32_t n;
+	void *p[PEN_MAX_FIELDS];
+	size_t len[PEN_MAX_FIELDS];
+};
+
+static inline int drv_peek(struct pen_peek *pk, uint64_t off, void *buf,
+			   size_t len, struct pen_err *err)
+{
+	struct drv_object *o = (struct drv_object *)pk;
+
+	(void)err;
+	DRV_MUST(off <= o->n && len <= o->n - off);
+	if (len)
+		memcpy(buf, o->p + off, len);
+	return 0;
+}
+
+static inline struct pen_span drv_blob(const struct pen_index *ix, uint64_t id)
+{
+	const struct drv *d = (const struct drv *)ix;
+
+	DRV_MUST(id < ix->nblobs);
+	return (struct pen_span){ d->blobs[id].p, d->blobs[id].n };
+}
+
+static inline uint64_t drv_blob_of(const struct pen_index *ix, uint64_t o)
+{
+	DRV_MUST(o < ix->nobjects);
+	return ((const struct drv *)ix)->obj[o].blob;
+}
+
+static inline uint64_t drv_size_of(const struct pen_index *ix, uint64_t o)
+{
+	return ((const struct drv *)ix)->obj[o].n;
+}
+
+static inline void drv_name_of(const struct pen_index *ix, uint64_t o,
+			       char *buf, size_t cap)
+{
+	snprintf(buf, cap, "%s", ((const struct drv *)ix)->obj[o].name);
+}
+
+static inline void drv_close(struct drv *d)
+{
+	pen__format_close(d->f);
+	for (unsigned i = 0; i < DRV_MAX; i++) {
+		free(d->obj[i].p);
+		pen__buf_fini(&d->blobs[i]);
+	}
+	free(d->scratch.mem);
+	d->scratch.mem = NULL;
+	pen__scratch_fini(&d->scratch);
+	memset(d, 0, sizeof(*d));
+}
+
+static inline int drv_start(struct drv *d, const struct pen_format_ops *ops,
+			    const struct pen_opts_kv *kv, size_t nkv,
+			    struct pen_err *err)
+{
+	memset(d, 0, sizeof(*d));
+	return pen__format_open(&d->f, ops, kv, nkv, err);
+}
+
+static inline void drv_add(struct drv *d, const void *p, size_t n)
+{
+	struct drv_object *o = &d->obj[d->ix.nobjects];
+
+	DRV_MUST(d->ix.nobjects < DRV_MAX);
+	snprintf(o->name, sizeof(o->name), "object-%u",
+		 (unsigned)d->ix.nobjects++);
+	o->p = malloc(n ? n : 1);
+	DRV_MUST(o->p != NULL);
+	if (n)
+		memcpy(o->p, p, n);
+	o->n = n;
+	o->pk = (struct pen_peek){ o->name, n, drv_peek };
+}
+
+static inline int drv_index(struct drv *d, struct drv_object *o,
+			    struct pen_err *err)
+{
+	struct pen_found found = { 0 };
+	int rc = d->f->ops->index(d->f, &o->pk, &found, err);
+
+	if (rc < 0) {
+		pen__buf_fini(&found.blob);
+		return rc;
+	}
+	o->nsamples = found.nsamples;
+	for (o->blob = 0; o->blob < d->ix.nblobs; o->blob++) {
+		const struct pen_buf *b = &d->blobs[o->blob];
+
+		if (b->n == found.blob.n &&
+		    (!b->n || memcmp(b->p, found.blob.p, b->n) == 0))
+			break;
+	}
+	if (o->blob < d->ix.nblobs)
+		pen__buf_fini(&found.blob);
+	else
+		d->blobs[d->ix.nblobs++] = found.blob;
+	return 0;
+}
+
+/* hint: what the engine would say, 0 = the number of objects. */
+static inline int drv_bind(struct drv *d, uint64_t hint, struct pen_err *err)
+{
+	int rc;
+
+	d->f->nobjects_hint = hint ? hint : d->ix.nobjects;
+	for (uint64_t i = 0; i < d->ix.nobjects; i++) {
+		rc = drv_index(d, &d->obj[i], err);
+		if (rc < 0)
+			return rc;
+		d->first[i + 1] = d->first[i] + d->obj[i].nsamples;
+	}
+	d->ix.nsamples = d->first[d->ix.nobjects];
+	d->ix.first = d->first;
+	d->ix.blob = drv_blob;
+	d->ix.blob_of = drv_blob_of;
+	d->ix.size_of = drv_size_of;
+	d->ix.name_of = drv_name_of;
+	rc = d->f->ops->bind(d->f, &d->ix, err);
+	if (rc < 0)
+		return rc;
+	DRV_MUST(d->f->nfields > 0 && d->f->nfields <= PEN_MAX_FIELDS);
+	DRV_MUST(d->f->ix == &d->ix);
+	DRV_MUST(!d->f->uniform || d->f->all_plain);
+	d->scratch.size = d->f->scratch_size;
+	d->scratch.mem = malloc(d->scratch.size ? d->scratch.size : 1);
+	DRV_MUST(d->scratch.mem != NULL);
+	return 0;
+}
+
+static inline void drv_rows_free(struct drv_rows *r)
+{
+	for (uint32_t i = 0; i < r->n; i++)
+		free(r->p[i]);
+	r->n = 0;
+}
+
+/* Rows of exactly the size the shape says, filled with something else. */
+static inline void drv_rows_new(struct drv *d, uint32_t object, uint64_t k,
+				struct drv_rows *r)
+{
+	const struct pen_format *f = d->f;
+
+	r->n = f->nfields;
+	for (uint32_t i = 0; i < r->n; i++) {
+		const struct pen_field *fd = &f->field[i];
+		int64_t shape[PEN_MAX_DIMS];
+
+		f->ops->shape(f, object, k, i, shape);
+		for (uint32_t j = 0; j < fd->ndim; j++)
+			DRV_MUST(fd->shape[j] == -1 ||
+				 fd->shape[j] == shape[j]);
+		DRV_MUST(pen__shape_bytes(shape, fd->ndim, fd->dtype,
+					  &r->len[i]));
+		DRV_MUST(r->len[i] <= fd->max_bytes);
+		r->p[i] = malloc(r->len[i] ? r->len[i] : 1);
+		DRV_MUST(r->p[i] != NULL);
+		memset(r->p[i], 0xa5, r->len[i]);
+	}
+}
+
+/* One unit's bytes: *out is a copy to free, or NULL when it went to its row. */
+static inline int drv_fetch(struct drv *d, const struct pen_unit *u,
+			    struct drv_rows *r, uint8_t **out,
+			    struct pen_span *s, struct pen_err *err)
+{
+	const struct drv_object *o = &d->obj[u->object];
+	uint8_t *raw, *unpacked;
+	int rc;
+
+	*out = NULL;
+	DRV_MUST(u->offset <= o->n && u->len <= o->n - u->offset);
+	DRV_MUST(u->field < d->f->nfields);
+	if ((u->flags & PEN_UNIT_CRC32) &&
+	    pen__crc32(u->crc_seed, o->p + u->offset, u->len) != u->crc)
+		return pen__fail(err, PEN_EDATA, o->name, "crc32 differs");
+	if (u->flags & PEN_UNIT_PLAIN) {
+		DRV_MUST(!(u->flags & PEN_UNIT_PACKED));
+		DRV_MUST(u->len == r->len[u->field]);
+		if (u->len)
+			memcpy(r->p[u->field], o->p + u->offset, u->len);
+		return 0;
+	}
+	DRV_MUST(!d->f->all_plain);
+	raw = malloc(u->len ? u->len : 1);
+	DRV_MUST(raw != NULL);
+	if (u->len)
+		memcpy(raw, o->p + u->offset, u->len);
+	*out = raw;
+	*s = (struct pen_span){ raw, u->len };
+	if (!(u->flags & PEN_UNIT_PACKED))
+		return 0;
+	unpacked = malloc(u->size ? u->size : 1);
+	DRV_MUST(unpacked != NULL);
+	rc = d->f->ops->unpack(d->f, u, *s, unpacked, &d->scratch, err);
+	free(raw);
+	*out = unpacked;
+	*s = (struct pen_span){ unpacked, u->size };
+	return rc;
+}
+
+/* The rows of one sample; free them in any case. */
+static inline int drv_sample(struct drv *d, uint32_t object, uint64_t k,
+			     struct drv_rows *r, struct pen_err *err)
+{
+	const uint32_t n = d->f->units_per_sample;
+	struct pen_unit units[PEN_MAX_FIELDS];
+	struct pen_span data[PEN_MAX_FIELDS] = { { NULL, 0 } };
+	uint8_t *held[PEN_MAX_FIELDS] = { NULL };
+	bool plain = true;
+	int rc = 0;
+
+	drv_rows_new(d, object, k, r);
+	DRV_MUST(n <= PEN_MAX_FIELDS);
+	d->f->ops->locate(d->f, object, k, units);
+	for (uint32_t i = 0; i < n && rc >= 0; i++) {
+		if (units[i].object == PEN_NO_OBJECT)
+			continue;
+		DRV_MUST(units[i].object == object);
+		plain &= units[i].flags & PEN_UNIT_PLAIN;
+		rc = drv_fetch(d, &units[i], r, &held[i], &data[i], err);
+	}
+	if (rc >= 0 && !plain) {
+		struct pen_row row = {
+			.k = k,
+			.object = object,
+			.nunits = n,
+			.units = units,
+			.data = data,
+			.dst = r->p,
+			.dst_len = r->len,
+			.scratch = &d->scratch,
+		};
+
+		rc = d->f->ops->emit(d->f, &row, err);
+	}
+	for (uint32_t i = 0; i < n; i++)
+		free(held[i]);
+	return rc;
+}
+
+/* One object from open to bind. */
+static inline int drv_open_one(struct drv *d, const char *format,
+			       const struct pen_opts_kv *kv, size_t nkv,
+			       uint64_t hint, struct pen_span bytes,
+			       struct pen_err *err)
+{
+	int rc = drv_start(d, pen__format_find(format), kv, nkv, err);
+
+	if (rc < 0)
+		return rc;
+	drv_add(d, bytes.p, bytes.n);
+	return drv_bind(d, hint, err);
+}
+
+#endif

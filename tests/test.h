@@ -1,0 +1,64 @@
+/*
+ * The whole test framework: checks that print where and what, and a count.
+ * Works from any thread (a failed check does not jump). A test program ends
+ * with `return test_end();`; exit code 77 means skipped.
+ */
+#ifndef TEST_H
+#define TEST_H
+
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static atomic_uint test_checks, test_failures;
+
+static inline bool test_check(bool ok, const char *file, int line,
+			      const char *what)
+{
+	atomic_fetch_add(&test_checks, 1);
+	if (!ok && atomic_fetch_add(&test_failures, 1) < 20)
+		fprintf(stderr, "%s:%d: failed: %s\n", file, line, what);
+	return ok;
+}
+
+static inline bool test_eq(long long a, long long b, const char *file, int line,
+			   const char *what)
+{
+	char buf[256];
+
+	snprintf(buf, sizeof(buf), "%.160s (%lld, %lld)", what, a, b);
+	return test_check(a == b, file, line, buf);
+}
+
+static inline bool test_str(const char *a, const char *b, const char *file,
+			    int line)
+{
+	char buf[512];
+
+	snprintf(buf, sizeof(buf), "\"%.200s\" == \"%.200s\"", a, b);
+	return test_check(strcmp(a, b) == 0, file, line, buf);
+}
+
+#define CHECK(x) test_check((x), __FILE__, __LINE__, #x)
+#define CHECK_EQ(a, b) \
+	test_eq((long long)(a), (long long)(b), __FILE__, __LINE__, #a " == " #b)
+#define CHECK_STR(a, b) test_str((a), (b), __FILE__, __LINE__)
+
+static inline int test_end(void)
+{
+	unsigned bad = atomic_load(&test_failures);
+
+	printf("%u checks, %u failed\n", atomic_load(&test_checks), bad);
+	return bad ? 1 : 0;
+}
+
+#define TEST_SKIP(why)                             \
+	do {                                       \
+		printf("skipped: %s\n", why);      \
+		exit(77);                          \
+	} while (0)
+
+#endif
