@@ -1,11 +1,11 @@
-"""Measures one contender once. Each function here returns a value in the
-work's unit; what a tool cannot do raises Missing."""
+"""Measures one contender once. A kind of work gives the unit, the contenders as
+functions that return a value in it, and what brings the data into the page
+cache; what a tool cannot do raises Missing."""
 import json
 import math
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -42,6 +42,15 @@ class Tools:
         self.seconds = seconds
         self.threads = threads
         self.epochs = {}  # command -> how many fill the time
+        self.scratch = tempfile.TemporaryDirectory(prefix="bench.")
+
+    def write_list(self, ranges):
+        """A file of (offset, length, crc32, path), as pen_limits reads."""
+        name = os.path.join(self.scratch.name, "list")
+        with open(name, "w", encoding="utf-8") as f:
+            for offset, length, crc, path in ranges:
+                print(offset, length, f"{crc:x}", path, file=f)
+        return name
 
     def limits(self, *args):
         return run_json([self.limits_path, *map(str, args)])
@@ -103,14 +112,6 @@ class Peers:
         self.process.wait()
 
 
-def write_list(ranges):
-    f = tempfile.NamedTemporaryFile("w", suffix=".list", delete=False)
-    with f:
-        for offset, length, crc, path in ranges:
-            print(offset, length, f"{crc:x}", path, file=f)
-    return f.name
-
-
 def load_settings(path, work, threads):
     return [path, f"batch_size={work.batch}", "shuffle=true",
             f"threads={threads}"]
@@ -120,7 +121,7 @@ def rows(tools, work, path):
     """One big file: everyone gathers shuffled rows of it."""
     d = work.data
     offset = d.offset(path)
-    warm = write_list([(0, 0, 0, path)])
+    listed = tools.write_list([(0, 0, 0, path)])
 
     def limit(how, threads):
         return lambda: rate(tools.limits(how, path, offset, d.row, d.n,
@@ -148,15 +149,13 @@ def rows(tools, work, path):
                     "limit_prefetch_1t": limit("mmap_prefetch", 1),
                     "limit_pread_1t": limit("pread", 1),
                     "memcpy_1t": copies(1)})
-    tools.limits("warm", warm)
-    os.unlink(warm)
-    return "samples/s", out
+    return "samples/s", out, lambda: tools.limits("warm", listed)
 
 
 def files(tools, work, path):
     """Many files: everyone opens, reads and closes them."""
     d = work.data
-    listed = write_list(d.ranges(path))
+    listed = tools.write_list(d.ranges(path))
     how = "files_crc" if work.more.get("crc") else "files"
 
     def limit(threads, name=how):
@@ -176,8 +175,7 @@ def files(tools, work, path):
         out["limit_read"] = limit(t, "files")
     if t > 1:
         out.update({"penstock_1t": penstock(1), "limit_1t": limit(1)})
-    tools.limits("warm", listed)
-    return "samples/s", out
+    return "samples/s", out, lambda: tools.limits("warm", listed)
 
 
 def fit(points):
@@ -215,7 +213,7 @@ def null(tools, work, path):
 
     return "ns", {"penstock": measure,
                   "penstock_batch": lambda: found["batch"],
-                  "penstock_at_b256": lambda: found["b256"]}
+                  "penstock_at_b256": lambda: found["b256"]}, None
 
 
 def open_index(tools, work, path):
@@ -232,7 +230,8 @@ def open_index(tools, work, path):
 
     return "s", {"penstock": measure,
                  "penstock_memory": (lambda: found["memory"], "bytes"),
-                 "limit": lambda: tools.limits("scan", path)["seconds"]}
+                 "limit_scan": lambda: tools.limits("scan", path)["seconds"]
+                 }, None
 
 
 def shuffle(tools, work, path):
@@ -241,7 +240,7 @@ def shuffle(tools, work, path):
                       str(tools.seconds)])
         return r["seconds"] / r["samples"] * 1e9
 
-    return "ns", {"penstock": measure}
+    return "ns", {"penstock": measure}, None
 
 
 def direct(tools, work, path):
@@ -276,7 +275,7 @@ def direct(tools, work, path):
     out = {"penstock": penstock(t), "limit": fio(t)}
     if t > 1:
         out.update({"penstock_1t": penstock(1), "limit_1t": fio(1)})
-    return "samples/s", out
+    return "samples/s", out, None
 
 
 KINDS = {"rows": rows, "files": files, "null": null, "open": open_index,
@@ -284,8 +283,9 @@ KINDS = {"rows": rows, "files": files, "null": null, "open": open_index,
 
 
 def contenders(tools, name, work, path):
-    """name -> (function, unit), and the peers' process or None."""
-    unit, mine = KINDS[work.kind](tools, work, path)
+    """name -> (function, unit); what to do before every repeat, or None; and
+    the peers' process or None."""
+    unit, mine, warm = KINDS[work.kind](tools, work, path)
     out = {}
     peers = None
     for key, how in mine.items():
@@ -299,8 +299,4 @@ def contenders(tools, name, work, path):
                 return r["seconds"] / r["samples"] * 1e9
             return r["seconds"] / r["samples"] if unit == "s" else rate(r)
         out[peer] = (ask, unit)
-    return out, peers
-
-
-if __name__ == "__main__":
-    sys.exit("run bench/run.py")
+    return out, warm, peers

@@ -40,7 +40,7 @@ def measure(name, args, tools):
     if work.data:
         path = data.ready(work.data, args.data, tools.limits_path, say)
     try:
-        fields, peers = contenders(tools, name, work, path)
+        fields, warm, peers = contenders(tools, name, work, path)
     except Missing as e:
         say(f"{name}: {e}")
         return {}
@@ -49,6 +49,8 @@ def measure(name, args, tools):
     names = list(fields)
     for i in range(args.runs):
         say(f"{name}: repeat {i + 1} of {args.runs}")
+        if warm:
+            warm()
         for key in names:
             if key in out_of_race:
                 continue
@@ -92,8 +94,11 @@ def show(name, work, rows):
     print(f"\n{name}")
     print(f"  {'':22}{'median':>10} {'low':>10} {'high':>10}  "
           f"{'unit':<10}{'penstock / it':>14}")
-    mine = next((r for r in rows if r["contender"] == "penstock"), None)
+    mine_of = {r["contender"]: r for r in rows}
     for r in rows:
+        # one thread is compared with one thread
+        one = "penstock_1t" if r["contender"].endswith("_1t") else "penstock"
+        mine = mine_of.get(one)
         line = f"  {r['contender']:22}"
         for key in ("median", "low", "high"):
             line += f"{number(r[key], r['unit']):>10} "
@@ -136,6 +141,10 @@ def main():
     tools = Tools(args.build, args.seconds, args.threads)
     if not os.path.exists(tools.limits_path):
         sys.exit(f"{tools.limits_path} is not there; run: make build")
+    load, cpus = os.getloadavg()[0], len(os.sched_getaffinity(0))
+    if load > cpus / 2:
+        say(f"the machine is busy (load {load:.1f} on {cpus} CPUs): "
+            "expect low and uneven figures")
     all_rows = []
     for name in args.works or WORKS:
         try:

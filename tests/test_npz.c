@@ -35,6 +35,7 @@ static void test_damage(void)
 		{ "one-b-deflated.npz", { "samples", "file" } },
 		{ "one-b-stream.npz", { "samples", "file" } },
 		{ "zip64.npz", { "samples", "last" } },
+		{ "left-out-c.npz", { "samples", "last" } },
 	};
 
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -24,7 +24,6 @@ struct lane {
 struct pen_ring {
 	pthread_mutex_t lock;
 	pthread_cond_t work; /* poppers */
-	pthread_cond_t idle; /* quiesce */
 	struct lane lane[PEN_RING_LANES];
 	uint32_t cap, mask;
 	unsigned full;	    /* bit per lane that has items */
@@ -35,7 +34,7 @@ struct pen_ring {
 	 * signal is on its way. woken never exceeds the signalled ones, so
 	 * asleep == woken means that nobody needs another signal.
 	 */
-	unsigned asleep, woken, nquiesce;
+	unsigned asleep, woken;
 	bool closed;
 	void *slots[];
 };
@@ -78,7 +77,6 @@ int pen__ring_new(struct pen_ring **out, unsigned cap, int exclusive_lane)
 		return PEN_ENOMEM;
 	mutex_init(&r->lock);
 	pthread_cond_init(&r->work, NULL);
-	pthread_cond_init(&r->idle, NULL);
 	for (unsigned i = 0; i < PEN_RING_LANES; i++)
 		r->lane[i].item = r->slots + (size_t)i * slots;
 	r->cap = cap;
@@ -92,7 +90,6 @@ void pen__ring_free(struct pen_ring *r)
 {
 	if (!r)
 		return;
-	pthread_cond_destroy(&r->idle);
 	pthread_cond_destroy(&r->work);
 	pthread_mutex_destroy(&r->lock);
 	pen__free(r);
@@ -157,7 +154,8 @@ static void *take(struct pen_ring *r, unsigned *lane)
 {
 	const unsigned i = (unsigned)__builtin_ctz(poppable(r));
 	struct lane *l = &r->lane[i];
-	void *item = l->item[l->head++ & r->mask];
+	const bool lifo = r->exclusive & 1u << i;
+	void *item = l->item[(lifo ? --l->tail : l->head++) & r->mask];
 
 	if (l->head == l->tail)
 		r->full &= ~(1u << i);
@@ -170,9 +168,7 @@ static void *take(struct pen_ring *r, unsigned *lane)
 static void nap(struct pen_ring *r)
 {
 	r->asleep++;
-	if (r->nquiesce)
-		pthread_cond_broadcast(&r->idle);
-	pthread_cond_wait(&r->work, &r->lock);
+		pthread_cond_wait(&r->work, &r->lock);
 	r->asleep--;
 	if (r->woken) /* 0 after a spurious wake-up took another's credit */
 		r->woken--;
@@ -212,21 +208,6 @@ void pen__ring_close(struct pen_ring *r)
 	pthread_mutex_lock(&r->lock);
 	r->closed = true;
 	pthread_cond_broadcast(&r->work);
-	pthread_cond_broadcast(&r->idle);
-	pthread_mutex_unlock(&r->lock);
-}
-
-/*
- * A popper that was signalled but found its item gone goes back to sleep and
- * looks here again, so every way to become idle passes nap().
- */
-void pen__ring_quiesce(struct pen_ring *r, unsigned n)
-{
-	pthread_mutex_lock(&r->lock);
-	r->nquiesce++;
-	while (!r->closed && (r->asleep < n || poppable(r)))
-		pthread_cond_wait(&r->idle, &r->lock);
-	r->nquiesce--;
 	pthread_mutex_unlock(&r->lock);
 }
 
@@ -330,26 +311,6 @@ void *pen__order_get(struct pen_order *o, unsigned *ready)
 		item = order_take(o);
 	pthread_mutex_unlock(&o->lock);
 	return item;
-}
-
-void *pen__order_try(struct pen_order *o)
-{
-	void *item = NULL;
-
-	pthread_mutex_lock(&o->lock);
-	if (!o->closed && is_ready(o))
-		item = order_take(o);
-	pthread_mutex_unlock(&o->lock);
-	return item;
-}
-
-void pen__order_reset(struct pen_order *o, uint64_t next)
-{
-	pthread_mutex_lock(&o->lock);
-	for (uint32_t i = 0; i <= o->mask; i++)
-		o->slot[i] = NULL;
-	o->next = next;
-	pthread_mutex_unlock(&o->lock);
 }
 
 void pen__order_close(struct pen_order *o)

@@ -5,7 +5,9 @@
  * that has something, so that finishing a batch goes before starting one. A
  * lane can be exclusive: after a pop from it nothing more is popped from that
  * lane until pen__ring_done(), which makes "one planner at a time" a property
- * of the queue and not a lock that workers wait on.
+ * of the queue and not a lock that workers wait on. The exclusive lane is last
+ * in, first out, because it carries free batches, and the one that came back
+ * last is still in the CPU's caches; the other lanes are first in, first out.
  *
  * An order is the other end: items arrive with serial numbers in any order and
  * leave in serial order.
@@ -30,8 +32,6 @@ bool pen__ring_push_many(struct pen_ring *, unsigned lane, void *const *items,
 void *pen__ring_pop(struct pen_ring *, unsigned *lane, bool wait);
 void pen__ring_done(struct pen_ring *, unsigned lane);
 void pen__ring_close(struct pen_ring *); /* wakes all; pops return NULL */
-/* Wait until `n` poppers sleep in pop, i.e. nothing is in work. */
-void pen__ring_quiesce(struct pen_ring *, unsigned n);
 
 struct pen_order;
 int pen__order_new(struct pen_order **out, unsigned cap);
@@ -40,8 +40,6 @@ void pen__order_free(struct pen_order *);
 void pen__order_put(struct pen_order *, uint64_t serial, void *item);
 /* The next in order; blocks. NULL when closed. *ready: how many were ready */
 void *pen__order_get(struct pen_order *, unsigned *ready);
-void *pen__order_try(struct pen_order *);
-void pen__order_reset(struct pen_order *, uint64_t next);
 void pen__order_close(struct pen_order *);
 
 #endif

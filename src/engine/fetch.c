@@ -58,12 +58,16 @@ struct pen_worker {
 	struct job *job, *free_job;
 	struct pen_block pad; /* one row before it is padded */
 	uint64_t raw_bytes;   /* in slots' buffers under way */
+	uint64_t raw_cap;     /* of all slots' buffers */
 	uint32_t nslots, nfree, inflight;
 	struct pen_task rows; /* the grain at hand; batch NULL: none */
 	bool closed;
 	uint32_t ndone;	      /* being completed: done[at] is next */
 	volatile uint32_t at;
-	uint64_t unpack_ns;   /* of this round */
+	/* of this round, passed on at its end: */
+	uint64_t unpack_ns, nreads, read_bytes;
+	struct pen_pooled *filled; /* this batch got nfilled more pieces */
+	uint32_t first_filled, nfilled;
 	void *dst[PEN_MAX_FIELDS];
 	size_t dst_len[PEN_MAX_FIELDS];
 };
@@ -78,6 +82,36 @@ static void pieces_done(struct pen_loader *l, struct pen_pooled *b, uint32_t n)
 {
 	if (atomic_fetch_sub(&b->left, n) == n)
 		pen__finish_batch(l, b);
+}
+
+/* Rows of a batch are completed in runs: counted, and their shared units given
+ * back, in one step, because both are shared with the other workers. */
+static void flush_filled(struct pen_worker *w)
+{
+	struct pen_pooled *b = w->filled;
+	size_t units = w->f->units_per_sample;
+
+	w->filled = NULL;
+	if (!b)
+		return;
+	if (b->live)
+		pen__units_release(&w->l->units,
+				   b->live + w->first_filled * units,
+				   w->nfilled * units);
+	pieces_done(w->l, b, w->nfilled);
+}
+
+static void add_filled(struct pen_worker *w, struct pen_pooled *b, uint32_t row,
+		       uint32_t n)
+{
+	if (w->filled != b ||
+	    (b->live && row != w->first_filled + w->nfilled)) {
+		flush_filled(w);
+		w->filled = b;
+		w->first_filled = row;
+		w->nfilled = 0;
+	}
+	w->nfilled += n;
 }
 
 /* Names the sample and its object in an error. */
@@ -123,6 +157,11 @@ static void slot_give(struct pen_worker *w, struct slot *s)
 static void release(struct pen_worker *w, struct slot *s)
 {
 	w->raw_bytes -= s->raw_len;
+	if (w->raw_cap > w->l->raw_limit && s->raw.p) {
+		w->raw_cap -= s->raw.cap;
+		pen__pool_account(w->l->pool, -(int64_t)s->raw.cap);
+		pen__block_fini(&s->raw);
+	}
 	if (s->io.lent && w->q->st->ops->release)
 		w->q->st->ops->release(w->q, &s->io);
 	slot_give(w, s);
@@ -145,6 +184,7 @@ static int prepare_raw(struct pen_worker *w, struct slot *s,
 		return 0;
 	if (pen__block_reserve(&s->raw, len))
 		return pen__fail_nomem(err, "read buffer", len);
+	w->raw_cap += s->raw.cap - cap;
 	pen__pool_account(w->l->pool, (int64_t)(s->raw.cap - cap));
 	s->io.buf = s->raw.p;
 	return 0;
@@ -201,7 +241,7 @@ static void submit(struct pen_worker *w, struct slot *s)
 		s->raw_len = s->io.len;
 		w->raw_bytes += s->raw_len;
 	}
-	pen__meter_add(&w->meter.nreads, 1);
+	w->nreads++;
 	w->inflight++;
 	/* slots never outnumber the queue's depth, so it is never full */
 	w->q->st->ops->submit(w->q, &s->io);
@@ -267,13 +307,13 @@ static void issue_plain(struct pen_worker *w, struct pen_pooled *b,
 		size_t len;
 
 		if (u->object == PEN_NO_OBJECT) {
-			pieces_done(w->l, b, 1);
+			add_filled(w, b, row, 1);
 			continue;
 		}
 		dst = pen__batch_row(b, u->field, row, &len);
 		if (!fits_row(d, u, len, &err)) {
 			row_failed(w, b, row, &err);
-			pieces_done(w->l, b, 1);
+			add_filled(w, b, row, 1);
 			continue;
 		}
 		if (d->layout == PEN_PADDED)
@@ -419,12 +459,9 @@ static void job_end(struct pen_worker *w, struct job *j)
 		if (s)
 			release(w, s);
 	}
-	if (b->live)
-		pen__units_release(&w->l->units,
-				   b->live + (size_t)j->row * n, n);
 	j->next = w->free_job;
 	w->free_job = j;
-	pieces_done(w->l, b, 1);
+	add_filled(w, b, j->row, 1);
 }
 
 /* A read for a job; NULL when the unit does not fit its row. */
@@ -515,7 +552,7 @@ static int check_slot(struct pen_worker *w, struct slot *s, struct pen_err *err)
 
 	if (s->io.res < 0 || (uint64_t)s->io.res < s->skew + u->len)
 		return pen__io_error(w->q->st, &s->io, err);
-	pen__meter_add(&w->meter.read_bytes, (uint64_t)s->io.res);
+	w->read_bytes += (uint64_t)s->io.res;
 	p = (const uint8_t *)s->io.data + s->skew;
 	if (s->dst && s->dst != p)
 		memcpy(s->dst, p, u->len);
@@ -547,8 +584,8 @@ static void complete_plain(struct pen_worker *w, struct slot *s)
 	}
 	for (uint32_t i = 0; rc && i < s->nrows; i++)
 		row_failed(w, b, s->row + i, &err);
+	add_filled(w, b, s->row, s->nrows);
 	release(w, s);
-	pieces_done(w->l, b, s->nrows);
 }
 
 static void complete_unit(struct pen_worker *w, struct slot *s)
@@ -659,7 +696,11 @@ static void reap(struct pen_worker *w)
 		complete_guarded(w);
 	else
 		complete_all(w);
+	flush_filled(w);
 	t2 = pen__now_ns();
+	pen__meter_add(&w->meter.nreads, w->nreads);
+	pen__meter_add(&w->meter.read_bytes, w->read_bytes);
+	w->nreads = w->read_bytes = 0;
 	pen__meter_add(&w->meter.read_ns, t1 - t0);
 	pen__meter_add(&w->meter.unpack_ns, w->unpack_ns);
 	pen__meter_add(&w->meter.emit_ns, t2 - t1 - w->unpack_ns);
@@ -691,6 +732,7 @@ static void issue_rows(struct pen_worker *w)
 			issue_job(w, g->batch, row, object, k);
 	}
 	flush(w);
+	flush_filled(w);
 	if (g->first == g->last)
 		g->batch = NULL;
 }

@@ -128,8 +128,25 @@ static int settle_memory(struct pen_loader *l, struct pen_err *err)
 	l->prefetch = (uint32_t)want;
 	l->unit_budget = l->budget - (want + 1) * batch;
 	l->raw_limit = l->budget / 8 / l->nthreads;
-	if (l->shared)
+	if (l->shared) {
+		/* memory kept for reuse, read buffers, and what is cached */
 		l->unit_budget -= l->unit_budget / 4;
+		l->unit_budget /= 2;
+	}
+	return 0;
+}
+
+static int open_units(struct pen_loader *l, struct pen_err *err)
+{
+	uint64_t cache = l->ds->spec->cache;
+
+	if (!l->shared)
+		return 0;
+	if (cache > l->unit_budget / 2)
+		cache = l->unit_budget / 2;
+	if (pen__units_init(&l->units, l->pool,
+			    2 * l->ds->format->units_per_sample, cache))
+		return pen__fail_nomem(err, "unit table", 0);
 	return 0;
 }
 
@@ -186,9 +203,8 @@ static int open_pool(struct pen_loader *l, struct pen_err *err)
 		return rc;
 	l->unit_lane = l->batch * f->units_per_sample;
 	l->unit_lane = l->unit_lane < 16384 ? 32768 : l->unit_lane * 2;
-	if (l->shared && pen__units_init(&l->units, l->pool))
-		return pen__fail_nomem(err, "unit table", 0);
-	return pen__workers_new(l, err);
+	rc = open_units(l, err);
+	return rc ? rc : pen__workers_new(l, err);
 }
 
 /* Queues are made anew at each start: cheap, and nothing is left over. */
@@ -424,6 +440,8 @@ PEN_API void pen_loader_state(const struct pen_loader *l, struct pen_state *out)
 PEN_API int pen_loader_restore(struct pen_loader *l,
 			       const struct pen_state *st, struct pen_err *err)
 {
+	int rc;
+
 	if (st->version != 1)
 		return pen__fail(err, PEN_EINVAL, "state",
 				 "has version %u; this program knows 1",
@@ -434,9 +452,8 @@ PEN_API int pen_loader_restore(struct pen_loader *l,
 				 "was saved with another data set, sampler, "
 				 "subset or seed");
 	stop(l);
-	if (l->shared && pen__units_init(&l->units, l->pool))
-		return pen__fail_nomem(err, "unit table", 0);
-	return start(l, (struct pen_cursor){ st->epoch, st->position }, err);
+	rc = open_units(l, err);
+	return rc ? rc : start(l, (struct pen_cursor){ st->epoch, st->position }, err);
 }
 
 PEN_API void pen_loader_stats(const struct pen_loader *l, struct pen_stats *out)

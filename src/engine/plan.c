@@ -297,9 +297,14 @@ static int attach_units(struct pen_loader *l, struct pen_pooled *b,
 void pen__plan_rows(void *loader, struct pen_pooled *b)
 {
 	struct pen_loader *l = loader;
+	uint32_t n = b->ngrains; /* b may be gone once its last is pushed */
+	void *some[64];
 
-	for (uint32_t g = 0; g < b->ngrains; g++)
-		pen__ring_push(l->ring, PEN_LANE_ROWS, &b->grain[g]);
+	for (uint32_t g = 0, k; g < n; g += k) {
+		for (k = 0; k < 64 && g + k < n; k++)
+			some[k] = &b->grain[g + k];
+		pen__ring_push_many(l->ring, PEN_LANE_ROWS, some, k);
+	}
 }
 
 /* Grains: enough for all threads to share a batch, none so small that taking

@@ -47,6 +47,10 @@ const struct pen_opt pen__spec_opts[] = {
 	{ .name = "memory", .type = PEN_OPT_SIZE, .off = OFF(memory),
 	  .dflt = "0",
 	  .help = "budget for batches and buffers; 0 = 1/4 of what is free" },
+	{ .name = "cache", .type = PEN_OPT_SIZE, .off = OFF(cache),
+	  .dflt = "0",
+	  .help = "unpacked units (npz members, chunks) kept between batches, "
+		  "within the budget" },
 	{ .name = "tail", .type = PEN_OPT_ENUM, .off = OFF(tail),
 	  .dflt = "auto", .choices = tails,
 	  .help = "last batch: keep it short, drop it, or pad it from the "

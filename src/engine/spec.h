@@ -22,7 +22,7 @@ struct pen_spec {
 	char *format, *store, *sampler, *shuffle;
 	uint64_t batch_size, epochs, seed;
 	int64_t threads, prefetch, queue_depth;
-	uint64_t memory;
+	uint64_t memory, cache;
 	int tail, on_error, shapes;
 	bool drop_last;
 	uint64_t max_errors;

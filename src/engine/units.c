@@ -9,9 +9,11 @@
 #include "base/err.h"
 #include "base/rng.h"
 
-int pen__units_init(struct pen_units *u, struct pen_pool *pool)
+int pen__units_init(struct pen_units *u, struct pen_pool *pool, uint32_t keep,
+		    uint64_t cache)
 {
-	*u = (struct pen_units){ .pool = pool, .nbuckets = 1024 };
+	*u = (struct pen_units){ .pool = pool, .nbuckets = 1024,
+				 .keep_idle = keep, .cache_bytes = cache };
 	u->bucket = pen__calloc(u->nbuckets, sizeof(struct pen_live *));
 	if (!u->bucket)
 		return PEN_ENOMEM;
@@ -125,6 +127,26 @@ static struct pen_live *live_new(struct pen_units *u,
 	return l;
 }
 
+static void idle_remove(struct pen_units *u, struct pen_live *l)
+{
+	*(l->older ? &l->older->newer : &u->oldest) = l->newer;
+	*(l->newer ? &l->newer->older : &u->newest) = l->older;
+	u->nidle--;
+	u->idle_bytes -= l->mem.cap;
+	u->live_bytes += l->mem.cap;
+}
+
+static void idle_add(struct pen_units *u, struct pen_live *l)
+{
+	l->older = u->newest;
+	l->newer = NULL;
+	*(l->older ? &l->older->newer : &u->oldest) = l;
+	u->newest = l;
+	u->nidle++;
+	u->idle_bytes += l->mem.cap;
+	u->live_bytes -= l->mem.cap;
+}
+
 static struct pen_live *find(struct pen_units *u, uint64_t id)
 {
 	struct pen_live *l = *bucket_of(u, id);
@@ -140,9 +162,14 @@ bool pen__units_fit(struct pen_units *u, const struct pen_unit *unit,
 	uint64_t need = 0, have;
 
 	pthread_mutex_lock(&u->lock);
-	for (uint32_t i = 0; i < n; i++)
-		if (unit[i].object != PEN_NO_OBJECT && !find(u, unit[i].id))
+	for (uint32_t i = 0; i < n; i++) {
+		const struct pen_live *l = unit[i].object == PEN_NO_OBJECT
+						   ? NULL
+						   : find(u, unit[i].id);
+
+		if (unit[i].object != PEN_NO_OBJECT && (!l || !l->holds))
 			need += pen__unit_payload(&unit[i]);
+	}
 	have = u->live_bytes;
 	pthread_mutex_unlock(&u->lock);
 	return need == 0 || (have <= limit && need <= limit - have);
@@ -170,6 +197,8 @@ int pen__units_hold(struct pen_units *u, const struct pen_unit *unit,
 			u->live_bytes += l->mem.cap;
 		}
 	}
+	if (l && !*fresh && !l->holds)
+		idle_remove(u, l);
 	if (l)
 		l->holds++;
 	else
@@ -242,7 +271,9 @@ void pen__units_ready(struct pen_units *u, struct pen_live *l,
 	pthread_mutex_unlock(&u->lock);
 }
 
-static void unlink_live(struct pen_units *u, struct pen_live *l)
+/* Out of the table; its memory is kept for another one, about as much as is
+ * in use, so that memory comes down when the need does. */
+static void retire(struct pen_units *u, struct pen_live *l)
 {
 	struct pen_live **p = bucket_of(u, l->unit.id);
 
@@ -251,32 +282,35 @@ static void unlink_live(struct pen_units *u, struct pen_live *l)
 	*p = l->next;
 	u->nlive--;
 	u->live_bytes -= l->mem.cap;
+	if (u->spare_bytes > u->live_bytes) {
+		live_free(u, l);
+		return;
+	}
+	l->next = u->spare;
+	u->spare = l;
+	u->spare_bytes += l->mem.cap;
 }
 
-bool pen__units_release(struct pen_units *u, struct pen_live **live, size_t n)
+void pen__units_release(struct pen_units *u, struct pen_live **live, size_t n)
 {
-	bool freed = false;
-
 	pthread_mutex_lock(&u->lock);
 	for (size_t i = 0; i < n; i++) {
 		struct pen_live *l = live[i];
 
 		if (!l || --l->holds)
 			continue;
-		unlink_live(u, l);
-		freed = true;
-		/* keep about as much as is in use, so that memory comes down
-		 * when the need does */
-		if (u->spare_bytes > u->live_bytes) {
-			live_free(u, l);
-			continue;
-		}
-		l->next = u->spare;
-		u->spare = l;
-		u->spare_bytes += l->mem.cap;
+		if (l->err.code) /* another try may succeed */
+			retire(u, l);
+		else
+			idle_add(u, l);
+	}
+	while (u->nidle > u->keep_idle && u->idle_bytes > u->cache_bytes) {
+		struct pen_live *l = u->oldest;
+
+		idle_remove(u, l);
+		retire(u, l);
 	}
 	pthread_mutex_unlock(&u->lock);
-	return freed;
 }
 
 uint64_t pen__units_bytes(struct pen_units *u)

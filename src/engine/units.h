@@ -4,9 +4,12 @@
  *
  * The planner holds every unit of a window once per row that will use it; the
  * first hold makes a fetch task. Rows give their hold back when they are
- * emitted, and the last one frees the payload. So inside a window a unit is
- * fetched and unpacked exactly once, and windows that overlap in time share
- * what they have in common.
+ * emitted. So inside a window a unit is fetched and unpacked exactly once, and
+ * windows that overlap in time share what they have in common.
+ *
+ * A unit nobody holds any more stays idle for a while: a few, so that a unit
+ * which ends one batch and begins the next is not fetched twice, and as many as
+ * the cache= setting allows.
  */
 #ifndef PEN_ENGINE_UNITS_H
 #define PEN_ENGINE_UNITS_H
@@ -28,6 +31,7 @@ struct pen_live {
 	struct pen_err err; /* code != 0: it could not be had */
 	struct pen_waiter *waiters;
 	struct pen_live *next; /* in the hash chain or the free list */
+	struct pen_live *older, *newer; /* among the idle ones */
 };
 
 struct pen_units {
@@ -36,11 +40,16 @@ struct pen_units {
 	struct pen_live **bucket;
 	uint32_t nbuckets, nlive;
 	struct pen_live *spare; /* freed ones, with their memory */
-	uint64_t spare_bytes, live_bytes;
+	struct pen_live *oldest, *newest; /* idle ones */
+	uint32_t nidle, keep_idle;
+	uint64_t spare_bytes, idle_bytes, cache_bytes;
+	uint64_t live_bytes; /* held */
 	struct pen_waiter *spare_waiters;
 };
 
-int pen__units_init(struct pen_units *, struct pen_pool *);
+/* Idle units stay while they are at most `keep`, or within `cache` bytes. */
+int pen__units_init(struct pen_units *, struct pen_pool *, uint32_t keep,
+		    uint64_t cache);
 void pen__units_fini(struct pen_units *); /* frees also what is held */
 
 /* Bytes a unit's payload takes. */
@@ -65,8 +74,8 @@ int pen__units_wait(struct pen_units *, struct pen_live *,
 void pen__units_ready(struct pen_units *, struct pen_live *,
 		      const struct pen_err *err,
 		      void (*wake)(void *arg, struct pen_pooled *), void *arg);
-/* Gives n holds back; true when memory was freed. NULLs are passed over. */
-bool pen__units_release(struct pen_units *, struct pen_live **live, size_t n);
+/* Gives n holds back. NULLs are passed over. */
+void pen__units_release(struct pen_units *, struct pen_live **live, size_t n);
 uint64_t pen__units_bytes(struct pen_units *); /* held now */
 
 #endif

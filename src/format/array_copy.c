@@ -7,7 +7,7 @@
  */
 #include "format/array.h"
 
-#define TILE 32u
+#define TILE_BYTES 8192u
 
 size_t pen__swap_size(enum pen_dtype t)
 {
@@ -119,9 +119,51 @@ static void copy_swapped(const struct pen_tile *t, size_t item, size_t swap,
 	}
 }
 
+/*
+ * One tile of a transposition, by way of a buffer in the first-level cache:
+ * lines of the file are read whole and once, lines of the row written whole
+ * and once. Otherwise arrays whose sides are powers of two, as most are, would
+ * throw their own lines out of the cache before they are used up.
+ */
+static void turn(const struct pen_tile *t, size_t item, size_t swap,
+		 uint8_t *dst, const uint8_t *src)
+{
+	uint8_t buf[TILE_BYTES];
+	const struct pen_tile b = {
+		.ni = t->ni,
+		.nj = t->nj,
+		.dst_i = t->dst_i,
+		.src_i = item,
+		.src_j = t->ni * item,
+	};
+
+	for (size_t j = 0; j < t->nj; j++)
+		memcpy(buf + j * b.src_j, src + j * t->src_j, b.src_j);
+	if (swap < 2)
+		copy_same(&b, item, dst, buf);
+	else
+		copy_swapped(&b, item, swap, dst, buf);
+}
+
+static void one_tile(const struct pen_tile *t, size_t item, size_t swap,
+		     uint8_t *dst, const uint8_t *src)
+{
+	if (t->src_i == item && t->src_j != item && t->ni > 1)
+		turn(t, item, swap, dst, src);
+	else if (swap < 2)
+		copy_same(t, item, dst, src);
+	else
+		copy_swapped(t, item, swap, dst, src);
+}
+
 void pen__tile_copy(const struct pen_tile *t, size_t item, size_t swap,
 		    uint8_t *dst, const uint8_t *src)
 {
+	/* side * side * item <= TILE_BYTES for items of 1 to 32 bytes */
+	const size_t side = item < 4 ? 64 : item < 16 ? 32 : 16;
+	/* lines that are only swapped stay whole */
+	const size_t side_j = t->src_j == item ? t->nj : side;
+
 	/* no turn, no swap: whole lines */
 	if (swap < 2 && t->src_j == item) {
 		for (size_t i = 0; i < t->ni; i++)
@@ -129,18 +171,14 @@ void pen__tile_copy(const struct pen_tile *t, size_t item, size_t swap,
 			       t->nj * item);
 		return;
 	}
-	for (size_t i = 0; i < t->ni; i += TILE) {
-		for (size_t j = 0; j < t->nj; j += TILE) {
+	for (size_t i = 0; i < t->ni; i += side) {
+		for (size_t j = 0; j < t->nj; j += side_j) {
 			struct pen_tile b = *t;
-			uint8_t *d = dst + i * t->dst_i + j * item;
-			const uint8_t *s = src + i * t->src_i + j * t->src_j;
 
-			b.ni = t->ni - i < TILE ? t->ni - i : TILE;
-			b.nj = t->nj - j < TILE ? t->nj - j : TILE;
-			if (swap < 2)
-				copy_same(&b, item, d, s);
-			else
-				copy_swapped(&b, item, swap, d, s);
+			b.ni = t->ni - i < side ? t->ni - i : side;
+			b.nj = t->nj - j < side_j ? t->nj - j : side_j;
+			one_tile(&b, item, swap, dst + i * t->dst_i + j * item,
+				 src + i * t->src_i + j * t->src_j);
 		}
 	}
 }

@@ -48,34 +48,53 @@ static int read_inflated(struct pen_peek *pk, uint64_t off, void *buf,
 	return 0;
 }
 
-/* Fetches and inflates in_len of the member's bytes and reads the header. */
-static int look(struct member_peek *mp, size_t in_len, size_t out_len,
-		bool whole, struct pen_npy *out, struct pen_err *err)
+/*
+ * A deflated member's bytes into out, which is the caller's to free: all of
+ * them, or as many of the first as a header may need.
+ */
+static int fetch_inflated(struct pen_peek *pk, const struct pen_zip_member *m,
+			  bool whole, const char *where, struct pen_buf *out,
+			  struct pen_err *err)
 {
-	uint8_t *in = pen__alloc(in_len, 1), *mem = pen__alloc(out_len, 1);
+	const size_t csize = (size_t)m->csize, usize = (size_t)m->usize;
+	const size_t in_len = whole || csize < LOOK_IN ? csize : LOOK_IN;
+	const size_t len = whole || usize < LOOK_OUT ? usize : LOOK_OUT;
+	uint8_t *in = pen__alloc(in_len, 1);
 	struct pen_scratch s;
 	int rc = 0;
 
+	out->p = pen__alloc(len, 1);
+	out->n = out->cap = len;
 	pen__scratch_init(&s, 0);
-	if (!in || !mem)
+	if (!in || !out->p)
 		rc = PEN_ENOMEM;
 	if (rc == 0 && in_len)
-		rc = mp->object->read(mp->object, mp->at, in, in_len, err);
-	if (rc == 0)
-		rc = whole ? pen__inflate(&s, in, in_len, mem, out_len) :
-			     pen__inflate_start(&s, in, in_len, mem, out_len);
-	if (rc == PEN_ENOMEM)
-		pen__fail_nomem(err, mp->pk.name, out_len);
-	if (rc == PEN_EDATA)
-		pen__fail(err, rc, mp->pk.name, "damaged: does not inflate");
+		rc = pk->read(pk, m->data, in, in_len, err);
 	if (rc == 0) {
-		mp->mem = mem;
-		mp->mem_len = out_len;
-		rc = pen__npy_read(&mp->pk, out, err);
+		rc = whole ? pen__inflate(&s, in, in_len, out->p, len) :
+			     pen__inflate_start(&s, in, in_len, out->p, len);
+		if (rc == PEN_EDATA)
+			pen__fail(err, rc, where, "damaged: does not inflate");
 	}
+	if (rc == PEN_ENOMEM)
+		pen__fail_nomem(err, where, len);
 	pen__scratch_fini(&s);
 	pen__free(in);
-	pen__free(mem);
+	return rc;
+}
+
+static int look(struct member_peek *mp, const struct pen_zip_member *m,
+		bool whole, struct pen_npy *out, struct pen_err *err)
+{
+	struct pen_buf b = { 0 };
+	int rc = fetch_inflated(mp->object, m, whole, mp->pk.name, &b, err);
+
+	if (rc == 0) {
+		mp->mem = b.p;
+		mp->mem_len = b.n;
+		rc = pen__npy_read(&mp->pk, out, err);
+	}
+	pen__buf_fini(&b);
 	return rc;
 }
 
@@ -88,23 +107,20 @@ static int read_header(struct pen_peek *pk, const struct pen_zip_member *m,
 		.object = pk,
 		.at = m->data,
 	};
-	size_t in = m->csize < LOOK_IN ? (size_t)m->csize : LOOK_IN;
-	size_t n = m->usize < LOOK_OUT ? (size_t)m->usize : LOOK_OUT;
 	int rc;
 
 	if (m->method == PEN_ZIP_STORED)
 		return pen__npy_read(&mp.pk, out, err);
 	mp.pk.read = read_inflated;
-	rc = look(&mp, in, n, false, out, err);
+	rc = look(&mp, m, false, out, err);
 	/* Not enough of it, or no good: the whole decides, and explains. */
 	if (rc == PEN_EDATA)
-		rc = look(&mp, (size_t)m->csize, (size_t)m->usize, true, out,
-			  err);
+		rc = look(&mp, m, true, out, err);
 	return rc;
 }
 
-/* The crc of an inflated member, or of one as it lies, in pieces. */
-static int sum_member(struct pen_peek *pk, const struct pen_zip_member *m,
+/* The crc of a stored member, a piece at a time. */
+static int sum_stored(struct pen_peek *pk, const struct pen_zip_member *m,
 		      uint32_t *crc, struct pen_err *err)
 {
 	const size_t cap = m->csize < PIECE ? (size_t)m->csize : PIECE;
@@ -128,19 +144,26 @@ static int sum_member(struct pen_peek *pk, const struct pen_zip_member *m,
 /*
  * A member that seems to hold something else than numbers. Before it is left
  * out make sure that it is not a damaged one, as nobody will look again: a
- * stored one is read once for that; for a deflated one damage that still
- * inflates to such a header is not to be expected.
+ * flipped bit must not make a field disappear.
  */
 static int leave_out(const struct pen_npz *p, struct pen_peek *pk,
 		     const struct pen_zip_member *m, const char *where,
 		     struct pen_err *err)
 {
+	struct pen_buf b = { 0 };
 	uint32_t crc = 0;
 	int rc;
 
-	if (!p->crc || m->method != PEN_ZIP_STORED)
+	if (!p->crc)
 		return 0;
-	rc = sum_member(pk, m, &crc, err);
+	if (m->method == PEN_ZIP_STORED) {
+		rc = sum_stored(pk, m, &crc, err);
+	} else {
+		rc = fetch_inflated(pk, m, true, where, &b, err);
+		if (rc >= 0)
+			crc = pen__crc32(0, b.p, b.n);
+		pen__buf_fini(&b);
+	}
 	if (rc >= 0 && crc != m->crc)
 		rc = pen__fail(err, PEN_EDATA, where,
 			       "damaged: its crc32 differs");

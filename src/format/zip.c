@@ -314,12 +314,13 @@ static int read_members(struct pen_zip *z, struct pen_peek *pk, size_t dir_len,
 	if (rc < 0)
 		return rc;
 	qsort(z->m, z->n, sizeof(*z->m), by_position);
+	/* with the last one every limit below lies before the directory */
+	if (z->m[z->n - 1].header > z->dir_at)
+		return damaged(pk, err, "a member lies outside");
 	for (size_t i = 0; i < z->n; i++) {
 		struct pen_zip_member *m = &z->m[i];
 
 		m->limit = i + 1 < z->n ? z->m[i + 1].header : z->dir_at;
-		if (m->header > m->limit)
-			return damaged(pk, err, "a member lies outside");
 		rc = read_local(pk, m, err);
 		if (rc < 0)
 			return rc;

@@ -213,7 +213,9 @@ def make_npz(out):
     # what is not numeric is left out
     npz(out, 'left-out.npz', dict(dlio, s=np.array(['a', 'bc']),
                                   o=np.array([{}, 1], object)))
+    npz(out, 'left-out-c.npz', dict(dlio, s=np.array(['a', 'bc'])), 'deflated')
     expect_npz(out, 'left-out.npz', dlio, ['last'])
+    expect_npz(out, 'left-out-c.npz', dlio, ['last'])
     np.savez(os.path.join(out, 'savez.npz'), **dlio)
     expect_npz(out, 'savez.npz', dlio, ['last'])
     np.savez_compressed(os.path.join(out, 'savez-c.npz'), **dlio)
@@ -286,6 +288,13 @@ def make_refused(out):
     at = two.rindex(b'PK\1\2')
     two[at + 42:at + 46] = bytes(4)  # y's header where x's is
     b = io.BytesIO()
+    with zipfile.ZipFile(b, 'w') as z:  # shorter than a look at a member
+        z.writestr('x.npy', b'1')
+        z.writestr('y.npy', b'2')
+    far = bytearray(b.getvalue())
+    at = far.rindex(b'PK\1\2')
+    far[at + 42:at + 46] = b'\0\0\1\0'  # y's header beyond the end
+    b = io.BytesIO()
     with zipfile.ZipFile(b, 'w') as z:
         z.writestr('s.npy', saved(np.array(['ab'])))
     more = {
@@ -294,6 +303,7 @@ def make_refused(out):
         'encrypted': (bytes(enc), 'encrypted'),
         'truncated': (stored[:-1], 'end record is missing'),
         'overlap': (bytes(two), 'overlap'),
+        'outside': (bytes(far), 'lies outside'),
         'numeric': (b.getvalue(), 'none of its 1 arrays is numeric'),
         'nothing': (zipped(zipfile.ZIP_STORED, ('readme',)), 'no .npy'),
         'empty': (zipped(zipfile.ZIP_STORED, ()), 'is empty'),

@@ -1,0 +1,294 @@
+/*
+ * Small data sets for tests of the engine, written by the formats' own writers
+ * through a store's sink. Every byte of a sample is a function of its number,
+ * so that content can be checked wherever it turns up.
+ */
+#ifndef ENGINE_DATA_H
+#define ENGINE_DATA_H
+
+#include <ftw.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "format/format.h"
+#include "store/store.h"
+#include "test.h"
+
+#define ENG_TEXT 1024
+
+/* What is in a data set. Files are NAME/cJ/fIII.SUFFIX, in folders that keep
+ * the order of files. */
+struct eng_set {
+	const char *name, *format, *suffix;
+	const char *write;  /* options of the writing format: "k=v k=v" */
+	const char *read;   /* settings of a loader: "format.k=v ..." */
+	uint32_t nfiles;
+	uint32_t per_file;
+	uint32_t more;	    /* samples that every second file has on top */
+	bool varies;	    /* shapes depend on the sample */
+	uint32_t nfields;
+	struct pen_field field[2];
+};
+
+#define ENG_X(type, ...) \
+	{ .name = "x", .dtype = type, __VA_ARGS__ }
+#define ENG_Y { .name = "y", .dtype = PEN_I64 }
+
+static const struct eng_set eng_sets[] = {
+	{ "npy_file", "npy", ".npy", "samples=file", "format.samples=file",
+	  23, 1, 0, false, 1,
+	  { ENG_X(PEN_F32, .ndim = 2, .shape = { 3, 4 }) } },
+	{ "npy_first", "npy", ".npy", "samples=first", "format.samples=first",
+	  5, 5, 2, false, 1, { ENG_X(PEN_I16, .ndim = 1, .shape = { 7 }) } },
+	{ "npy_last", "npy", ".npy", "samples=last", "format.samples=last",
+	  3, 9, 0, false, 1,
+	  { ENG_X(PEN_F64, .ndim = 2, .shape = { 2, 3 }) } },
+	{ "npy_ragged", "npy", ".npy", "samples=file", "format.samples=file",
+	  23, 1, 0, true, 1,
+	  { ENG_X(PEN_U16, .ndim = 2, .shape = { 0, 2 }) } },
+	{ "npz_file", "npz", ".npz", "samples=file", "format.samples=file",
+	  17, 1, 0, false, 2,
+	  { ENG_X(PEN_U8, .ndim = 1, .shape = { 50 }), ENG_Y } },
+	{ "npz_packed", "npz", ".npz", "samples=file compress=true",
+	  "format.samples=file", 17, 1, 0, false, 2,
+	  { ENG_X(PEN_F32, .ndim = 2, .shape = { 5, 5 }), ENG_Y } },
+	{ "npz_first", "npz", ".npz", "samples=first", "format.samples=first",
+	  4, 6, 1, false, 2,
+	  { ENG_X(PEN_F32, .ndim = 1, .shape = { 6 }), ENG_Y } },
+	{ "npz_shared", "npz", ".npz", "samples=first compress=true",
+	  "format.samples=first", 4, 6, 1, false, 2,
+	  { ENG_X(PEN_I32, .ndim = 1, .shape = { 30 }), ENG_Y } },
+	{ "npz_ragged", "npz", ".npz", "samples=file compress=true",
+	  "format.samples=file", 13, 1, 0, true, 1,
+	  { ENG_X(PEN_F32, .ndim = 1, .shape = { 1 }) } },
+	{ "raw", "raw", ".bin", "", "format.dtype=uint32 format.shape=2x5", 3,
+	  13, 0, false, 1,
+	  { ENG_X(PEN_U32, .ndim = 2, .shape = { 2, 5 }) } },
+};
+#define ENG_NSETS (sizeof(eng_sets) / sizeof(*eng_sets))
+
+static inline const struct eng_set *eng_find(const char *name)
+{
+	for (size_t i = 0; i < ENG_NSETS; i++)
+		if (strcmp(eng_sets[i].name, name) == 0)
+			return &eng_sets[i];
+	abort();
+}
+
+/* ---- a directory of our own ---- */
+
+static inline void eng_start(const char *name)
+{
+	char dir[64];
+
+	snprintf(dir, sizeof(dir), "%s.XXXXXX", name);
+	if (!mkdtemp(dir) || chdir(dir)) {
+		perror(dir);
+		exit(1);
+	}
+}
+
+static inline int eng_remove_one(const char *path, const struct stat *sb,
+				 int kind, struct FTW *at)
+{
+	(void)sb;
+	(void)kind;
+	(void)at;
+	return remove(path);
+}
+
+static inline void eng_remove(const char *path)
+{
+	nftw(path, eng_remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static inline void eng_end(void)
+{
+	char dir[4096];
+
+	if (getcwd(dir, sizeof(dir)) && chdir("..") == 0)
+		eng_remove(dir);
+}
+
+/* ---- content ---- */
+
+static inline uint32_t eng_in_file(const struct eng_set *s, uint32_t file)
+{
+	return s->per_file + (file % 2 ? s->more : 0);
+}
+
+static inline uint64_t eng_first(const struct eng_set *s, uint32_t file)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < file; i++)
+		n += eng_in_file(s, i);
+	return n;
+}
+
+static inline uint64_t eng_total(const struct eng_set *s)
+{
+	return eng_first(s, s->nfiles);
+}
+
+static inline size_t eng_shape(const struct eng_set *s, uint32_t field,
+			       uint64_t id, int64_t *shape)
+{
+	const struct pen_field *d = &s->field[field];
+	size_t bytes = 0;
+
+	for (uint32_t j = 0; j < d->ndim; j++)
+		shape[j] = d->shape[j] +
+			   (s->varies ? (int64_t)((id + j) % 3) : 0);
+	if (!pen__shape_bytes(shape, d->ndim, d->dtype, &bytes))
+		abort();
+	return bytes;
+}
+
+static inline void eng_fill(const struct eng_set *s, uint32_t field,
+			    uint64_t id, void *buf, size_t n)
+{
+	pen__rng_fill(77 + field, id, 0, buf, n);
+	for (size_t i = 0; s->field[field].dtype == PEN_BOOL && i < n; i++)
+		((uint8_t *)buf)[i] &= 1;
+}
+
+/* ---- writing ---- */
+
+struct eng_out {
+	struct pen_out out;
+	struct pen_sink *sink;
+};
+
+static inline int eng_out_write(struct pen_out *o, const void *p, size_t n,
+				struct pen_err *err)
+{
+	return pen__sink_write(((struct eng_out *)o)->sink, p, n, err);
+}
+
+/* Cuts "k=v k=v" up in place. */
+static inline size_t eng_pairs(char *text, struct pen_opts_kv *kv, size_t max)
+{
+	size_t n = 0;
+	char *word;
+
+	while ((word = strsep(&text, " ")) != NULL) {
+		char *eq = strchr(word, '=');
+
+		if (!eq || n == max)
+			continue;
+		*eq = '\0';
+		kv[n++] = (struct pen_opts_kv){ word, eq + 1 };
+	}
+	return n;
+}
+
+/* One object through a sink of this store. */
+static inline int eng_put(struct pen_store *st, const char *path,
+			  const char *format, const char *options,
+			  const struct pen_table *t, struct pen_err *err)
+{
+	struct eng_out out = { .out.write = eng_out_write };
+	struct pen_opts_kv kv[8];
+	char text[ENG_TEXT];
+	struct pen_format *f;
+	size_t n;
+	int rc;
+
+	snprintf(text, sizeof(text), "%s", options);
+	n = eng_pairs(text, kv, 8);
+	rc = pen__format_open(&f, pen__format_find(format), kv, n, err);
+	if (rc)
+		return rc;
+	rc = pen__sink_open(&out.sink, st, path, err);
+	if (!rc) {
+		int end;
+
+		rc = f->ops->write(f, t, &out.out, err);
+		end = pen__sink_close(out.sink, rc >= 0, err);
+		rc = rc ? rc : end;
+	}
+	pen__format_close(f);
+	return rc;
+}
+
+static inline int eng_write(const char *path, const char *format,
+			    const char *options, const struct pen_table *t,
+			    struct pen_err *err)
+{
+	struct pen_store *st;
+	int rc = pen__store_open(&st, "posix", NULL, 0, err);
+
+	if (rc)
+		return rc;
+	rc = eng_put(st, path, format, options, t, err);
+	pen__store_close(st);
+	return rc;
+}
+
+static inline void eng_file_name(const struct eng_set *s, uint32_t i, char *buf,
+				 size_t cap)
+{
+	snprintf(buf, cap, "%s/c%u/f%03u%s", s->name, i * 3 / s->nfiles, i,
+		 s->suffix);
+}
+
+static inline void eng_make_file(const struct eng_set *s, uint32_t i)
+{
+	struct pen_field field[2];
+	struct pen_table t = { .nsamples = eng_in_file(s, i), .field = field,
+			       .nfields = s->nfields };
+	uint64_t first = eng_first(s, i);
+	const void *data[2];
+	struct pen_err err = { 0 };
+	char path[128];
+
+	for (uint32_t f = 0; f < s->nfields; f++) {
+		size_t row;
+		uint8_t *p;
+
+		field[f] = s->field[f];
+		row = eng_shape(s, f, first, field[f].shape);
+		p = malloc(row * t.nsamples + 1);
+		for (uint64_t k = 0; k < t.nsamples; k++)
+			eng_fill(s, f, first + k, p + k * row, row);
+		data[f] = p;
+	}
+	t.data = data;
+	eng_file_name(s, i, path, sizeof(path));
+	if (!CHECK_EQ(eng_write(path, s->format, s->write, &t, &err), 0))
+		fprintf(stderr, "%s: %s\n", err.where, err.msg);
+	for (uint32_t f = 0; f < s->nfields; f++)
+		free((void *)(uintptr_t)data[f]);
+}
+
+static inline void eng_make(const struct eng_set *s)
+{
+	for (uint32_t i = 0; i < s->nfiles; i++)
+		eng_make_file(s, i);
+}
+
+/* n numbers of f(i) as an npy file, for weights, labels, ids and masks. */
+static inline void eng_numbers(const char *path, enum pen_dtype dtype,
+			       const double *v, uint64_t n)
+{
+	struct pen_field field = { .name = "x", .dtype = dtype };
+	void *p = calloc(n + 1, 8);
+	const void *data[1] = { p };
+	struct pen_table t = { .nsamples = n, .nfields = 1, .field = &field,
+			       .data = data };
+
+	for (uint64_t i = 0; i < n; i++)
+		if (dtype == PEN_BOOL)
+			((uint8_t *)p)[i] = v[i] != 0;
+		else if (dtype == PEN_I64)
+			((int64_t *)p)[i] = (int64_t)v[i];
+		else
+			((double *)p)[i] = v[i];
+	CHECK_EQ(eng_write(path, "npy", "samples=first", &t, NULL), 0);
+	free(p);
+}
+
+#endif
