@@ -64,6 +64,7 @@ int args_next(struct args *a);
 int complain(const struct pen_err *err);
 int complain_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void print_help(const struct command *cmd);
+void print_opts(FILE *out, const char *prefix, const struct pen_opt *opts);
 void print_man(FILE *out);
 void print_completion(FILE *out);
 

@@ -7,28 +7,67 @@
 #include "sampler/sampler.h"
 #include "store/store.h"
 
-static void print_opts(FILE *out, const char *prefix,
-		       const struct pen_opt *opts)
+#define WIDTH 80
+
+/* Text in lines of at most WIDTH, all but the first indented; at is the column
+ * it starts in. */
+static void print_wrapped(FILE *out, const char *text, size_t at, size_t indent)
+{
+	while (*text) {
+		size_t n = strcspn(text, " ");
+
+		if (at > indent && at + 1 + n > WIDTH) {
+			fprintf(out, "\n%*s", (int)indent, "");
+			at = indent;
+		} else if (at > indent) {
+			fputc(' ', out);
+			at++;
+		}
+		fwrite(text, 1, n, out);
+		at += n;
+		text += n + strspn(text + n, " ");
+	}
+	fputc('\n', out);
+}
+
+/* "  left   text", the text on a line of its own when left is long. */
+static void print_item(FILE *out, const char *left, const char *text)
+{
+	if (strlen(left) <= 24)
+		fprintf(out, "  %-24s ", left);
+	else
+		fprintf(out, "  %s\n  %-24s ", left, "");
+	print_wrapped(out, text, 27, 27);
+}
+
+/* The help text with what can be chosen from. */
+static const char *opt_text(const struct pen_opt *o, char *buf, size_t cap)
+{
+	size_t at = (size_t)snprintf(buf, cap, "%s", o->help);
+
+	for (const char *const *c = o->choices; c && *c && at < cap; c++)
+		at += (size_t)snprintf(buf + at, cap - at, "%s%s%s",
+				       c == o->choices ? " (" : ", ", *c,
+				       c[1] ? "" : ")");
+	return buf;
+}
+
+void print_opts(FILE *out, const char *prefix, const struct pen_opt *opts)
 {
 	for (const struct pen_opt *o = opts; o && o->name; o++) {
-		char left[96];
-		int n = snprintf(left, sizeof(left), "%s%s=%s", prefix, o->name,
-				 o->dflt ? o->dflt : "");
+		char left[96], text[512];
 
-		fprintf(out, "  %-26s %s%s", n < 26 ? left : "", "", "");
-		if (n >= 26)
-			fprintf(out, "\r  %s\n  %-26s ", left, "");
-		fputs(o->help, out);
-		for (const char *const *c = o->choices; c && *c; c++)
-			fprintf(out, "%s%s", c == o->choices ? " (" : ", ", *c);
-		fputs(o->choices ? ")\n" : "\n", out);
+		snprintf(left, sizeof(left), "%s%s=%s", prefix, o->name,
+			 o->dflt ? o->dflt : "");
+		print_item(out, left, opt_text(o, text, sizeof(text)));
 	}
 }
 
 void print_help(const struct command *cmd)
 {
-	printf("penstock %s: %s\n\nusage: penstock %s %s\n\n%s\n", cmd->name,
-	       cmd->summary, cmd->name, cmd->args, cmd->about);
+	printf("penstock %s: %s\n\nusage: penstock %s %s\n\n", cmd->name,
+	       cmd->summary, cmd->name, cmd->args);
+	print_wrapped(stdout, cmd->about, 0, 0);
 	if (cmd->examples) {
 		puts("\nexamples:");
 		for (const char *const *e = cmd->examples; *e; e += 2)
@@ -51,7 +90,7 @@ void print_help(const struct command *cmd)
 
 			snprintf(left, sizeof(left), "%s%s%s", f->name,
 				 f->arg ? " " : "", f->arg ? f->arg : "");
-			printf("  %-26s %s\n", left, f->help);
+			print_item(stdout, left, f->help);
 		}
 	}
 }
@@ -87,11 +126,11 @@ static void man_item(FILE *out, const char *name, const char *value,
 static void man_opts(FILE *out, const char *prefix, const struct pen_opt *opts)
 {
 	for (const struct pen_opt *o = opts; o && o->name; o++) {
-		char name[96], value[96];
+		char name[96], value[96], text[512];
 
 		snprintf(name, sizeof(name), "%s%s", prefix, o->name);
 		snprintf(value, sizeof(value), "=%s", o->dflt ? o->dflt : "");
-		man_item(out, name, value, o->help);
+		man_item(out, name, value, opt_text(o, text, sizeof(text)));
 	}
 }
 

@@ -40,16 +40,7 @@ static void show(const struct entry *e, const char *prefix)
 			printf(" *%s", *s);
 		puts(e->writes ? " (read and written)" : " (read)");
 	}
-	for (const struct pen_opt *o = e->opts; o && o->name; o++) {
-		char left[64];
-
-		snprintf(left, sizeof(left), "%s.%s=%s", prefix, o->name,
-			 o->dflt ? o->dflt : "");
-		printf("  %-28s %s", left, o->help);
-		for (const char *const *c = o->choices; c && *c; c++)
-			printf("%s%s", c == o->choices ? " (" : ", ", *c);
-		puts(o->choices ? ")" : "");
-	}
+	print_opts(stdout, prefix, e->opts);
 }
 
 static void show_json(struct json *j, const struct entry *e)
@@ -140,19 +131,19 @@ static bool sampler_entry(unsigned i, struct entry *e)
 
 static int run_formats(int argc, char **argv)
 {
-	return list(&pen__cmd_formats, argc, argv, format_entry, "format",
+	return list(&pen__cmd_formats, argc, argv, format_entry, "format.",
 		    absent_formats);
 }
 
 static int run_stores(int argc, char **argv)
 {
-	return list(&pen__cmd_stores, argc, argv, store_entry, "store",
+	return list(&pen__cmd_stores, argc, argv, store_entry, "store.",
 		    absent_stores);
 }
 
 static int run_samplers(int argc, char **argv)
 {
-	return list(&pen__cmd_samplers, argc, argv, sampler_entry, "sampler",
+	return list(&pen__cmd_samplers, argc, argv, sampler_entry, "sampler.",
 		    NULL);
 }
 
