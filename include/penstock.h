@@ -26,12 +26,12 @@ extern "C" {
 #define PEN_MAX_FIELDS 64
 
 enum pen_code {
-	PEN_END = 1,	  /* not an error: the epoch is over */
+	PEN_END = 1, /* not an error: the epoch is over */
 	PEN_OK = 0,
-	PEN_ENOMEM = -1,  /* out of memory, or over the memory budget */
-	PEN_EINVAL = -2,  /* a setting or an argument is wrong */
-	PEN_EIO = -3,	  /* the store failed; err->sys has errno */
-	PEN_EDATA = -4,	  /* the bytes are damaged or contradict themselves */
+	PEN_ENOMEM = -1, /* out of memory, or over the memory budget */
+	PEN_EINVAL = -2, /* a setting or an argument is wrong */
+	PEN_EIO = -3,	 /* the store failed; err->sys has errno */
+	PEN_EDATA = -4,	 /* the bytes are damaged or contradict themselves */
 	PEN_ENOTFOUND = -5,
 	PEN_ESTALE = -6,  /* an object changed since it was indexed */
 	PEN_ENOTSUP = -7, /* well-formed, but of a kind not supported */
@@ -40,8 +40,8 @@ enum pen_code {
 
 /* The caller's storage; every function takes NULL when nobody asks. */
 struct pen_err {
-	int code; /* enum pen_code */
-	int sys;  /* errno where a system call failed, else 0 */
+	int code;	 /* enum pen_code */
+	int sys;	 /* errno where a system call failed, else 0 */
 	char where[256]; /* the object: a path, a key, a setting */
 	char msg[256];	 /* one line: what is wrong and what to do */
 };
@@ -106,12 +106,12 @@ struct pen_tensor {
 
 /* Ready for the model. Reference-counted; content is yours until unref. */
 struct pen_batch {
-	uint64_t seq;	   /* 0, 1, 2, ... over all epochs of this loader */
+	uint64_t seq; /* 0, 1, 2, ... over all epochs of this loader */
 	uint64_t epoch;
 	uint64_t position; /* of its first sample in the epoch's global order */
 	uint32_t nsamples;
-	uint32_t nskipped;	/* left out by on_error=skip */
-	uint32_t nsubstituted;	/* replaced by on_error=substitute */
+	uint32_t nskipped;     /* left out by on_error=skip */
+	uint32_t nsubstituted; /* replaced by on_error=substitute */
 	uint32_t ntensors;
 	const uint64_t *ids; /* which samples, in row order */
 	const struct pen_tensor *tensors;
@@ -147,8 +147,8 @@ PEN_API uint64_t pen_dataset_nsamples(const struct pen_dataset *);
 PEN_API uint64_t pen_dataset_nobjects(const struct pen_dataset *);
 PEN_API uint64_t pen_dataset_nbytes(const struct pen_dataset *);
 PEN_API uint32_t pen_dataset_nfields(const struct pen_dataset *);
-PEN_API const struct pen_field *
-pen_dataset_field(const struct pen_dataset *, uint32_t i); /* until close */
+PEN_API const struct pen_field *pen_dataset_field(const struct pen_dataset *,
+						  uint32_t i); /* until close */
 PEN_API const char *pen_dataset_format(const struct pen_dataset *);
 PEN_API const char *pen_dataset_store(const struct pen_dataset *);
 /* The object that holds a sample, as a path; buf is NUL-terminated. */
@@ -168,10 +168,10 @@ struct pen_state {
 /* What happened so far. Times are summed over threads, in nanoseconds. */
 struct pen_stats {
 	uint64_t nsamples, nbatches, nskipped, nsubstituted;
-	uint64_t payload_bytes; /* delivered in batches */
-	uint64_t read_bytes, nreads;	 /* moved by the store */
+	uint64_t payload_bytes;	     /* delivered in batches */
+	uint64_t read_bytes, nreads; /* moved by the store */
 	uint64_t plan_ns, read_ns, unpack_ns, emit_ns, idle_ns; /* workers */
-	uint64_t wait_ns;	/* the consumer, inside next() */
+	uint64_t wait_ns;	 /* the consumer, inside next() */
 	uint64_t first_batch_ns; /* from open to the first batch */
 	uint64_t open_ns;	 /* of which: finding and indexing the data */
 	uint64_t elapsed_ns;	 /* from open until now */

@@ -5,7 +5,9 @@
 #ifndef GOLDEN_H
 #define GOLDEN_H
 
+#include <ftw.h>
 #include <limits.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "format_driver.h"
@@ -22,22 +24,46 @@ struct golden_case {
 
 static char golden_dir[64];
 
+static inline int golden_unlink(const char *path, const struct stat *st,
+				int kind, struct FTW *at)
+{
+	(void)st;
+	(void)kind;
+	(void)at;
+	return remove(path);
+}
+
 static inline void golden_remove(void)
 {
-	char cmd[128];
-
-	snprintf(cmd, sizeof(cmd), "rm -rf -- '%s'", golden_dir);
-	if (system(cmd) != 0)
+	if (nftw(golden_dir, golden_unlink, 16, FTW_DEPTH | FTW_PHYS) != 0)
 		fprintf(stderr, "could not remove %s\n", golden_dir);
+}
+
+/* Runs Python, in a directory unless NULL; true when it ended with 0. */
+static inline bool golden_python(const char *dir, const char *a, const char *b)
+{
+	int status = -1;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		if (!dir || chdir(dir) == 0)
+			execl(PYTHON, PYTHON, a, b, (char *)NULL);
+		_exit(127);
+	}
+	return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
 }
 
 /* Skips the test when there is no NumPy. */
 static inline void golden_make(const char *name)
 {
+	static const char probe[] =
+		"import sys\n"
+		"try: import numpy\n"
+		"except ImportError: sys.exit(1)\n";
 	const char *source = getenv("SOURCE");
-	char path[PATH_MAX] = __FILE__, cmd[PATH_MAX + 128], *slash;
+	char path[PATH_MAX] = __FILE__, *slash;
 
-	if (system(PYTHON " -c 'import numpy' 2>/dev/null") != 0)
+	if (!golden_python(NULL, "-c", probe))
 		TEST_SKIP("NumPy is not installed");
 	slash = strrchr(path, '/');
 	snprintf(slash ? slash + 1 : path, 32, "data/make_golden.py");
@@ -47,8 +73,7 @@ static inline void golden_make(const char *name)
 	snprintf(golden_dir, sizeof(golden_dir), "golden-%s-%d", name,
 		 (int)getpid());
 	atexit(golden_remove);
-	snprintf(cmd, sizeof(cmd), PYTHON " '%s' %s", path, golden_dir);
-	if (!CHECK(system(cmd) == 0))
+	if (!CHECK(golden_python(NULL, path, golden_dir)))
 		exit(1);
 }
 

@@ -43,8 +43,9 @@ static inline bool test_str(const char *a, const char *b, const char *file,
 }
 
 #define CHECK(x) test_check((x), __FILE__, __LINE__, #x)
-#define CHECK_EQ(a, b) \
-	test_eq((long long)(a), (long long)(b), __FILE__, __LINE__, #a " == " #b)
+#define CHECK_EQ(a, b)                                                         \
+	test_eq((long long)(a), (long long)(b), __FILE__, __LINE__,            \
+		#a " == " #b)
 #define CHECK_STR(a, b) test_str((a), (b), __FILE__, __LINE__)
 
 static inline int test_end(void)
@@ -55,10 +56,10 @@ static inline int test_end(void)
 	return bad ? 1 : 0;
 }
 
-#define TEST_SKIP(why)                             \
-	do {                                       \
-		printf("skipped: %s\n", why);      \
-		exit(77);                          \
+#define TEST_SKIP(why)                                                         \
+	do {                                                                   \
+		printf("skipped: %s\n", why);                                  \
+		exit(77);                                                      \
 	} while (0)
 
 #endif

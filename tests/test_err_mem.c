@@ -47,7 +47,7 @@ static void err_long(void)
 	char text[1000];
 
 	memset(text, 'x', sizeof(text));
-	strcpy(text + sizeof(text) - 10, "/last.npy");
+	memcpy(text + sizeof(text) - 10, "/last.npy", 10);
 	pen__fail(&e, PEN_EIO, text, "%s", text);
 	CHECK_EQ(strlen(e.where), sizeof(e.where) - 1);
 	CHECK(!strncmp(e.where, "...xxx", 6));

@@ -1,4 +1,7 @@
-/* Files: what listing finds and skips, patterns, open files, sinks. */
+/*
+ * Files: what listing finds and skips, patterns, open files, sinks; and how a
+ * store is chosen, and objects that never were files.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -8,6 +11,7 @@
 
 #include "base/mem.h"
 #include "store/files.h"
+#include "store/ram.h"
 #include "test.h"
 
 static char root[64];
@@ -91,13 +95,13 @@ static void not_listed(const char *path, int code)
 
 static void make_tree(void)
 {
-	static const char *const dirs[] = { "t",   "t/a",   "t/a/deep",
+	static const char *const dirs[] = { "t",   "t/a",    "t/a/deep",
 					    "t/b", "t/.hid", "t/c.tmp",
 					    "t/e" };
 	static const char *const files[] = {
-		"t/1.npy",     "t/2.txt",     "t/a/1.npy", "t/a/deep/3.npy",
-		"t/b/1.npy",   "t/.hid/4.npy", "t/.5.npy",  "t/6.npy.tmp",
-		"t/7.npy~",    "t/c.tmp/8.npy", "t/[9].npy", "t/b/2.txt",
+		"t/1.npy",   "t/2.txt",	      "t/a/1.npy", "t/a/deep/3.npy",
+		"t/b/1.npy", "t/.hid/4.npy",  "t/.5.npy",  "t/6.npy.tmp",
+		"t/7.npy~",  "t/c.tmp/8.npy", "t/[9].npy", "t/b/2.txt",
 	};
 
 	for (unsigned i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++)
@@ -144,8 +148,7 @@ static void test_patterns(void)
 	listed("t/*.npy", false, "t/1.npy\nt/[9].npy\n");
 	listed("t/[9].npy", false, "t/[9].npy\n"); /* there as it is */
 	listed("t/?/1.npy", false, "t/a/1.npy\nt/b/1.npy\n");
-	listed("t/[ab]/*.npy", false,
-	       "t/a/1.npy\nt/a/link.npy\nt/b/1.npy\n");
+	listed("t/[ab]/*.npy", false, "t/a/1.npy\nt/a/link.npy\nt/b/1.npy\n");
 	listed("t/*/deep/*", false, "t/a/deep/3.npy\n");
 	listed("t/a*", true, "t/a/1.npy\nt/a/link.npy\nt/a/deep/3.npy\n");
 	listed("t/.h*/*", false, "t/.hid/4.npy\n");
@@ -156,7 +159,7 @@ static void test_patterns(void)
 	not_listed("t/2.txt/*", PEN_ENOTFOUND);
 	not_listed("t/*/none", PEN_ENOTFOUND);
 	CHECK(getcwd(abs, 200) != NULL);
-	strcat(abs, "/t/b/*.txt");
+	snprintf(abs + strlen(abs), sizeof(abs) - strlen(abs), "/t/b/*.txt");
 	CHECK_EQ(list(abs, false, out, sizeof(out)), 0);
 	CHECK(out[0] == '/' && strstr(out, "/t/b/2.txt\n"));
 }
@@ -367,9 +370,49 @@ static void test_sink_errors(void)
 	pen__store_close(st);
 }
 
+static void test_unknown(void)
+{
+	const struct pen_opts_kv kv = { "no_such", "1" };
+	struct pen_store *st;
+	struct pen_err err;
+
+	CHECK_EQ(pen__store_open(&st, "posxi", NULL, 0, &err), PEN_EINVAL);
+	CHECK(strstr(err.msg, "posix"));
+	CHECK_EQ(pen__store_open(&st, "posix", &kv, 1, &err), PEN_EINVAL);
+	CHECK_EQ(pen__store_open(&st, "fault", &kv, 1, &err), PEN_EINVAL);
+	CHECK(!pen__store_find("x"));
+	CHECK(pen__store_find("posix") && pen__store_find("null"));
+}
+
+static void test_ram_put(void)
+{
+	struct pen_store *st;
+	struct pen_objects set = { 0 };
+	struct pen_queue *q;
+	char buf[8] = "";
+
+	CHECK_EQ(pen__store_open(&st, "ram", NULL, 0, NULL), 0);
+	CHECK_EQ(pen__ram_put(st, "b", "old", 3, NULL), 0);
+	CHECK_EQ(pen__ram_put(st, "x/a", "12345", 5, NULL), 0);
+	CHECK_EQ(pen__ram_put(st, "b", "newer", 5, NULL), 0);
+	CHECK_EQ(pen__ram_put(st, "c", NULL, 0, NULL), 0);
+	CHECK_EQ(st->ops->list(st, "ram:", NULL, NULL, &set, NULL), 0);
+	pen__objects_sort(&set);
+	CHECK_EQ(set.nobj, 3);
+	CHECK_EQ(pen__store_bind(st, &set, NULL), 0);
+	CHECK_EQ(pen__queue_open(&q, st, 1, NULL), 0);
+	CHECK_EQ(pen__queue_read(q, 0, 0, buf, 5, NULL), 0);
+	CHECK_STR(buf, "newer");
+	CHECK_EQ(pen__queue_read(q, 2, 1, buf, 4, NULL), 0);
+	CHECK_STR(buf, "2345r");
+	pen__queue_close(q);
+	pen__store_close(st);
+	pen__objects_fini(&set);
+}
+
 int main(void)
 {
-	strcpy(root, "test_files.XXXXXX");
+	snprintf(root, sizeof(root), "test_files.XXXXXX");
 	if (!mkdtemp(root) || chdir(root))
 		return 1;
 	make_tree();
@@ -379,6 +422,8 @@ int main(void)
 	test_dirs();
 	test_open_files();
 	test_sink_errors();
+	test_unknown();
+	test_ram_put();
 	if (chdir("..") == 0) {
 		char cmd[128];
 

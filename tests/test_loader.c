@@ -364,6 +364,23 @@ static void test_wrong_state(void)
 	pen_loader_close(set);
 }
 
+/* A state saved when all was over: restored, all is over. */
+static void test_finished(void)
+{
+	const char *read = eng_find("raw")->read;
+	struct pen_loader *l = eng_open(NULL, "raw %s epochs=2", read);
+	struct pen_state st;
+	struct pen_batch *b;
+
+	CHECK_EQ(eng_run(l, 2, NULL, NULL), PEN_END);
+	pen_loader_state(l, &st);
+	for (int i = 0; i < 3; i++) {
+		CHECK_EQ(pen_loader_restore(l, &st, NULL), 0);
+		CHECK_EQ(pen_loader_next(l, &b, NULL), PEN_END);
+	}
+	pen_loader_close(l);
+}
+
 int main(void)
 {
 	static const char *const tails[] = { "tail=keep", "tail=drop",
@@ -388,6 +405,7 @@ int main(void)
 		test_ranks("npz_file", how);
 	}
 	test_wrong_state();
+	test_finished();
 	eng_end();
 	return test_end();
 }

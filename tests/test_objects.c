@@ -16,13 +16,14 @@ static void test_sort(void)
 	static const struct {
 		const char *dir, *name;
 	} in[] = {
-		{ "b", "2" }, { "b", "10" }, { "a/x", "z" }, { "a", "z" },
-		{ "b", "1" }, { "a", "\xc3\xa4" }, { "a", "y" }, { "b", "2" },
-		{ "", "q" },  { "/", "root" },	   { ".", "here" },
+		{ "b", "2" },	 { "b", "10" },	  { "a/x", "z" },
+		{ "a", "z" },	 { "b", "1" },	  { "a", "\xc3\xa4" },
+		{ "a", "y" },	 { "b", "2" },	  { "", "q" },
+		{ "/", "root" }, { ".", "here" },
 	};
 	static const char *const out[] = {
-		"q",	 "here", "/root", "a/y", "a/z", "a/\xc3\xa4",
-		"a/x/z", "b/1",	 "b/10",  "b/2",
+		"q",	      "here",  "/root", "a/y",	"a/z",
+		"a/\xc3\xa4", "a/x/z", "b/1",	"b/10", "b/2",
 	};
 	const unsigned nin = sizeof(in) / sizeof(in[0]);
 	const unsigned nout = sizeof(out) / sizeof(out[0]);
@@ -159,9 +160,14 @@ static void test_borrowed(void)
 	char names[] = "dir\0name";
 	struct pen_object o = { .size = 7, .name = 4 };
 	struct pen_dir d = { .name = 0 };
-	struct pen_objects s = { .obj = &o, .dir = &d, .names = names,
-				 .nobj = 1, .ndir = 1, .nnames = 9,
-				 .total_bytes = 7, .borrowed = true };
+	struct pen_objects s = { .obj = &o,
+				 .dir = &d,
+				 .names = names,
+				 .nobj = 1,
+				 .ndir = 1,
+				 .nnames = 9,
+				 .total_bytes = 7,
+				 .borrowed = true };
 
 	pen__objects_sort(&s);
 	path_is(&s, 0, "dir/name");

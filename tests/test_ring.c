@@ -33,7 +33,7 @@ static void ring_basic(void)
 	}
 	CHECK(pen__ring_pop(r, &lane, true) == &v[2]);
 	CHECK_EQ(lane, 1);
-	/* last in, first out; lane 1 is held: its next one waits, lane 2 goes */
+	/* last in, first out; while lane 1 is held, lane 2 goes */
 	CHECK(pen__ring_pop(r, &lane, true) == &v[0]);
 	CHECK_EQ(lane, 2);
 	CHECK(pen__ring_pop(r, &lane, false) == NULL);

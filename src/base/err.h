@@ -7,8 +7,8 @@
 #include "penstock.h"
 
 /* Fills err and returns code, so that `return pen__fail(...)` reads well. */
-int pen__fail(struct pen_err *err, int code, const char *where,
-	      const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+int pen__fail(struct pen_err *err, int code, const char *where, const char *fmt,
+	      ...) __attribute__((format(printf, 4, 5)));
 
 /* The same for a failed system call: adds strerror(sys) to the message. */
 int pen__fail_sys(struct pen_err *err, int sys, const char *where,

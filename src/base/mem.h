@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-void *pen__alloc(size_t n, size_t size);  /* NULL: no memory or overflow */
+void *pen__alloc(size_t n, size_t size); /* NULL: no memory or overflow */
 void *pen__calloc(size_t n, size_t size);
 /* Grows or shrinks; on failure returns NULL and p stays valid. */
 void *pen__realloc(void *p, size_t n, size_t size);

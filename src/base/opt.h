@@ -24,11 +24,11 @@ enum pen_opt_type {
 struct pen_opt {
 	const char *name;
 	enum pen_opt_type type;
-	size_t off; /* offsetof in the struct it fills */
-	const char *dflt; /* as a user would write it; NULL = zero */
-	const char *help; /* one line */
+	size_t off;		    /* offsetof in the struct it fills */
+	const char *dflt;	    /* as a user would write it; NULL = zero */
+	const char *help;	    /* one line */
 	const char *const *choices; /* ENUM: NULL-terminated */
-	double min, max; /* numbers: checked when max > min */
+	double min, max;	    /* numbers: checked when max > min */
 };
 
 /* A setting as given, for an implementation chosen later. */
@@ -52,7 +52,7 @@ void pen__opt_fini(const struct pen_opt *opts, void *of); /* frees strings */
 /* The nearest of a list by edit distance, or NULL when none is near. */
 const char *pen__nearest(const char *word, const char *const *words);
 
-int pen__parse_size(const char *s, uint64_t *out);  /* 0 or PEN_EINVAL */
+int pen__parse_size(const char *s, uint64_t *out); /* 0 or PEN_EINVAL */
 int pen__parse_count(const char *s, uint64_t *out);
 
 #endif

@@ -168,7 +168,7 @@ static void *take(struct pen_ring *r, unsigned *lane)
 static void nap(struct pen_ring *r)
 {
 	r->asleep++;
-		pthread_cond_wait(&r->work, &r->lock);
+	pthread_cond_wait(&r->work, &r->lock);
 	r->asleep--;
 	if (r->woken) /* 0 after a spurious wake-up took another's credit */
 		r->woken--;

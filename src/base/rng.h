@@ -75,8 +75,7 @@ struct pen_perm {
 	uint64_t key[12]; /* round keys, or the table's bytes */
 	unsigned rounds;
 };
-void pen__perm_init(struct pen_perm *p, uint64_t n, uint64_t seed,
-		    uint64_t id);
+void pen__perm_init(struct pen_perm *p, uint64_t n, uint64_t seed, uint64_t id);
 uint64_t pen__perm_at(const struct pen_perm *p, uint64_t i);
 /* the i with at(i) == v */
 uint64_t pen__perm_inverse(const struct pen_perm *p, uint64_t v);

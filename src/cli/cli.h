@@ -28,12 +28,12 @@ struct flag {
 
 struct command {
 	const char *name;
-	const char *args;    /* "PATH... [key=value ...]" */
-	const char *summary; /* one line */
-	const char *about;   /* a paragraph */
-	const struct flag *flags; /* ends with name NULL; may be NULL */
-	const struct pen_opt *opts; /* settings; may be NULL */
-	bool takes_spec; /* also all settings of a loader */
+	const char *args;	     /* "PATH... [key=value ...]" */
+	const char *summary;	     /* one line */
+	const char *about;	     /* a paragraph */
+	const struct flag *flags;    /* ends with name NULL; may be NULL */
+	const struct pen_opt *opts;  /* settings; may be NULL */
+	bool takes_spec;	     /* also all settings of a loader */
 	const char *const *examples; /* command, what it does, ...; NULL */
 	int (*run)(int argc, char **argv);
 };
@@ -69,10 +69,10 @@ void print_man(FILE *out);
 void print_completion(FILE *out);
 
 /* Numbers as people read them, in static ring buffers (good for a printf). */
-const char *human_bytes(double n);  /* "1.35 GB" */
-const char *human_count(double n);  /* "20,000", "1.62 M" */
+const char *human_bytes(double n);	/* "1.35 GB" */
+const char *human_count(double n);	/* "20,000", "1.62 M" */
 const char *human_time(double seconds); /* "12.3 ms" */
-const char *grouped(uint64_t n);    /* "1,000,000" */
+const char *grouped(uint64_t n);	/* "1,000,000" */
 
 /* A line with rate and ETA, on a terminal and after two seconds only. */
 struct progress {

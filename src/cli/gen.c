@@ -41,37 +41,75 @@ struct gen {
 
 #define OFF(x) offsetof(struct gen, x)
 static const struct pen_opt opts[] = {
-	{ .name = "format", .type = PEN_OPT_STR, .off = OFF(format),
+	{ .name = "format",
+	  .type = PEN_OPT_STR,
+	  .off = OFF(format),
 	  .help = "by the suffix of PATH, else npy" },
-	{ .name = "files", .type = PEN_OPT_COUNT, .off = OFF(files),
-	  .dflt = "1", .min = 1, .max = 4e9,
+	{ .name = "files",
+	  .type = PEN_OPT_COUNT,
+	  .off = OFF(files),
+	  .dflt = "1",
+	  .min = 1,
+	  .max = 4e9,
 	  .help = "how many; more than one go into the directory PATH" },
-	{ .name = "samples", .type = PEN_OPT_COUNT, .off = OFF(samples),
-	  .dflt = "1", .min = 1, .max = 1e15, .help = "in each file" },
-	{ .name = "shape", .type = PEN_OPT_STR, .off = OFF(shape),
-	  .dflt = "64x64", .help = "of a sample, as 3x224x224; 1 for one "
-				   "number" },
-	{ .name = "dtype", .type = PEN_OPT_STR, .off = OFF(dtype),
-	  .dflt = "float32", .help = "of its elements, as NumPy names them" },
-	{ .name = "classes", .type = PEN_OPT_COUNT, .off = OFF(classes),
-	  .dflt = "0", .help = "npz: adds a field y with labels below this" },
-	{ .name = "subfolders", .type = PEN_OPT_COUNT, .off = OFF(subfolders),
-	  .dflt = "0", .help = "spread the files over this many" },
-	{ .name = "prefix", .type = PEN_OPT_STR, .off = OFF(prefix),
-	  .dflt = "img", .help = "file names begin with it" },
-	{ .name = "seed", .type = PEN_OPT_COUNT, .off = OFF(seed),
-	  .dflt = "0", .help = "same seed, same bytes" },
-	{ .name = "threads", .type = PEN_OPT_INT, .off = OFF(threads),
-	  .dflt = "0", .min = 0, .max = 1024, .help = "0 = as many as CPUs" },
-	{ .name = "store", .type = PEN_OPT_STR, .off = OFF(store),
-	  .dflt = "posix", .help = "what writes; store.fsync=true makes each "
-				   "file durable" },
+	{ .name = "samples",
+	  .type = PEN_OPT_COUNT,
+	  .off = OFF(samples),
+	  .dflt = "1",
+	  .min = 1,
+	  .max = 1e15,
+	  .help = "in each file" },
+	{ .name = "shape",
+	  .type = PEN_OPT_STR,
+	  .off = OFF(shape),
+	  .dflt = "64x64",
+	  .help = "of a sample, as 3x224x224; 1 for one "
+		  "number" },
+	{ .name = "dtype",
+	  .type = PEN_OPT_STR,
+	  .off = OFF(dtype),
+	  .dflt = "float32",
+	  .help = "of its elements, as NumPy names them" },
+	{ .name = "classes",
+	  .type = PEN_OPT_COUNT,
+	  .off = OFF(classes),
+	  .dflt = "0",
+	  .help = "npz: adds a field y with labels below this" },
+	{ .name = "subfolders",
+	  .type = PEN_OPT_COUNT,
+	  .off = OFF(subfolders),
+	  .dflt = "0",
+	  .help = "spread the files over this many" },
+	{ .name = "prefix",
+	  .type = PEN_OPT_STR,
+	  .off = OFF(prefix),
+	  .dflt = "img",
+	  .help = "file names begin with it" },
+	{ .name = "seed",
+	  .type = PEN_OPT_COUNT,
+	  .off = OFF(seed),
+	  .dflt = "0",
+	  .help = "same seed, same bytes" },
+	{ .name = "threads",
+	  .type = PEN_OPT_INT,
+	  .off = OFF(threads),
+	  .dflt = "0",
+	  .min = 0,
+	  .max = 1024,
+	  .help = "0 = as many as CPUs" },
+	{ .name = "store",
+	  .type = PEN_OPT_STR,
+	  .off = OFF(store),
+	  .dflt = "posix",
+	  .help = "what writes; store.fsync=true makes each "
+		  "file durable" },
 	{ .name = NULL },
 };
 
 static const struct flag flags[] = {
-	{ "--force", NULL, "write into a directory that is not empty, or over "
-			   "a file" },
+	{ "--force", NULL,
+	  "write into a directory that is not empty, or over "
+	  "a file" },
 	{ "--json", NULL, "print the result as JSON" },
 	{ NULL, NULL, NULL },
 };
@@ -193,8 +231,10 @@ static int make_file(struct gen *g, uint64_t i, struct pen_err *err)
 		const struct gen *g;
 		uint64_t file;
 	} arg = { g, i };
-	struct pen_table t = { .nsamples = g->samples, .nfields = g->nfields,
-			       .field = g->field, .rows = make_rows,
+	struct pen_table t = { .nsamples = g->samples,
+			       .nfields = g->nfields,
+			       .field = g->field,
+			       .rows = make_rows,
 			       .arg = &arg };
 	char path[4096];
 	int rc, end;
@@ -280,8 +320,8 @@ static int settle_field(struct gen *g)
 	g->file_bytes = all;
 	g->nfields = 1;
 	if (g->classes) {
-		g->field[1] = (struct pen_field){ .name = "y",
-						  .dtype = PEN_I64 };
+		g->field[1] =
+			(struct pen_field){ .name = "y", .dtype = PEN_I64 };
 		g->nfields = 2;
 		g->file_bytes += 8 * g->samples;
 	}
@@ -298,10 +338,11 @@ static int settle_format(struct gen *g, const struct pen_pairs *kv,
 			   : pen__format_find("npy");
 	if (!g->ops || !g->ops->write)
 		return pen__fail(err, PEN_EINVAL, g->format,
-				 g->ops ? "can only be read" : "is not a "
-							       "format; see "
-							       "`penstock "
-							       "formats`");
+				 g->ops ? "can only be read"
+					: "is not a "
+					  "format; see "
+					  "`penstock "
+					  "formats`");
 	g->single = g->files == 1 && pen__format_takes(g->ops, g->path);
 	if (g->classes && strcmp(g->ops->name, "npz") != 0)
 		return pen__fail(err, PEN_EINVAL, "classes",
@@ -516,10 +557,14 @@ static const char *const examples[] = {
 };
 
 const struct command pen__cmd_gen = {
-	.name = "gen", .args = "PATH [key=value ...] [flags]",
+	.name = "gen",
+	.args = "PATH [key=value ...] [flags]",
 	.summary = "make a data set to try things with",
 	.about = "Makes random samples, the same ones for the same seed, in "
 		 "one file or many. No file has its final name before it is "
 		 "complete.",
-	.flags = flags, .opts = opts, .examples = examples, .run = run_gen,
+	.flags = flags,
+	.opts = opts,
+	.examples = examples,
+	.run = run_gen,
 };

@@ -156,7 +156,8 @@ static void print_json(struct view *v)
 
 static int run_inspect(int argc, char **argv)
 {
-	struct args a = { .cmd = &pen__cmd_inspect, .argc = argc,
+	struct args a = { .cmd = &pen__cmd_inspect,
+			  .argc = argc,
 			  .argv = argv };
 	struct json j = { .out = stdout };
 	struct pen_err err = { 0 };
@@ -197,11 +198,14 @@ static const char *const examples[] = {
 };
 
 const struct command pen__cmd_inspect = {
-	.name = "inspect", .args = "PATH... [key=value ...] [--json]",
+	.name = "inspect",
+	.args = "PATH... [key=value ...] [--json]",
 	.summary = "what is in a data set: samples, fields, layout",
 	.about = "Opens a data set without loading it and prints its format, "
 		 "samples, fields, shapes, types, sizes and compression, and "
 		 "layout problems that cost loading speed.",
-	.flags = flags, .takes_spec = true, .examples = examples,
+	.flags = flags,
+	.takes_spec = true,
+	.examples = examples,
 	.run = run_inspect,
 };

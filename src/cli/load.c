@@ -22,7 +22,7 @@ struct run {
 	struct epoch *epoch;
 	size_t nepochs;
 	double seconds, cpu_s; /* iterating, without opening */
-	uint64_t sum;	   /* of the content, with --checksum */
+	uint64_t sum;	       /* of the content, with --checksum */
 	uint64_t max_batches;
 	bool checksum, json, quiet, drop, partial;
 	const char *out;
@@ -33,7 +33,8 @@ static const struct flag flags[] = {
 	{ "-o", "FILE", "also write the result as JSON to FILE" },
 	{ "--batches", "N", "stop after N batches" },
 	{ "--checksum", NULL,
-	  "sum up all bytes delivered: the same for any order, store, threads" },
+	  "sum up all bytes delivered: the same for any order, store, "
+	  "threads" },
 	{ "--drop-cache", NULL,
 	  "drop the files from the page cache before starting" },
 	{ "--quiet", NULL, "no progress line" },
@@ -324,7 +325,8 @@ static void print_data(const struct run *r, const struct pen_stats *s)
 	}
 	printf("  %-12s %s (%s)", "store", ds->store->ops->name, ds->why_store);
 	if (r->l->ds->resident >= 0)
-		printf(", %.0f %% in page cache at start", 100 * r->l->ds->resident);
+		printf(", %.0f %% in page cache at start",
+		       100 * r->l->ds->resident);
 	printf("\n  %-12s batches of %u, %s, %u threads, %u batches ahead\n\n",
 	       "loader", r->l->batch, r->l->sampler->ops->name, s->nthreads,
 	       s->prefetch);
@@ -398,8 +400,8 @@ static void print_text(const struct run *r)
 	if (s.nskipped || s.nsubstituted)
 		printf("  %-14s %s skipped, %s substituted:\n", "bad samples",
 		       grouped(s.nskipped), grouped(s.nsubstituted));
-	for (uint64_t i = 0;
-	     i < 10 && !pen_loader_skipped(r->l, i, &id, &e); i++)
+	for (uint64_t i = 0; i < 10 && !pen_loader_skipped(r->l, i, &id, &e);
+	     i++)
 		printf("    sample %llu: %s: %s\n", (unsigned long long)id,
 		       e.where, e.msg);
 	if (r->partial)
@@ -507,13 +509,17 @@ static const char *const examples[] = {
 };
 
 const struct command pen__cmd_load = {
-	.name = "load", .args = "PATH... [key=value ...] [flags]",
+	.name = "load",
+	.args = "PATH... [key=value ...] [flags]",
 	.summary = "iterate over a data set and say how fast that went",
-	.about = "PATH is a file, a directory (with its subfolders), a glob in "
-		 "quotes, or @LIST, a file with one path a line. Loads the data "
-		 "into batches as a training job would and prints samples/s, "
-		 "bytes/s, how long the consumer waited for batches, CPU and "
-		 "memory.",
-	.flags = flags, .takes_spec = true, .examples = examples,
+	.about =
+		"PATH is a file, a directory (with its subfolders), a glob in "
+		"quotes, or @LIST, a file with one path a line. Loads the data "
+		"into batches as a training job would and prints samples/s, "
+		"bytes/s, how long the consumer waited for batches, CPU and "
+		"memory.",
+	.flags = flags,
+	.takes_spec = true,
+	.examples = examples,
 	.run = run_load,
 };

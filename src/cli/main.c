@@ -7,8 +7,9 @@
 #include "penstock.h"
 
 const struct command *const pen__commands[] = {
-	&pen__cmd_load,	   &pen__cmd_gen,    &pen__cmd_inspect,
-	&pen__cmd_verify,  &pen__cmd_formats, &pen__cmd_stores,
+	&pen__cmd_load,	    &pen__cmd_gen,
+	&pen__cmd_inspect,  &pen__cmd_verify,
+	&pen__cmd_formats,  &pen__cmd_stores,
 	&pen__cmd_samplers, NULL,
 };
 
@@ -16,7 +17,8 @@ static void usage(FILE *out)
 {
 	fprintf(out,
 		"penstock %s: load training data fast, and measure how fast\n\n"
-		"usage: penstock COMMAND [PATH...] [key=value ...] [--flags]\n\n",
+		"usage: penstock COMMAND [PATH...] [key=value ...] "
+		"[--flags]\n\n",
 		pen_version());
 	for (const struct command *const *c = pen__commands; *c; c++)
 		fprintf(out, "  %-10s %s\n", (*c)->name, (*c)->summary);

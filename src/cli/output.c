@@ -142,7 +142,8 @@ uint64_t peak_memory(void)
 
 void progress_start(struct progress *p, const char *what, uint64_t total)
 {
-	*p = (struct progress){ .what = what, .total = total,
+	*p = (struct progress){ .what = what,
+				.total = total,
 				.start_ns = pen__now_ns(),
 				.tty = isatty(STDERR_FILENO) };
 }
@@ -237,10 +238,11 @@ void json_close(struct json *j, char bracket)
 /* Length of the UTF-8 sequence at s, or 0 when it is not one. */
 static size_t utf8_len(const unsigned char *s)
 {
-	size_t n = *s < 0x80 ? 1 : *s >= 0xc2 && *s < 0xe0 ? 2
-		   : *s >= 0xe0 && *s < 0xf0		   ? 3
-		   : *s >= 0xf0 && *s < 0xf5		   ? 4
-							   : 0;
+	size_t n = *s < 0x80		     ? 1
+		   : *s >= 0xc2 && *s < 0xe0 ? 2
+		   : *s >= 0xe0 && *s < 0xf0 ? 3
+		   : *s >= 0xf0 && *s < 0xf5 ? 4
+					     : 0;
 
 	for (size_t i = 1; i < n; i++)
 		if ((s[i] & 0xc0) != 0x80)

@@ -148,21 +148,27 @@ static int run_samplers(int argc, char **argv)
 }
 
 const struct command pen__cmd_formats = {
-	.name = "formats", .args = "[--json]",
+	.name = "formats",
+	.args = "[--json]",
 	.summary = "what can be read, and the options of each",
 	.about = "Lists the formats of this build.",
-	.flags = flags, .run = run_formats,
+	.flags = flags,
+	.run = run_formats,
 };
 const struct command pen__cmd_stores = {
-	.name = "stores", .args = "[--json]",
+	.name = "stores",
+	.args = "[--json]",
 	.summary = "ways to read bytes, and the options of each",
 	.about = "Lists the stores of this build. store=auto chooses among "
 		 "posix, mmap and uring by file sizes and the page cache.",
-	.flags = flags, .run = run_stores,
+	.flags = flags,
+	.run = run_stores,
 };
 const struct command pen__cmd_samplers = {
-	.name = "samplers", .args = "[--json]",
+	.name = "samplers",
+	.args = "[--json]",
 	.summary = "orders of samples, and the options of each",
 	.about = "Lists the samplers of this build.",
-	.flags = flags, .run = run_samplers,
+	.flags = flags,
+	.run = run_samplers,
 };

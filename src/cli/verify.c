@@ -100,9 +100,10 @@ static int report(const struct found *v, bool json)
 /* In order, nothing left out, and on past errors, whatever was set. */
 static int force_settings(struct pen_spec *s, struct pen_err *err)
 {
-	static const char *const set[] = { "on_error=skip", "epochs=1",
-					   "sampler=sequential", "tail=keep",
-					   "max_errors=0", "drop_last=false" };
+	static const char *const set[] = {
+		"on_error=skip", "epochs=1",	 "sampler=sequential",
+		"tail=keep",	 "max_errors=0", "drop_last=false"
+	};
 	int rc = 0;
 
 	for (size_t i = 0; !rc && i < sizeof(set) / sizeof(*set); i++)
@@ -112,8 +113,7 @@ static int force_settings(struct pen_spec *s, struct pen_err *err)
 
 static int run_verify(int argc, char **argv)
 {
-	struct args a = { .cmd = &pen__cmd_verify, .argc = argc,
-			  .argv = argv };
+	struct args a = { .cmd = &pen__cmd_verify, .argc = argc, .argv = argv };
 	struct pen_err err = { 0 };
 	struct found v = { 0 };
 	struct pen_spec *spec;
@@ -148,11 +148,14 @@ static const char *const examples[] = {
 };
 
 const struct command pen__cmd_verify = {
-	.name = "verify", .args = "PATH... [key=value ...] [--json]",
+	.name = "verify",
+	.args = "PATH... [key=value ...] [--json]",
 	.summary = "read everything, check it, name each bad sample",
 	.about = "Reads all samples once, checks every length, shape and "
 		 "checksum there is, and names each bad file and sample. Goes "
 		 "on after errors; the exit code is 3 when there were any.",
-	.flags = flags, .takes_spec = true, .examples = examples,
+	.flags = flags,
+	.takes_spec = true,
+	.examples = examples,
 	.run = run_verify,
 };

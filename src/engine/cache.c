@@ -136,10 +136,10 @@ static bool header_ok(const struct header *h, size_t len,
 		      const struct pen_index_key *key, struct sections *s)
 {
 	return memcmp(h->magic, magic, 8) == 0 && h->version == 1 &&
-	       h->header_size == sizeof(*h) &&
-	       h->header_crc == header_crc(h) && h->key_a == key->a &&
-	       h->key_b == key->b && lay_out(h, s) && s->end == len &&
-	       h->nobj < UINT32_MAX && h->nblobs <= h->nobj + 1 &&
+	       h->header_size == sizeof(*h) && h->header_crc == header_crc(h) &&
+	       h->key_a == key->a && h->key_b == key->b && lay_out(h, s) &&
+	       s->end == len && h->nobj < UINT32_MAX &&
+	       h->nblobs <= h->nobj + 1 &&
 	       (h->per_object ? h->nfirst == 0 : h->nfirst == h->nobj + 1) &&
 	       h->nnames > 0;
 }
@@ -242,18 +242,27 @@ int pen__cache_load(struct pen_index_data *ix, struct pen_objects *objs,
 	    pen__crc32(0, (char *)map + head, len - head) != h->body_crc)
 		goto no;
 	*objs = (struct pen_objects){
-		.obj = at(map, s.obj), .dir = at(map, s.dir),
-		.names = at(map, s.names), .nobj = h->nobj, .ndir = h->ndir,
-		.nnames = h->nnames, .total_bytes = h->total_bytes,
+		.obj = at(map, s.obj),
+		.dir = at(map, s.dir),
+		.names = at(map, s.names),
+		.nobj = h->nobj,
+		.ndir = h->ndir,
+		.nnames = h->nnames,
+		.total_bytes = h->total_bytes,
 		.borrowed = true,
 	};
 	*ix = (struct pen_index_data){
-		.objs = objs, .blob_off = at(map, s.blob_off),
-		.blobs = at(map, s.blobs), .map = map, .map_len = len,
+		.objs = objs,
+		.blob_off = at(map, s.blob_off),
+		.blobs = at(map, s.blobs),
+		.map = map,
+		.map_len = len,
 		.first = h->nfirst ? at(map, s.first) : NULL,
 		.from_cache = true,
-		.pub = { .nobjects = h->nobj, .nsamples = h->nsamples,
-			 .nblobs = h->nblobs, .per_object = h->per_object },
+		.pub = { .nobjects = h->nobj,
+			 .nsamples = h->nsamples,
+			 .nblobs = h->nblobs,
+			 .per_object = h->per_object },
 	};
 	if (!body_ok(objs, ix->blob_off, ix->first, h) ||
 	    !dirs_unchanged(objs, h->listed_ns) || !objects_unchanged(objs))
@@ -322,8 +331,8 @@ static bool write_pieces(int fd, const struct piece *piece, size_t n,
 		pos += pad;
 		for (size_t done = 0; i < n && done < piece[i].n;) {
 			const char *p = (const char *)piece[i].p + done;
-			ssize_t w = pwrite(fd, p, piece[i].n - done,
-					   (off_t)pos);
+			ssize_t w =
+				pwrite(fd, p, piece[i].n - done, (off_t)pos);
 
 			if (w <= 0)
 				return false;
@@ -339,10 +348,15 @@ static void fill_header(struct header *h, const struct pen_index_data *ix,
 			const struct pen_index_key *key)
 {
 	*h = (struct header){
-		.version = 1, .header_size = sizeof(*h), .key_a = key->a,
-		.key_b = key->b, .listed_ns = ix->listed_ns,
-		.ndir = ix->objs->ndir, .nobj = ix->objs->nobj,
-		.nnames = ix->objs->nnames, .nblobs = ix->pub.nblobs,
+		.version = 1,
+		.header_size = sizeof(*h),
+		.key_a = key->a,
+		.key_b = key->b,
+		.listed_ns = ix->listed_ns,
+		.ndir = ix->objs->ndir,
+		.nobj = ix->objs->nobj,
+		.nnames = ix->objs->nnames,
+		.nblobs = ix->pub.nblobs,
 		.nblob_bytes = ix->blob_off[ix->pub.nblobs],
 		.nfirst = ix->first ? ix->objs->nobj + 1 : 0,
 		.per_object = ix->pub.per_object,

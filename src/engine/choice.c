@@ -81,9 +81,10 @@ static int npy_numbers(struct pen_loader *l, const char *path, double *to,
 	int rc;
 
 	if (d->ndim != 0 || d->dtype > PEN_F64)
-		return pen__fail(err, PEN_EINVAL, path,
-				 "holds no plain numbers: one integer, float or "
-				 "boolean per sample is needed");
+		return pen__fail(
+			err, PEN_EINVAL, path,
+			"holds no plain numbers: one integer, float or "
+			"boolean per sample is needed");
 	while ((rc = pen_loader_next(l, &b, err)) == 0) {
 		for (uint32_t i = 0; i < b->nsamples; i++)
 			to[n++] = number_at(b->tensors[0].data, d->dtype, i);
@@ -207,9 +208,10 @@ static int use_mask(struct pen_choice *c, const double *v, uint64_t nv,
 		    uint64_t n, const char *path, struct pen_err *err)
 {
 	if (nv != n)
-		return pen__fail(err, PEN_EINVAL, path,
-				 "is a mask of %llu, but there are %llu samples",
-				 (unsigned long long)nv, (unsigned long long)n);
+		return pen__fail(
+			err, PEN_EINVAL, path,
+			"is a mask of %llu, but there are %llu samples",
+			(unsigned long long)nv, (unsigned long long)n);
 	c->n = 0;
 	for (uint64_t i = 0; i < n; i++)
 		if (v[i] != 0)

@@ -31,8 +31,8 @@ static bool keep_name(void *arg, const char *name)
 			 : pen__format_for(name) != NULL;
 }
 
-static int list_file(struct pen_dataset *ds, const char *path,
-		     struct wanted *w, struct pen_err *err)
+static int list_file(struct pen_dataset *ds, const char *path, struct wanted *w,
+		     struct pen_err *err)
 {
 	char line[4096], full[8192];
 	const char *slash = strrchr(path, '/');
@@ -318,8 +318,7 @@ static int dataset_fill(struct pen_dataset *ds, struct pen_err *err)
 	const char *first;
 	int rc;
 
-	if (!ds->spec->npaths &&
-	    strcmp(ds->spec->store, "null") == 0)
+	if (!ds->spec->npaths && strcmp(ds->spec->store, "null") == 0)
 		rc = pen_spec_add_path(ds->spec, "null:", err);
 	else
 		rc = 0;
@@ -336,11 +335,11 @@ static int dataset_fill(struct pen_dataset *ds, struct pen_err *err)
 	if (!rc)
 		rc = load_index(ds, err);
 	if (!rc && !ds->ix.pub.nsamples)
-		rc = ds->ix.nbad
-			     ? (err ? *err = ds->ix.bad[0].err : (struct pen_err){ 0 },
-				ds->ix.bad[0].err.code)
-			     : pen__fail(err, PEN_EDATA, ds->spec->paths[0],
-					 "has no samples");
+		rc = ds->ix.nbad ? (err ? *err = ds->ix.bad[0].err
+					: (struct pen_err){ 0 },
+				    ds->ix.bad[0].err.code)
+				 : pen__fail(err, PEN_EDATA, ds->spec->paths[0],
+					     "has no samples");
 	if (!rc)
 		rc = ds->format->ops->bind(ds->format, &ds->ix.pub, err);
 	if (!rc)

@@ -140,8 +140,8 @@ static void substitute_rows(struct pen_loader *l, struct pen_pooled *b)
 static void settle_faults(struct pen_loader *l, struct pen_pooled *b)
 {
 	const struct pen_spec *s = l->ds->spec;
-	uint64_t so_far = atomic_load(&l->nskipped) +
-			  atomic_load(&l->nsubstituted);
+	uint64_t so_far =
+		atomic_load(&l->nskipped) + atomic_load(&l->nsubstituted);
 
 	if (b->fault_lost) {
 		pen__fail_nomem(&b->err, "errors of a batch", 0);

@@ -67,8 +67,8 @@ static bool intern_grow(struct intern *t)
 	t->nslots = nslots;
 	t->cap = cap;
 	for (uint32_t id = 0; id < t->n; id++) {
-		uint64_t h = hash_bytes(t->bytes.p + off[id],
-					off[id + 1] - off[id]);
+		uint64_t h =
+			hash_bytes(t->bytes.p + off[id], off[id + 1] - off[id]);
 
 		while (slot[h & (nslots - 1)])
 			h++;
@@ -243,7 +243,8 @@ static void build_part(void *arg, unsigned t)
 		uint64_t end = (run + 1) * RUN;
 
 		b->owner[run] = (uint16_t)t;
-		for (uint64_t i = run * RUN; i < end && i < b->objs->nobj; i++) {
+		for (uint64_t i = run * RUN; i < end && i < b->objs->nobj;
+		     i++) {
 			err = (struct pen_err){ 0 };
 			if (!index_one(b, p, &pk, (uint32_t)i, &err))
 				continue;
@@ -268,7 +269,8 @@ static int join_blobs(struct pen_index_data *ix, struct build *b)
 		map[t] = pen__alloc(b->part[t].blobs.n, sizeof(**map));
 		ok = map[t] != NULL;
 		if (ok)
-			memset(map[t], 0xff, b->part[t].blobs.n * sizeof(**map));
+			memset(map[t], 0xff,
+			       b->part[t].blobs.n * sizeof(**map));
 	}
 	for (uint64_t i = 0; ok && i < b->objs->nobj; i++) {
 		struct pen_object *o = &b->objs->obj[i];
@@ -385,8 +387,12 @@ int pen__index_build(struct pen_index_data *ix, struct pen_objects *objs,
 {
 	uint64_t runs = (objs->nobj + RUN - 1) / RUN;
 	struct build b = {
-		.objs = objs, .st = st, .f = f, .keep_bad = keep_bad,
-		.stop_at = objs->nobj, .nparts = parts_for(objs->nobj),
+		.objs = objs,
+		.st = st,
+		.f = f,
+		.keep_bad = keep_bad,
+		.stop_at = objs->nobj,
+		.nparts = parts_for(objs->nobj),
 		.nsamples = pen__calloc(objs->nobj, sizeof(uint64_t)),
 		.owner = pen__calloc(runs, sizeof(uint16_t)),
 	};

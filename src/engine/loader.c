@@ -186,8 +186,8 @@ static int open_pool(struct pen_loader *l, struct pen_err *err)
 	const struct pen_format *f = l->ds->format;
 	int rc;
 
-	l->plan_units = pen__calloc(f->units_per_sample,
-				    sizeof(*l->plan_units));
+	l->plan_units =
+		pen__calloc(f->units_per_sample, sizeof(*l->plan_units));
 	l->skipped = pen__calloc(PEN_SKIPPED_KEPT, sizeof(*l->skipped));
 	l->skipped_id = pen__calloc(PEN_SKIPPED_KEPT, sizeof(*l->skipped_id));
 	if (!l->plan_units || !l->skipped || !l->skipped_id)
@@ -213,6 +213,7 @@ static int start(struct pen_loader *l, struct pen_cursor from,
 {
 	uint32_t n = l->prefetch + 1;
 	uint64_t rows = (uint64_t)n * l->batch;
+	uint64_t epochs = l->ds->spec->epochs;
 	uint32_t cap = l->shared && rows < l->unit_lane ? l->unit_lane * 2
 							: (uint32_t)rows;
 	int rc;
@@ -222,8 +223,9 @@ static int start(struct pen_loader *l, struct pen_cursor from,
 		return pen__fail_nomem(err, "queues", cap * sizeof(void *));
 	pen__plan_seek(l, from);
 	l->taken = from;
-	l->left = pen__plan_batches(l, from.pos);
-	l->ended = false;
+	/* a state saved after the last epoch has nothing to come */
+	l->ended = epochs && from.epoch >= epochs;
+	l->left = l->ended ? 0 : pen__plan_batches(l, from.pos);
 	l->stop.code = 0;
 	rc = pen__team_start(&l->team, l->nthreads, "pen-worker",
 			     pen__worker_run, l, err);
@@ -354,6 +356,7 @@ static int take(struct pen_loader *l, struct pen_batch **out,
 		struct pen_err *err)
 {
 	struct pen_pooled *b;
+	bool empty;
 
 	do {
 		if (!l->left)
@@ -372,9 +375,10 @@ static int take(struct pen_loader *l, struct pen_batch **out,
 		l->taken.pos = b->end_position;
 		pen__pool_deliver(b);
 		/* a rank's share of a short tail, or all skipped */
-		if (!b->nrows)
+		empty = !b->nrows;
+		if (empty)
 			pen_batch_unref(&b->pub);
-	} while (!b->nrows);
+	} while (empty);
 	l->nbatches++;
 	l->nsamples += b->nrows;
 	for (uint32_t i = 0; i < b->pub.ntensors; i++)
@@ -431,14 +435,17 @@ static uint64_t order_hash(const struct pen_loader *l)
 PEN_API void pen_loader_state(const struct pen_loader *l, struct pen_state *out)
 {
 	*out = (struct pen_state){
-		.version = 1, .seed = l->ds->spec->seed,
-		.epoch = l->taken.epoch, .position = l->taken.pos,
-		.length = l->sampler->length, .order = order_hash(l),
+		.version = 1,
+		.seed = l->ds->spec->seed,
+		.epoch = l->taken.epoch,
+		.position = l->taken.pos,
+		.length = l->sampler->length,
+		.order = order_hash(l),
 	};
 }
 
-PEN_API int pen_loader_restore(struct pen_loader *l,
-			       const struct pen_state *st, struct pen_err *err)
+PEN_API int pen_loader_restore(struct pen_loader *l, const struct pen_state *st,
+			       struct pen_err *err)
 {
 	int rc;
 
@@ -453,22 +460,28 @@ PEN_API int pen_loader_restore(struct pen_loader *l,
 				 "subset or seed");
 	stop(l);
 	rc = open_units(l, err);
-	return rc ? rc : start(l, (struct pen_cursor){ st->epoch, st->position }, err);
+	return rc ? rc
+		  : start(l, (struct pen_cursor){ st->epoch, st->position },
+			  err);
 }
 
 PEN_API void pen_loader_stats(const struct pen_loader *l, struct pen_stats *out)
 {
 	*out = (struct pen_stats){
-		.nsamples = l->nsamples, .nbatches = l->nbatches,
+		.nsamples = l->nsamples,
+		.nbatches = l->nbatches,
 		.nskipped = atomic_load(&l->nskipped),
 		.nsubstituted = atomic_load(&l->nsubstituted),
-		.payload_bytes = l->payload_bytes, .wait_ns = l->wait_ns,
-		.first_batch_ns = l->first_batch_ns, .open_ns = l->open_ns,
+		.payload_bytes = l->payload_bytes,
+		.wait_ns = l->wait_ns,
+		.first_batch_ns = l->first_batch_ns,
+		.open_ns = l->open_ns,
 		.elapsed_ns = pen__now_ns() - l->open_at,
 		.memory_bytes = atomic_load(&l->pool->bytes),
 		.memory_peak_bytes = atomic_load(&l->pool->peak),
 		.memory_budget_bytes = l->budget,
-		.nthreads = l->nthreads, .prefetch = l->prefetch,
+		.nthreads = l->nthreads,
+		.prefetch = l->prefetch,
 		.queue_depth = l->depth,
 	};
 	if (l->wait.count)

@@ -37,7 +37,7 @@ struct pen_cursor {
 	uint64_t epoch, pos;
 };
 
-struct pen_plan { /* touched by the planning worker only */
+struct pen_plan {		/* touched by the planning worker only */
 	struct pen_cursor at;	/* where the next global batch begins */
 	struct pen_cursor held; /* shared units are held up to here */
 	uint64_t origin;	/* where the epoch's first batch began */
@@ -66,10 +66,10 @@ struct pen_loader {
 
 	struct pen_plan plan;
 	struct pen_unit *plan_units; /* room for one sample's */
-	atomic_uint planned;	 /* batches planned and not finished */
-	atomic_uint unit_tasks;	 /* fetches queued or under way */
-	pthread_mutex_t lock;	 /* parked, skipped */
-	struct pen_pooled *parked; /* its plan waits for memory */
+	atomic_uint planned;	     /* batches planned and not finished */
+	atomic_uint unit_tasks;	     /* fetches queued or under way */
+	pthread_mutex_t lock;	     /* parked, skipped */
+	struct pen_pooled *parked;   /* its plan waits for memory */
 	struct pen_row_fault *skipped;
 	uint64_t *skipped_id;
 	uint64_t nskipped_kept;
@@ -77,9 +77,9 @@ struct pen_loader {
 
 	/* the consumer's */
 	struct pen_cursor taken; /* after the last batch handed out */
-	uint64_t left;	 /* batches still to come in this epoch */
-	bool ended;	 /* the last epoch is over */
-	struct pen_err stop; /* code != 0: every next() says so */
+	uint64_t left;		 /* batches still to come in this epoch */
+	bool ended;		 /* the last epoch is over */
+	struct pen_err stop;	 /* code != 0: every next() says so */
 	atomic_uint in_next;
 	atomic_bool closing;
 	struct pen_hist wait;

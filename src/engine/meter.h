@@ -9,17 +9,16 @@
 #include <stdint.h>
 
 struct pen_meter {
-	atomic_uint_fast64_t plan_ns, read_ns, unpack_ns, emit_ns,
-		idle_ns;
+	atomic_uint_fast64_t plan_ns, read_ns, unpack_ns, emit_ns, idle_ns;
 	atomic_uint_fast64_t read_bytes, nreads;
 };
 
 static inline void pen__meter_add(atomic_uint_fast64_t *m, uint64_t v)
 {
 	/* one writer: no read-modify-write needed */
-	atomic_store_explicit(
-		m, atomic_load_explicit(m, memory_order_relaxed) + v,
-		memory_order_relaxed);
+	atomic_store_explicit(m,
+			      atomic_load_explicit(m, memory_order_relaxed) + v,
+			      memory_order_relaxed);
 }
 
 static inline uint64_t pen__meter_get(const atomic_uint_fast64_t *m)

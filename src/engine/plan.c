@@ -24,8 +24,7 @@ uint64_t pen__plan_batches(const struct pen_loader *l, uint64_t pos)
 
 void pen__plan_seek(struct pen_loader *l, struct pen_cursor to)
 {
-	l->plan = (struct pen_plan){ .at = to, .held = to,
-				     .origin = to.pos };
+	l->plan = (struct pen_plan){ .at = to, .held = to, .origin = to.pos };
 }
 
 /* This rank's positions of the global batch at pos. May pass the epoch's end
@@ -57,8 +56,8 @@ static int fill_ids(struct pen_loader *l, uint64_t epoch, uint64_t first,
 		rc = s->ops->ids(s, epoch, pos, run, out + done, err);
 		done += run;
 	}
-	if (rc || (!l->choice.list && l->choice.start == 0 &&
-		   l->choice.step == 1))
+	if (rc ||
+	    (!l->choice.list && l->choice.start == 0 && l->choice.step == 1))
 		return rc;
 	for (size_t i = 0; i < n; i++)
 		out[i] = pen__choice_at(&l->choice, out[i]);
@@ -311,8 +310,8 @@ void pen__plan_rows(void *loader, struct pen_pooled *b)
  * it costs more than doing it. */
 static void cut_grains(struct pen_loader *l, struct pen_pooled *b)
 {
-	uint64_t bytes = 0, rows = (b->nrows + 2 * l->nthreads - 1) /
-				   (2 * l->nthreads);
+	uint64_t bytes = 0,
+		 rows = (b->nrows + 2 * l->nthreads - 1) / (2 * l->nthreads);
 	uint32_t at = 0;
 
 	for (uint32_t f = 0; f < b->pool->nfields; f++)
@@ -326,7 +325,9 @@ static void cut_grains(struct pen_loader *l, struct pen_pooled *b)
 		if (n > rows)
 			n = (uint32_t)rows;
 		b->grain[b->ngrains++] = (struct pen_task){
-			.batch = b, .first = at, .last = at + n,
+			.batch = b,
+			.first = at,
+			.last = at + n,
 		};
 		at += n;
 	}

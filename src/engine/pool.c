@@ -35,8 +35,8 @@ static void pool_free(struct pen_pool *p)
 
 void pen__pool_account(struct pen_pool *p, int64_t bytes)
 {
-	uint64_t now = atomic_fetch_add(&p->bytes, (uint64_t)bytes) +
-		       (uint64_t)bytes;
+	uint64_t now =
+		atomic_fetch_add(&p->bytes, (uint64_t)bytes) + (uint64_t)bytes;
 	uint64_t peak = atomic_load(&p->peak);
 
 	while (now > peak && (int64_t)now > 0 &&
@@ -49,8 +49,8 @@ static bool variable_init(struct pen_pooled *b, uint32_t f)
 	const struct pen_field *d = &b->pool->field[f];
 	size_t dims = d->ndim ? d->ndim : 1;
 
-	b->shapes[f] = pen__calloc((size_t)b->pool->cap * dims,
-				   sizeof(int64_t));
+	b->shapes[f] =
+		pen__calloc((size_t)b->pool->cap * dims, sizeof(int64_t));
 	if (!b->shapes[f])
 		return false;
 	if (d->layout != PEN_RAGGED)
@@ -145,8 +145,7 @@ void pen__pool_start(struct pen_pool *p, struct pen_ring *ring)
 	p->ring = ring;
 	for (uint32_t i = 0; i < p->nbatches; i++)
 		if (!p->batch[i]->out)
-			pen__ring_push(ring, PEN_LANE_PLAN,
-				       &p->batch[i]->plan);
+			pen__ring_push(ring, PEN_LANE_PLAN, &p->batch[i]->plan);
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -191,8 +190,7 @@ PEN_API void pen_batch_unref(struct pen_batch *pub)
 		pool_free(p);
 }
 
-int pen__pool_reserve(struct pen_pooled *b, size_t bytes,
-		      struct pen_err *err)
+int pen__pool_reserve(struct pen_pooled *b, size_t bytes, struct pen_err *err)
 {
 	if (b->mem.cap >= bytes)
 		return 0;
@@ -204,10 +202,11 @@ int pen__pool_reserve(struct pen_pooled *b, size_t bytes,
 	b->accounted = b->mem.cap;
 	pen__pool_account(b->pool, (int64_t)b->accounted);
 	if (b->pool->mlock && !pen__block_lock(&b->mem))
-		return pen__fail(err, PEN_ENOMEM, "mlock",
-				 "%zu bytes cannot be locked: raise `ulimit -l` "
-				 "or set mlock=false",
-				 b->mem.cap);
+		return pen__fail(
+			err, PEN_ENOMEM, "mlock",
+			"%zu bytes cannot be locked: raise `ulimit -l` "
+			"or set mlock=false",
+			b->mem.cap);
 	return 0;
 }
 

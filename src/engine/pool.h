@@ -60,7 +60,7 @@ struct pen_pooled {
 	pthread_mutex_t fault_lock;
 	struct pen_row_fault *fault; /* sorted by row; under fault_lock */
 	uint32_t nfaults, fault_cap;
-	bool fault_lost; /* no memory to note one */
+	bool fault_lost;    /* no memory to note one */
 	struct pen_err err; /* delivered instead of the batch when code != 0 */
 };
 
@@ -91,16 +91,14 @@ void pen__pool_stop(struct pen_pool *);
 /* To the consumer (true), or straight back to free (false). */
 void pen__pool_deliver(struct pen_pooled *);
 /* Makes mem at least this big and counts it. */
-int pen__pool_reserve(struct pen_pooled *, size_t bytes,
-		      struct pen_err *err);
+int pen__pool_reserve(struct pen_pooled *, size_t bytes, struct pen_err *err);
 /* Notes a failed row; any thread. */
 void pen__batch_fault(struct pen_pooled *, uint32_t row,
 		      const struct pen_err *err);
 
 /* A row's bytes within a field. */
 static inline uint8_t *pen__batch_row(const struct pen_pooled *b,
-				      uint32_t field, uint32_t row,
-				      size_t *len)
+				      uint32_t field, uint32_t row, size_t *len)
 {
 	const struct pen_field *f = &b->pool->field[field];
 	uint8_t *base = (uint8_t *)b->mem.p + b->field_off[field];

@@ -12,8 +12,10 @@
 int pen__units_init(struct pen_units *u, struct pen_pool *pool, uint32_t keep,
 		    uint64_t cache)
 {
-	*u = (struct pen_units){ .pool = pool, .nbuckets = 1024,
-				 .keep_idle = keep, .cache_bytes = cache };
+	*u = (struct pen_units){ .pool = pool,
+				 .nbuckets = 1024,
+				 .keep_idle = keep,
+				 .cache_bytes = cache };
 	u->bucket = pen__calloc(u->nbuckets, sizeof(struct pen_live *));
 	if (!u->bucket)
 		return PEN_ENOMEM;

@@ -30,7 +30,7 @@ struct pen_live {
 	bool ready;
 	struct pen_err err; /* code != 0: it could not be had */
 	struct pen_waiter *waiters;
-	struct pen_live *next; /* in the hash chain or the free list */
+	struct pen_live *next;		/* in the hash chain or the free list */
 	struct pen_live *older, *newer; /* among the idle ones */
 };
 
@@ -39,7 +39,7 @@ struct pen_units {
 	struct pen_pool *pool; /* whose memory account is used */
 	struct pen_live **bucket;
 	uint32_t nbuckets, nlive;
-	struct pen_live *spare; /* freed ones, with their memory */
+	struct pen_live *spare;		  /* freed ones, with their memory */
 	struct pen_live *oldest, *newest; /* idle ones */
 	uint32_t nidle, keep_idle;
 	uint64_t spare_bytes, idle_bytes, cache_bytes;
@@ -67,8 +67,7 @@ int pen__units_hold(struct pen_units *, const struct pen_unit *,
 /* Finds a unit that is held. */
 struct pen_live *pen__units_find(struct pen_units *, uint64_t id);
 /* Makes batch->waiting count the unit, unless it is ready. 0 or ENOMEM. */
-int pen__units_wait(struct pen_units *, struct pen_live *,
-		    struct pen_pooled *);
+int pen__units_wait(struct pen_units *, struct pen_live *, struct pen_pooled *);
 /* The payload is there, or err says why not. Calls wake(arg, batch) for each
  * batch whose last missing unit this was. */
 void pen__units_ready(struct pen_units *, struct pen_live *,

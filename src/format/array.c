@@ -164,7 +164,8 @@ int pen__field_widen(struct pen_field *fd, enum pen_seen *seen,
 		pen__shape_text(fd->shape, fd->ndim, b, sizeof(b));
 		snprintf(why, cap,
 			 "has samples of %u axes (%s), but others before it "
-			 "have %u (%s)", v->ndim, a, fd->ndim, b);
+			 "have %u (%s)",
+			 v->ndim, a, fd->ndim, b);
 		return 1;
 	}
 	for (unsigned i = 0; i < v->ndim; i++) {

@@ -12,22 +12,14 @@ static const struct {
 	const char *name;
 	size_t size;
 } dtypes[PEN_NDTYPES] = {
-	[PEN_BOOL] = { "bool", 1 },
-	[PEN_I8] = { "int8", 1 },
-	[PEN_U8] = { "uint8", 1 },
-	[PEN_I16] = { "int16", 2 },
-	[PEN_U16] = { "uint16", 2 },
-	[PEN_I32] = { "int32", 4 },
-	[PEN_U32] = { "uint32", 4 },
-	[PEN_I64] = { "int64", 8 },
-	[PEN_U64] = { "uint64", 8 },
-	[PEN_F16] = { "float16", 2 },
-	[PEN_F32] = { "float32", 4 },
-	[PEN_F64] = { "float64", 8 },
-	[PEN_F80] = { "float128", 16 },
-	[PEN_C64] = { "complex64", 8 },
-	[PEN_C128] = { "complex128", 16 },
-	[PEN_C160] = { "complex256", 32 },
+	[PEN_BOOL] = { "bool", 1 },	   [PEN_I8] = { "int8", 1 },
+	[PEN_U8] = { "uint8", 1 },	   [PEN_I16] = { "int16", 2 },
+	[PEN_U16] = { "uint16", 2 },	   [PEN_I32] = { "int32", 4 },
+	[PEN_U32] = { "uint32", 4 },	   [PEN_I64] = { "int64", 8 },
+	[PEN_U64] = { "uint64", 8 },	   [PEN_F16] = { "float16", 2 },
+	[PEN_F32] = { "float32", 4 },	   [PEN_F64] = { "float64", 8 },
+	[PEN_F80] = { "float128", 16 },	   [PEN_C64] = { "complex64", 8 },
+	[PEN_C128] = { "complex128", 16 }, [PEN_C160] = { "complex256", 32 },
 };
 
 size_t pen_dtype_size(enum pen_dtype t)

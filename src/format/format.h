@@ -45,7 +45,7 @@ struct pen_found {
 /* All objects together, as bind() and locate() see them. */
 struct pen_index {
 	uint64_t nobjects, nsamples, nblobs;
-	uint64_t per_object; /* samples in each object, 0 when they differ */
+	uint64_t per_object;   /* samples in each object, 0 when they differ */
 	const uint64_t *first; /* when they differ: nobjects + 1 sums */
 	/* per object */
 	struct pen_span (*blob)(const struct pen_index *, uint64_t blob_id);
@@ -67,10 +67,10 @@ enum pen_unit_flags {
 
 struct pen_unit {
 	uint64_t offset, len;
-	uint64_t id;	/* SHARED: the same for all samples that share it */
-	uint64_t size;	/* PACKED: bytes after unpack() */
+	uint64_t id;	 /* SHARED: the same for all samples that share it */
+	uint64_t size;	 /* PACKED: bytes after unpack() */
 	uint32_t object; /* PEN_NO_OBJECT: this slot is unused */
-	uint16_t field; /* PLAIN: where it goes */
+	uint16_t field;	 /* PLAIN: where it goes */
 	uint16_t flags;
 	uint32_t crc_seed, crc;
 };
@@ -100,8 +100,8 @@ struct pen_format {
 	struct pen_field field[PEN_MAX_FIELDS];
 	uint32_t nfields;
 	uint32_t units_per_sample; /* the most locate() fills */
-	bool all_plain; /* every unit of every sample is PLAIN */
-	bool uniform;	/* all_plain, 1 unit, same len for all samples */
+	bool all_plain;		   /* every unit of every sample is PLAIN */
+	bool uniform;	     /* all_plain, 1 unit, same len for all samples */
 	size_t scratch_size; /* per thread, for emit() and unpack() */
 };
 
@@ -141,7 +141,7 @@ const void *pen__table_get(const struct pen_table *, uint32_t field, void **mem,
 
 struct pen_format_ops {
 	const char *name;
-	const char *help; /* one line */
+	const char *help;	     /* one line */
 	const char *const *suffixes; /* ".npy", ...; NULL-terminated */
 	const struct pen_opt *opts;
 	size_t priv_size;

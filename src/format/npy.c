@@ -9,22 +9,26 @@
 #include <stdio.h>
 
 struct npy {
-	int samples;  /* enum pen_samples */
-	int trailing; /* 0: an error */
-	uint8_t major; /* of the first blob, for describe() */
+	int samples;		/* enum pen_samples */
+	int trailing;		/* 0: an error */
+	uint8_t major;		/* of the first blob, for describe() */
 	struct pen_views views; /* by blob id */
 };
 
 static const char *const trailing_choices[] = { "error", "ignore", NULL };
 
 static const struct pen_opt npy_opts[] = {
-	{ .name = "samples", .type = PEN_OPT_ENUM,
-	  .off = offsetof(struct npy, samples), .dflt = "auto",
+	{ .name = "samples",
+	  .type = PEN_OPT_ENUM,
+	  .off = offsetof(struct npy, samples),
+	  .dflt = "auto",
 	  .help = "what is a sample: the file, or a step along the first or "
 		  "last axis",
 	  .choices = pen__samples_choices },
-	{ .name = "trailing", .type = PEN_OPT_ENUM,
-	  .off = offsetof(struct npy, trailing), .dflt = "error",
+	{ .name = "trailing",
+	  .type = PEN_OPT_ENUM,
+	  .off = offsetof(struct npy, trailing),
+	  .dflt = "error",
 	  .help = "bytes after the array",
 	  .choices = trailing_choices },
 	{ .name = NULL },
@@ -51,10 +55,11 @@ static int npy_index(const struct pen_format *f, struct pen_peek *pk,
 		return pen__fail(err, PEN_EDATA, pk->name,
 				 "%" PRIu64 " bytes follow the array: several "
 				 "arrays in one file? trailing=ignore reads "
-				 "the first", h.extra);
+				 "the first",
+				 h.extra);
 	if (mode == PEN_SAMPLES_AUTO)
-		mode = f->nobjects_hint == 1 && h.a.ndim ? PEN_SAMPLES_FIRST :
-							   PEN_SAMPLES_FILE;
+		mode = f->nobjects_hint == 1 && h.a.ndim ? PEN_SAMPLES_FIRST
+							 : PEN_SAMPLES_FILE;
 	rc = pen__array_samples(&h.a, (enum pen_samples)mode, &found->nsamples,
 				pk->name, err);
 	if (rc < 0)
@@ -152,9 +157,9 @@ static void npy_locate(const struct pen_format *f, uint32_t object, uint64_t k,
 		.len = v->strided ? v->nbytes : v->row,
 		.id = (uint64_t)object << 8,
 		.object = object,
-		.flags = v->plain   ? PEN_UNIT_PLAIN :
-			 v->strided ? PEN_UNIT_SHARED :
-				      0,
+		.flags = v->plain     ? PEN_UNIT_PLAIN
+			 : v->strided ? PEN_UNIT_SHARED
+				      : 0,
 	};
 }
 

@@ -110,16 +110,16 @@ static const struct {
 	const char *code;
 	enum pen_dtype dtype;
 } codes[] = {
-	{ "b1", PEN_BOOL }, { "?", PEN_BOOL },	 { "i1", PEN_I8 },
-	{ "b", PEN_I8 },    { "u1", PEN_U8 },	 { "B", PEN_U8 },
-	{ "i2", PEN_I16 },  { "h", PEN_I16 },	 { "u2", PEN_U16 },
-	{ "H", PEN_U16 },   { "i4", PEN_I32 },	 { "i", PEN_I32 },
-	{ "u4", PEN_U32 },  { "I", PEN_U32 },	 { "i8", PEN_I64 },
-	{ "l", PEN_I64 },   { "q", PEN_I64 },	 { "u8", PEN_U64 },
-	{ "L", PEN_U64 },   { "Q", PEN_U64 },	 { "f2", PEN_F16 },
-	{ "e", PEN_F16 },   { "f4", PEN_F32 },	 { "f", PEN_F32 },
-	{ "f8", PEN_F64 },  { "d", PEN_F64 },	 { "f16", PEN_F80 },
-	{ "g", PEN_F80 },   { "c8", PEN_C64 },	 { "F", PEN_C64 },
+	{ "b1", PEN_BOOL },  { "?", PEN_BOOL }, { "i1", PEN_I8 },
+	{ "b", PEN_I8 },     { "u1", PEN_U8 },	{ "B", PEN_U8 },
+	{ "i2", PEN_I16 },   { "h", PEN_I16 },	{ "u2", PEN_U16 },
+	{ "H", PEN_U16 },    { "i4", PEN_I32 }, { "i", PEN_I32 },
+	{ "u4", PEN_U32 },   { "I", PEN_U32 },	{ "i8", PEN_I64 },
+	{ "l", PEN_I64 },    { "q", PEN_I64 },	{ "u8", PEN_U64 },
+	{ "L", PEN_U64 },    { "Q", PEN_U64 },	{ "f2", PEN_F16 },
+	{ "e", PEN_F16 },    { "f4", PEN_F32 }, { "f", PEN_F32 },
+	{ "f8", PEN_F64 },   { "d", PEN_F64 },	{ "f16", PEN_F80 },
+	{ "g", PEN_F80 },    { "c8", PEN_C64 }, { "F", PEN_C64 },
 	{ "c16", PEN_C128 }, { "D", PEN_C128 }, { "c32", PEN_C160 },
 	{ "G", PEN_C160 },
 };
@@ -166,8 +166,8 @@ static bool refused_type(struct parser *p, char order, const char *kind)
 		return order == '|' && sized;
 	case 'M':
 	case 'm':
-		p->refused = *kind == 'M' ? "holds dates (datetime64)" :
-					    "holds durations (timedelta64)";
+		p->refused = *kind == 'M' ? "holds dates (datetime64)"
+					  : "holds durations (timedelta64)";
 		p->item = n;
 		return order != '|' && sized && n == 8;
 	}
@@ -182,8 +182,8 @@ static int descr(struct parser *p)
 	char order = '|';
 
 	if (c == '[' || c == '(') {
-		p->refused = c == '[' ? "has a structured dtype (records)" :
-					"has a sub-array dtype";
+		p->refused = c == '[' ? "has a structured dtype (records)"
+				      : "has a sub-array dtype";
 		return skip_nested(p) ? 0 : damaged(p, "'descr' has no end");
 	}
 	if (!string(p, p->descr, sizeof(p->descr)))
@@ -302,16 +302,14 @@ static int dictionary(struct parser *p)
  * The product over axes that are not 0 must fit as well: so no stride that
  * is ever computed from this shape overflows, not even in an empty array.
  */
-static bool array_bytes(const struct pen_array *a, uint64_t item,
-			uint64_t *out)
+static bool array_bytes(const struct pen_array *a, uint64_t item, uint64_t *out)
 {
 	int64_t n = (int64_t)item;
 	bool empty = false;
 
 	for (uint32_t i = 0; i < a->ndim; i++) {
 		empty |= a->shape[i] == 0;
-		if (a->shape[i] &&
-		    __builtin_mul_overflow(n, a->shape[i], &n))
+		if (a->shape[i] && __builtin_mul_overflow(n, a->shape[i], &n))
 			return false;
 	}
 	*out = empty ? 0 : (uint64_t)n;
@@ -383,7 +381,8 @@ static int preamble(const struct pen_peek *pk, const uint8_t *bytes, size_t n,
 	if (out->major < 1 || out->major > 3 || minor)
 		return pen__fail(err, PEN_EDATA, pk->name,
 				 "npy version %u.%u is not known (1.0, 2.0 and "
-				 "3.0 are)", out->major, minor);
+				 "3.0 are)",
+				 out->major, minor);
 	if (len > pk->size)
 		return pen__fail(err, PEN_EDATA, pk->name,
 				 "truncated: the npy header says it has "
@@ -392,7 +391,8 @@ static int preamble(const struct pen_peek *pk, const uint8_t *bytes, size_t n,
 	if (len > LONGEST)
 		return pen__fail(err, PEN_EDATA, pk->name,
 				 "an npy header of %" PRIu64 " bytes is longer "
-				 "than any NumPy writes for numbers", len);
+				 "than any NumPy writes for numbers",
+				 len);
 	out->a.at = len;
 	return 0;
 }
@@ -453,6 +453,6 @@ bool pen__npy_take(struct pen_bytes *b, struct pen_npy *h)
 		if (h->a.shape[i] < 0)
 			return false;
 	}
-	return !b->bad && array_bytes(&h->a, pen_dtype_size(h->a.dtype),
-				      &h->a.nbytes);
+	return !b->bad &&
+	       array_bytes(&h->a, pen_dtype_size(h->a.dtype), &h->a.nbytes);
 }

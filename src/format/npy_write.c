@@ -15,11 +15,11 @@
 #define PIECE ((size_t)256 << 10)
 
 static const char *const descrs[PEN_NDTYPES] = {
-	[PEN_BOOL] = "|b1", [PEN_I8] = "|i1",	[PEN_U8] = "|u1",
-	[PEN_I16] = "<i2",  [PEN_U16] = "<u2",	[PEN_I32] = "<i4",
-	[PEN_U32] = "<u4",  [PEN_I64] = "<i8",	[PEN_U64] = "<u8",
-	[PEN_F16] = "<f2",  [PEN_F32] = "<f4",	[PEN_F64] = "<f8",
-	[PEN_F80] = "<f16", [PEN_C64] = "<c8",	[PEN_C128] = "<c16",
+	[PEN_BOOL] = "|b1",  [PEN_I8] = "|i1",	[PEN_U8] = "|u1",
+	[PEN_I16] = "<i2",   [PEN_U16] = "<u2", [PEN_I32] = "<i4",
+	[PEN_U32] = "<u4",   [PEN_I64] = "<i8", [PEN_U64] = "<u8",
+	[PEN_F16] = "<f2",   [PEN_F32] = "<f4", [PEN_F64] = "<f8",
+	[PEN_F80] = "<f16",  [PEN_C64] = "<c8", [PEN_C128] = "<c16",
 	[PEN_C160] = "<c32",
 };
 
@@ -29,8 +29,10 @@ void pen__npy_header(struct pen_buf *b, enum pen_dtype t, const int64_t *shape,
 	struct pen_buf d = { 0 };
 	size_t digits, pad = 0;
 
-	pen__buf_printf(&d, "{'descr': '%s', 'fortran_order': False, "
-			"'shape': (", descrs[t]);
+	pen__buf_printf(&d,
+			"{'descr': '%s', 'fortran_order': False, "
+			"'shape': (",
+			descrs[t]);
 	for (uint32_t i = 0; i < ndim; i++)
 		pen__buf_printf(&d, "%s%" PRId64, i ? ", " : "", shape[i]);
 	pen__buf_str(&d, ndim == 1 ? ",), }" : "), }");
@@ -121,8 +123,8 @@ int pen__npy_write(const struct pen_table *t, uint32_t field,
 	shape[first ? 0 : fd->ndim] = (int64_t)t->nsamples;
 	memcpy(shape + first, fd->shape, fd->ndim * sizeof(*shape));
 	pen__npy_header(&h, fd->dtype, shape, nd);
-	rc = h.bad ? pen__fail_nomem(err, fd->name, 128) :
-		     out->write(out, h.p, h.n, err);
+	rc = h.bad ? pen__fail_nomem(err, fd->name, 128)
+		   : out->write(out, h.p, h.n, err);
 	pen__buf_fini(&h);
 	if (rc < 0 || !all)
 		return rc;

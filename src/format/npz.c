@@ -14,23 +14,34 @@
 #include "codec/deflate.h"
 
 static const struct pen_opt npz_opts[] = {
-	{ .name = "samples", .type = PEN_OPT_ENUM,
-	  .off = offsetof(struct pen_npz, samples), .dflt = "auto",
+	{ .name = "samples",
+	  .type = PEN_OPT_ENUM,
+	  .off = offsetof(struct pen_npz, samples),
+	  .dflt = "auto",
 	  .help = "what is a sample: the file, or a step along the first or "
 		  "last axis of every member",
 	  .choices = pen__samples_choices },
-	{ .name = "fields", .type = PEN_OPT_STR,
+	{ .name = "fields",
+	  .type = PEN_OPT_STR,
 	  .off = offsetof(struct pen_npz, fields),
 	  .help = "members to read, x,y,...; all numeric ones when empty" },
-	{ .name = "crc", .type = PEN_OPT_BOOL,
-	  .off = offsetof(struct pen_npz, crc), .dflt = "true",
+	{ .name = "crc",
+	  .type = PEN_OPT_BOOL,
+	  .off = offsetof(struct pen_npz, crc),
+	  .dflt = "true",
 	  .help = "check the members' crc32" },
-	{ .name = "compress", .type = PEN_OPT_BOOL,
-	  .off = offsetof(struct pen_npz, compress), .dflt = "false",
+	{ .name = "compress",
+	  .type = PEN_OPT_BOOL,
+	  .off = offsetof(struct pen_npz, compress),
+	  .dflt = "false",
 	  .help = "writing: deflate members" },
-	{ .name = "level", .type = PEN_OPT_INT,
-	  .off = offsetof(struct pen_npz, level), .dflt = "6",
-	  .help = "writing: how hard to deflate", .min = 1, .max = 12 },
+	{ .name = "level",
+	  .type = PEN_OPT_INT,
+	  .off = offsetof(struct pen_npz, level),
+	  .dflt = "6",
+	  .help = "writing: how hard to deflate",
+	  .min = 1,
+	  .max = 12 },
 	{ .name = NULL },
 };
 
@@ -82,7 +93,8 @@ static int add_entry(struct binder *b, const struct pen_npz_entry *e,
 	char why[192];
 
 	if (i < 0)
-		return misfit(b, e->name, "others before it do not have this "
+		return misfit(b, e->name,
+			      "others before it do not have this "
 			      "array; name those to read with fields=");
 	if (pen__views_add(vs, &e->npy.a, mode) < 0)
 		return pen__fail_nomem(b->err, "npz", sizeof(*vs->v));
@@ -120,7 +132,8 @@ static int add_object(struct binder *b)
 		return pen__fail(b->err, PEN_EDATA, "npz",
 				 "damaged index entry");
 	if (n != b->f->nfields)
-		return misfit(b, "*", "does not have as many arrays as others "
+		return misfit(b, "*",
+			      "does not have as many arrays as others "
 			      "before it; name those to read with fields=");
 	for (unsigned i = 0; i < n; i++) {
 		if (!pen__npz_take(&in, &e) ||
@@ -287,8 +300,10 @@ static int inflate(const struct pen_format *f, const struct pen_unit *u,
 	if (p->crc && pen__crc32(0, out, (size_t)m->usize) != m->crc)
 		return member_fail(f, u, "damaged: its crc32 differs", err);
 	if (pen__crc32(0, out, (size_t)v->at) != m->header_crc)
-		return member_fail(f, u, "damaged: its npy header is not the "
-				   "one indexed", err);
+		return member_fail(f, u,
+				   "damaged: its npy header is not the "
+				   "one indexed",
+				   err);
 	return 0;
 }
 
@@ -363,8 +378,9 @@ static void npz_describe(const struct pen_format *f, struct pen_describe *d)
 		shared |= v->n > 1 && !m->deflated && !v->strided && p->crc;
 	}
 	d->fact(d->arg, "compression",
-		!deflated ? "none (stored)" : stored ? "some deflate" :
-						       "deflate");
+		!deflated ? "none (stored)"
+		: stored  ? "some deflate"
+			  : "deflate");
 	d->fact(d->arg, "byte order", swap ? "big-endian" : "little-endian");
 	d->fact(d->arg, "memory order", turned ? "Fortran" : "C");
 	d->fact(d->arg, "crc32", p->crc ? "checked" : "not checked");

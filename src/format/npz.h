@@ -18,7 +18,7 @@ struct pen_npz_member {
 
 struct pen_npz {
 	/* options */
-	int samples; /* enum pen_samples */
+	int samples;  /* enum pen_samples */
 	char *fields; /* comma list; NULL = all that are numeric */
 	bool crc;
 	bool compress;

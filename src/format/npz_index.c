@@ -71,8 +71,8 @@ static int fetch_inflated(struct pen_peek *pk, const struct pen_zip_member *m,
 	if (rc == 0 && in_len)
 		rc = pk->read(pk, m->data, in, in_len, err);
 	if (rc == 0) {
-		rc = whole ? pen__inflate(&s, in, in_len, out->p, len) :
-			     pen__inflate_start(&s, in, in_len, out->p, len);
+		rc = whole ? pen__inflate(&s, in, in_len, out->p, len)
+			   : pen__inflate_start(&s, in, in_len, out->p, len);
 		if (rc == PEN_EDATA)
 			pen__fail(err, rc, where, "damaged: does not inflate");
 	}
@@ -264,11 +264,14 @@ static int add_member(const struct pen_npz *p, struct pen_peek *pk,
 	if (!is_array(m))
 		return 0;
 	if (!field_name(m, name, sizeof(name)))
-		return p->fields ? 0 :
-		       pen__fail(err, PEN_ENOTSUP, pk->name,
-				 "a member's name is no field's (longer than "
-				 "%zu or with control characters); name the "
-				 "others with fields=", sizeof(name) - 1);
+		return p->fields ? 0
+				 : pen__fail(err, PEN_ENOTSUP, pk->name,
+					     "a member's name is no field's "
+					     "(longer than "
+					     "%zu or with control characters); "
+					     "name the "
+					     "others with fields=",
+					     sizeof(name) - 1);
 	if (p->fields && in_list(p->fields, name) < 0)
 		return 0;
 	for (uint32_t i = 0; i < es->n; i++)
@@ -304,9 +307,10 @@ static int check_found(const struct pen_npz *p, struct pen_peek *pk,
 	}
 	if (!es->n)
 		return pen__fail(err, PEN_ENOTSUP, pk->name,
-				 es->nleft_out ?
-				 "none of its %u arrays is numeric" :
-				 "holds no .npy members", es->nleft_out);
+				 es->nleft_out
+					 ? "none of its %u arrays is numeric"
+					 : "holds no .npy members",
+				 es->nleft_out);
 	return 0;
 }
 

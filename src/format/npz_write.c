@@ -71,8 +71,8 @@ static int put(struct writer *w, const void *p, size_t n)
 
 static int put_buf(struct writer *w, struct pen_buf *b)
 {
-	int rc = b->bad ? pen__fail_nomem(w->err, "npz", b->n) :
-			  put(w, b->p, b->n);
+	int rc = b->bad ? pen__fail_nomem(w->err, "npz", b->n)
+			: put(w, b->p, b->n);
 
 	pen__buf_fini(b);
 	return rc;
@@ -95,8 +95,7 @@ static void put_common(const struct writer *w, const struct member *m,
 	pen__buf_le(b, extra_len, 2);
 }
 
-static int put_local(struct writer *w, const struct member *m,
-		     const char *name)
+static int put_local(struct writer *w, const struct member *m, const char *name)
 {
 	const bool wide = m->csize > LIMIT32 || m->usize > LIMIT32;
 	struct pen_buf b = { 0 };
@@ -207,9 +206,9 @@ static int put_deflated(struct writer *w, uint32_t i)
 	m->usize = mem.buf.n;
 	m->crc = pen__crc32(0, mem.buf.p, mem.buf.n);
 	packed = pen__alloc(cap, 1);
-	m->csize = packed ? pen__deflate((int)w->p->level, mem.buf.p,
-					 mem.buf.n, packed, cap) :
-			    0;
+	m->csize = packed ? pen__deflate((int)w->p->level, mem.buf.p, mem.buf.n,
+					 packed, cap)
+			  : 0;
 	if (!m->csize) {
 		rc = pen__fail_nomem(w->err, "npz", cap);
 		goto out;

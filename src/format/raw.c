@@ -25,23 +25,33 @@ struct raw {
 static const char *const partial_choices[] = { "error", "drop", NULL };
 
 static const struct pen_opt raw_opts[] = {
-	{ .name = "record", .type = PEN_OPT_SIZE,
+	{ .name = "record",
+	  .type = PEN_OPT_SIZE,
 	  .off = offsetof(struct raw, record),
 	  .help = "bytes of a record; what dtype and shape say when empty" },
-	{ .name = "dtype", .type = PEN_OPT_STR,
-	  .off = offsetof(struct raw, dtype), .dflt = "uint8",
+	{ .name = "dtype",
+	  .type = PEN_OPT_STR,
+	  .off = offsetof(struct raw, dtype),
+	  .dflt = "uint8",
 	  .help = "type of an item: uint8, int32, float32, ..." },
-	{ .name = "shape", .type = PEN_OPT_STR,
+	{ .name = "shape",
+	  .type = PEN_OPT_STR,
 	  .off = offsetof(struct raw, shape),
 	  .help = "shape of a record, 3x224x224; one axis when empty" },
-	{ .name = "header", .type = PEN_OPT_SIZE,
-	  .off = offsetof(struct raw, header), .dflt = "0",
+	{ .name = "header",
+	  .type = PEN_OPT_SIZE,
+	  .off = offsetof(struct raw, header),
+	  .dflt = "0",
 	  .help = "bytes to skip at the beginning of each file" },
-	{ .name = "big_endian", .type = PEN_OPT_BOOL,
-	  .off = offsetof(struct raw, big_endian), .dflt = "false",
+	{ .name = "big_endian",
+	  .type = PEN_OPT_BOOL,
+	  .off = offsetof(struct raw, big_endian),
+	  .dflt = "false",
 	  .help = "items are stored high byte first" },
-	{ .name = "partial", .type = PEN_OPT_ENUM,
-	  .off = offsetof(struct raw, partial), .dflt = "error",
+	{ .name = "partial",
+	  .type = PEN_OPT_ENUM,
+	  .off = offsetof(struct raw, partial),
+	  .dflt = "error",
 	  .help = "part of a record at the end of a file",
 	  .choices = partial_choices },
 	{ .name = NULL },
@@ -60,10 +70,9 @@ static int parse_dtype(struct raw *p, struct pen_err *err)
 		return 0;
 	}
 	near = pen__nearest(s, names);
-	return pen__fail(err, PEN_EINVAL, "dtype",
-			 "there is no type '%s'%s%s%s", s,
-			 near ? "; is it " : "", near ? near : "",
-			 near ? "?" : "");
+	return pen__fail(
+		err, PEN_EINVAL, "dtype", "there is no type '%s'%s%s%s", s,
+		near ? "; is it " : "", near ? near : "", near ? "?" : "");
 }
 
 /* Sizes with x or , between them; at least one, none of them 0. */
@@ -110,8 +119,8 @@ static int raw_open(struct pen_format *f, struct pen_err *err)
 	if (p->record % item)
 		return pen__fail(err, PEN_EINVAL, "record",
 				 "%" PRIu64 " bytes are not a whole number of "
-				 "%s items", p->record,
-				 pen_dtype_name(v->dtype));
+				 "%s items",
+				 p->record, pen_dtype_name(v->dtype));
 	if (!p->shape && p->record) {
 		v->ndim = 1;
 		p->dims[0] = (int64_t)(p->record / item);
@@ -125,7 +134,8 @@ static int raw_open(struct pen_format *f, struct pen_err *err)
 	if (p->record && p->record != row)
 		return pen__fail(err, PEN_EINVAL, "record",
 				 "%" PRIu64 " bytes, but dtype and shape make "
-				 "%zu", p->record, row);
+				 "%zu",
+				 p->record, row);
 	v->row = v->step = row;
 	v->swap = p->big_endian && item > 1;
 	v->plain = !v->swap;
@@ -150,7 +160,8 @@ static int raw_index(const struct pen_format *f, struct pen_peek *pk,
 	if (p->header > pk->size)
 		return pen__fail(err, PEN_EDATA, pk->name,
 				 "%" PRIu64 " bytes are less than the header "
-				 "of %" PRIu64, pk->size, p->header);
+				 "of %" PRIu64,
+				 pk->size, p->header);
 	found->nsamples = (pk->size - p->header) / p->view.row;
 	rest = (pk->size - p->header) % p->view.row;
 	if (rest && !p->partial)
@@ -302,7 +313,8 @@ static int raw_write(const struct pen_format *f, const struct pen_table *t,
 	if (p->view.row && p->view.row != row)
 		return pen__fail(err, PEN_EINVAL, "raw",
 				 "samples of %zu bytes are no records of "
-				 "%" PRIu64, row, p->view.row);
+				 "%" PRIu64,
+				 row, p->view.row);
 	rc = write_zeros(p->header, out, err);
 	if (rc < 0 || !all)
 		return rc;

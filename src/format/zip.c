@@ -87,14 +87,16 @@ static int read_eocd64(struct pen_peek *pk, struct tail *t, struct pen_err *err)
 	int rc;
 
 	if (t->at < LOCATOR_LEN + EOCD64_LEN)
-		return damaged(pk, err, "the directory is not where the end "
-					"record says");
+		return damaged(pk, err,
+			       "the directory is not where the end "
+			       "record says");
 	rc = pk->read(pk, t->at - LOCATOR_LEN, buf, LOCATOR_LEN, err);
 	if (rc < 0)
 		return rc;
 	if (pen__take_u32(&b) != 0x07064b50)
-		return damaged(pk, err, "the directory is not where the end "
-					"record says");
+		return damaged(pk, err,
+			       "the directory is not where the end "
+			       "record says");
 	disk = pen__take_u32(&b);
 	at = pen__take_u64(&b);
 	ndisks = pen__take_u32(&b);
@@ -152,8 +154,9 @@ static int read_tail(struct pen_peek *pk, struct tail *t, struct pen_err *err)
 		return pen__fail(err, PEN_ENOTSUP, pk->name,
 				 "a zip archive in several parts");
 	if (t->dir_at > t->at || t->dir_len != t->at - t->dir_at)
-		return damaged(pk, err, "the directory is not where the end "
-					"record says");
+		return damaged(pk, err,
+			       "the directory is not where the end "
+			       "record says");
 	if (t->n > t->dir_len / ENTRY_LEN)
 		return damaged(pk, err, "more members than fit the directory");
 	if (t->dir_len > LARGEST_DIR)
@@ -249,17 +252,20 @@ static int check_local(struct pen_peek *pk, struct pen_zip_member *m,
 	extra = pen__take(&b, extra_len);
 	if (b.bad || name_len != m->name_len ||
 	    memcmp(name, m->name, name_len) != 0)
-		return damaged(pk, err, "a member and its directory entry "
-					"have different names");
+		return damaged(pk, err,
+			       "a member and its directory entry "
+			       "have different names");
 	if (method != m->method || ((flags ^ m->flags) & 9))
-		return damaged(pk, err, "a member and its directory entry "
-					"have different methods");
+		return damaged(pk, err,
+			       "a member and its directory entry "
+			       "have different methods");
 	/* bit 3: sizes and crc come after the data, so they are not here */
 	if (!(flags & 8) &&
 	    (!widen(pen__bytes(extra, extra_len), wide, 2) || crc != m->crc ||
 	     csize != m->csize || usize != m->usize))
-		return damaged(pk, err, "a member and its directory entry "
-					"have different sizes");
+		return damaged(pk, err,
+			       "a member and its directory entry "
+			       "have different sizes");
 	m->data = m->header + n;
 	if (m->csize > m->limit - m->data)
 		return damaged(pk, err, "members overlap");
@@ -281,8 +287,9 @@ static int read_local(struct pen_peek *pk, struct pen_zip_member *m,
 	if (rc < 0)
 		return rc;
 	if (memcmp(first, "PK\3\4", 4) != 0)
-		return damaged(pk, err, "a directory entry points at what is "
-					"no member");
+		return damaged(pk, err,
+			       "a directory entry points at what is "
+			       "no member");
 	n = LOCAL_LEN + (size_t)(first[26] | first[27] << 8) +
 	    (size_t)(first[28] | first[29] << 8);
 	if (n > room)
@@ -309,8 +316,9 @@ static int read_members(struct pen_zip *z, struct pen_peek *pk, size_t dir_len,
 		if (!parse_entry(&b, &z->m[i]))
 			return damaged(pk, err, "a directory entry is not one");
 	if (rc >= 0 && pen__bytes_left(&b))
-		return damaged(pk, err, "the directory has more entries than "
-					"the end record says");
+		return damaged(pk, err,
+			       "the directory has more entries than "
+			       "the end record says");
 	if (rc < 0)
 		return rc;
 	qsort(z->m, z->n, sizeof(*z->m), by_position);
@@ -396,10 +404,10 @@ int pen__zip_usable(const struct pen_zip_member *m, const char *where,
 		return pen__fail(err, PEN_EDATA, where,
 				 "damaged zip: stored, but of two sizes");
 	/* Deflate's best is 258 bytes from 2 bits: 1032 to 1. */
-	if (m->method == PEN_ZIP_DEFLATED &&
-	    m->usize / 1032 > m->csize + 64)
+	if (m->method == PEN_ZIP_DEFLATED && m->usize / 1032 > m->csize + 64)
 		return pen__fail(err, PEN_EDATA, where,
 				 "damaged zip: %" PRIu64 " bytes cannot come "
-				 "from %" PRIu64, m->usize, m->csize);
+				 "from %" PRIu64,
+				 m->usize, m->csize);
 	return 0;
 }

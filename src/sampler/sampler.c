@@ -5,6 +5,7 @@
  */
 #include "sampler/sampler.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -26,15 +27,13 @@ static int fail_unknown(const char *name, struct pen_err *err)
 	const char *names[MAX_NAMES + 1] = { NULL };
 	const char *near;
 	char list[160] = "";
+	size_t at = 0;
 
 	for (unsigned i = 0; i < MAX_NAMES && pen__sampler_at(i); i++) {
-		const size_t n = strlen(list);
-
 		names[i] = pen__sampler_at(i)->name;
-		if (n + strlen(names[i]) + 3 > sizeof(list))
-			continue;
-		strcat(list, n ? ", " : "");
-		strcat(list, names[i]);
+		if (at < sizeof(list))
+			at += (size_t)snprintf(list + at, sizeof(list) - at,
+					       "%s%s", i ? ", " : "", names[i]);
 	}
 	near = pen__nearest(name, names);
 	if (near)

@@ -13,8 +13,8 @@
 /* What a sampler may draw from. Arrays are borrowed until close. */
 struct pen_population {
 	uint64_t n;
-	const double *weights;	/* per element, or NULL */
-	const int64_t *labels;	/* per element, or NULL */
+	const double *weights; /* per element, or NULL */
+	const int64_t *labels; /* per element, or NULL */
 };
 
 struct pen_sampler {

@@ -191,8 +191,8 @@ static bool fails(const struct pen_store *st, uint64_t n, uint32_t object)
 	const struct fault *f = st->priv;
 
 	return n == f->fail_nth || (f->fail_every && n % f->fail_every == 0) ||
-	       (f->fail_object && strstr(pen__object_name(st->objs, object),
-					 f->fail_object));
+	       (f->fail_object &&
+		strstr(pen__object_name(st->objs, object), f->fail_object));
 }
 
 static int fault_submit(struct pen_queue *q, struct pen_io *io)
@@ -236,15 +236,14 @@ static void finish(const struct fault *f, struct ride *r)
 	int64_t res = r->io.res;
 
 	if (res > 0 && f->truncate) {
-		const uint64_t left = io->offset < f->truncate ?
-					      f->truncate - io->offset :
-					      0;
+		const uint64_t left =
+			io->offset < f->truncate ? f->truncate - io->offset : 0;
 
 		res = (uint64_t)res < left ? res : (int64_t)left;
 	}
 	if (res > 0 && r->cut) {
-		const uint64_t n = f->short_bytes ? f->short_bytes :
-						    (uint64_t)res / 2;
+		const uint64_t n = f->short_bytes ? f->short_bytes
+						  : (uint64_t)res / 2;
 
 		res = (uint64_t)res < n ? res : (int64_t)n;
 	}

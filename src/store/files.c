@@ -94,6 +94,15 @@ static int fail_set(struct walk *w, int code)
 			 "4294967295; split it");
 }
 
+/* Sources are paths that fit already; the bound is for the reader's peace. */
+static void copy_path(char out[PATH_MAX], const char *path)
+{
+	const size_t n = strnlen(path, PATH_MAX - 1);
+
+	memcpy(out, path, n);
+	out[n] = '\0';
+}
+
 /* "dir/name" with nothing superfluous, so that equal paths are equal text. */
 static bool join(char out[PATH_MAX], const char *dir, const char *name)
 {
@@ -112,7 +121,7 @@ static bool normalise(char out[PATH_MAX], const char *path)
 {
 	char name[NAME_MAX + 1], dir[PATH_MAX];
 
-	strcpy(out, *path == '/' ? "/" : ".");
+	copy_path(out, *path == '/' ? "/" : ".");
 	while (*path) {
 		const size_t n = strcspn(path, "/");
 
@@ -123,7 +132,7 @@ static bool normalise(char out[PATH_MAX], const char *path)
 		path += n + (path[n] == '/');
 		if (!n || strcmp(name, ".") == 0)
 			continue;
-		strcpy(dir, out);
+		copy_path(dir, out);
 		if (!join(out, dir, name))
 			return false;
 	}
@@ -162,8 +171,7 @@ static int note_dir(struct walk *w, const char *path, const struct stat *sb,
 	struct pen_objects *s = w->set;
 	int rc;
 
-	if (s->ndir &&
-	    strcmp(s->names + s->dir[s->ndir - 1].name, path) == 0) {
+	if (s->ndir && strcmp(s->names + s->dir[s->ndir - 1].name, path) == 0) {
 		*index = (uint32_t)s->ndir - 1;
 		return 0;
 	}
@@ -195,8 +203,7 @@ static int fail_entry(struct walk *w, int sys, const char *name)
 
 	if (sys == ENOENT || sys == ELOOP || sys == ENOTDIR)
 		return 0;
-	return fail_path(w->err, sys,
-			 join(path, w->path, name) ? path : name);
+	return fail_path(w->err, sys, join(path, w->path, name) ? path : name);
 }
 
 static int entry(struct walk *w, int dfd, uint32_t dir,
@@ -299,7 +306,7 @@ static int walk_tree(struct walk *w, const char *root)
 	for (; d < s->ndir && !rc; d++) {
 		uint32_t dir = (uint32_t)d;
 
-		strcpy(w->path, s->names + s->dir[d].name);
+		copy_path(w->path, s->names + s->dir[d].name);
 		rc = scan(w, &dir);
 	}
 	return rc;
@@ -314,27 +321,27 @@ static int one_file(struct walk *w, const char *path, bool maybe)
 	uint32_t dir;
 	int rc;
 
-	strcpy(w->path, path);
+	copy_path(w->path, path);
 	w->path[slash ? (slash > path ? slash - path : 1) : 0] = '\0';
 	if (!slash)
-		strcpy(w->path, ".");
+		copy_path(w->path, ".");
 	if (stat(w->path, &dsb) || !S_ISDIR(dsb.st_mode))
 		return maybe ? 0 : fail_path(w->err, ENOENT, w->path);
 	rc = note_dir(w, w->path, &dsb, &dir);
 	if (rc)
 		return rc;
 	if (stat(path, &sb))
-		return maybe && (errno == ENOENT || errno == ENOTDIR) ?
-			       0 :
-			       fail_path(w->err, errno, path);
+		return maybe && (errno == ENOENT || errno == ENOTDIR)
+			       ? 0
+			       : fail_path(w->err, errno, path);
 	if (S_ISDIR(sb.st_mode)) {
 		w->nmatches++;
 		pen__buf_put(&w->found, path, strlen(path) + 1);
 		return w->found.bad ? fail_set(w, PEN_ENOMEM) : 0;
 	}
 	if (!S_ISREG(sb.st_mode) || sb.st_size < 0)
-		return maybe ? 0 :
-			       pen__fail(w->err, PEN_ENOTSUP, path,
+		return maybe ? 0
+			     : pen__fail(w->err, PEN_ENOTSUP, path,
 					 "not a regular file; give files or "
 					 "folders");
 	if (!wanted(w, name))
@@ -380,7 +387,7 @@ static int step(struct walk *w, const struct pen_buf *in, const char *part,
 			rc = step_literal(w, dir, part, seen);
 			continue;
 		}
-		strcpy(w->path, dir);
+		copy_path(w->path, dir);
 		rc = scan(w, NULL);
 	}
 	return rc;
@@ -411,9 +418,10 @@ static int walk_pattern(struct walk *w, const char *pattern)
 		w->found = (struct pen_buf){ 0 };
 	}
 	if (!rc && !w->nmatches)
-		rc = pen__fail(w->err, PEN_ENOTFOUND, pattern,
-			       "nothing matches this pattern; check the path, "
-			       "and quote it so that the shell leaves it alone");
+		rc = pen__fail(
+			w->err, PEN_ENOTFOUND, pattern,
+			"nothing matches this pattern; check the path, "
+			"and quote it so that the shell leaves it alone");
 	/* what matched last and is a directory counts with all it has */
 	for (size_t at = 0; at < level.n && !rc;) {
 		const char *dir = (const char *)level.p + at;
@@ -442,14 +450,15 @@ int pen__files_list(struct pen_store *st, const char *path,
 	w = pen__calloc(1, sizeof(*w));
 	if (!w)
 		return pen__fail_nomem(err, path, sizeof(*w));
-	*w = (struct walk){ .set = set, .err = err, .keep = keep, .arg = arg,
-			    .last = true };
+	*w = (struct walk){
+		.set = set, .err = err, .keep = keep, .arg = arg, .last = true
+	};
 	w->dents = pen__alloc(1, DENTS_SIZE);
 	if (!w->dents)
 		rc = pen__fail_nomem(err, path, DENTS_SIZE);
 	else if (stat(norm, &sb) == 0)
-		rc = S_ISDIR(sb.st_mode) ? walk_tree(w, norm) :
-					   one_file(w, norm, false);
+		rc = S_ISDIR(sb.st_mode) ? walk_tree(w, norm)
+					 : one_file(w, norm, false);
 	else if (errno == ENOENT && strpbrk(norm, "*?["))
 		rc = walk_pattern(w, norm);
 	else
@@ -488,7 +497,8 @@ static int fail_direct(struct pen_err *err, const char *path)
 {
 	return pen__fail(err, PEN_ENOTSUP, path,
 			 "O_DIRECT does not work on %s file system: set "
-			 "store.direct=false", fs_name(path));
+			 "store.direct=false",
+			 fs_name(path));
 }
 
 int pen__files_bind_direct(struct pen_store *st, struct pen_err *err)
@@ -504,13 +514,13 @@ int pen__files_bind_direct(struct pen_store *st, struct pen_err *err)
 		return fail_path(err, ENAMETOOLONG, path);
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_DIRECT);
 	if (fd < 0)
-		return errno == EINVAL ? fail_direct(err, path) :
-					 fail_path(err, errno, path);
+		return errno == EINVAL ? fail_direct(err, path)
+				       : fail_path(err, errno, path);
 	if (statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &sx) == 0 &&
 	    sx.stx_mask & STATX_DIOALIGN) {
-		st->align = sx.stx_dio_offset_align > sx.stx_dio_mem_align ?
-				    sx.stx_dio_offset_align :
-				    sx.stx_dio_mem_align;
+		st->align = sx.stx_dio_offset_align > sx.stx_dio_mem_align
+				    ? sx.stx_dio_offset_align
+				    : sx.stx_dio_mem_align;
 		if (st->align && st->align < 512)
 			st->align = 512;
 	}
@@ -586,8 +596,8 @@ static int open_object(struct pen_files *fs, uint32_t object)
 
 	if (fs->dirfd && *path) {
 		if (fs->dirfd[dir] < 0)
-			fs->dirfd[dir] = open(path, O_PATH | O_DIRECTORY |
-							    O_CLOEXEC);
+			fs->dirfd[dir] =
+				open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 		fd = fs->dirfd[dir];
 		if (fd >= 0)
 			return openat(fd, pen__object_name(s, object),
@@ -721,7 +731,8 @@ static int fill(struct pen_files *fs, struct pen_file *f, uint32_t object,
 			return any_pinned(fs) ? PEN_END : rc;
 		drop(fs, other);
 	}
-	*f = (struct pen_file){ .object = object, .fd = fd,
+	*f = (struct pen_file){ .object = object,
+				.fd = fd,
 				.serial = ++fs->serial,
 				.advice = PEN_ADVISE_NORMAL };
 	return 0;

@@ -151,8 +151,8 @@ static void advise(const struct mmap_store *m, void *p, size_t n)
 	int want = m->advice;
 
 	if (want == PEN_ADVISE_AUTO)
-		want = n > PEN_BIG_OBJECT ? PEN_ADVISE_RANDOM :
-					    PEN_ADVISE_NORMAL;
+		want = n > PEN_BIG_OBJECT ? PEN_ADVISE_RANDOM
+					  : PEN_ADVISE_NORMAL;
 	if (want != PEN_ADVISE_NORMAL)
 		madvise(p, n, of[want]);
 	if (m->hugepages)
@@ -185,8 +185,8 @@ static int map_fd(const struct pen_store *st, int fd, uint32_t object,
 	return 0;
 }
 
-static int map_object(struct pen_queue *q, uint32_t object,
-		      const uint8_t **out, size_t *len, int *sys)
+static int map_object(struct pen_queue *q, uint32_t object, const uint8_t **out,
+		      size_t *len, int *sys)
 {
 	struct mmap_queue *p = q->priv;
 	int fd, rc = pen__files_open(&p->files, object, &fd, sys);

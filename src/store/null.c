@@ -57,8 +57,8 @@ static int null_list(struct pen_store *st, const char *path,
 		return pen__fail_nomem(err, "null", 0);
 	return rc ? pen__fail(err, rc, "null",
 			      "objects x size is more than can be counted: "
-			      "make one of them smaller") :
-		    0;
+			      "make one of them smaller")
+		  : 0;
 }
 
 static int null_queue_open(struct pen_queue *q, struct pen_err *err)
@@ -115,8 +115,7 @@ static int null_sink_write(struct pen_sink *s, const void *p, size_t n,
 	return 0;
 }
 
-static int null_sink_close(struct pen_sink *s, bool commit,
-			   struct pen_err *err)
+static int null_sink_close(struct pen_sink *s, bool commit, struct pen_err *err)
 {
 	(void)s;
 	(void)commit;

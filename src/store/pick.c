@@ -50,8 +50,8 @@ static double object_resident(const struct pen_objects *o, uint32_t i,
 		return -1;
 	if (size > PROBE_BYTES)
 		off = ((size - PROBE_BYTES) / nprobes * probe) & ~4095ull;
-	r = window_resident(fd, off,
-			    size - off < PROBE_BYTES ? size - off : PROBE_BYTES);
+	r = window_resident(
+		fd, off, size - off < PROBE_BYTES ? size - off : PROBE_BYTES);
 	close(fd);
 	return r;
 }

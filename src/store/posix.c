@@ -68,9 +68,9 @@ void pen__file_before(const struct pen_file_opts *o,
 	if (o->advice != PEN_ADVISE_AUTO)
 		advise(f, o->advice);
 	else if (size > PEN_BIG_OBJECT)
-		advise(f, io->len < PEN_SMALL_IO && f->streak < 2 ?
-				  PEN_ADVISE_RANDOM :
-				  PEN_ADVISE_NORMAL);
+		advise(f, io->len < PEN_SMALL_IO && f->streak < 2
+				  ? PEN_ADVISE_RANDOM
+				  : PEN_ADVISE_NORMAL);
 	if (!goes_on)
 		f->ahead = 0;
 	f->end = end;
@@ -79,8 +79,8 @@ void pen__file_before(const struct pen_file_opts *o,
 	if (f->ahead < end)
 		f->ahead = end;
 	if (f->ahead - end < o->readahead / 2) {
-		uint64_t to = size - end < o->readahead ? size :
-							  end + o->readahead;
+		uint64_t to = size - end < o->readahead ? size
+							: end + o->readahead;
 
 		if (to > f->ahead)
 			ask_ahead(f, f->ahead, to - f->ahead);
@@ -116,8 +116,8 @@ static int fail_write(struct pen_file_sink *k, int sys, size_t more,
 	if ((sys == ENOSPC || sys == EDQUOT) && fstatvfs(k->fd, &vfs) == 0) {
 		pen__fail(err, PEN_EIO, k->path,
 			  "no space left (needed %zu bytes more, free %" PRIu64
-			  "): free some or choose another place", more,
-			  (uint64_t)vfs.f_bavail * vfs.f_frsize);
+			  "): free some or choose another place",
+			  more, (uint64_t)vfs.f_bavail * vfs.f_frsize);
 		if (err)
 			err->sys = sys;
 		return PEN_EIO;
@@ -202,8 +202,9 @@ int pen__file_sink_open(struct pen_sink *s, const char *path,
 
 	k->fd = -1;
 	if (!*path || path[strlen(path) - 1] == '/')
-		return pen__fail(err, PEN_EINVAL, path, "no file name to write "
-							"to; give one");
+		return pen__fail(err, PEN_EINVAL, path,
+				 "no file name to write "
+				 "to; give one");
 	k->path = pen__strdup(path);
 	if (!k->path)
 		return pen__fail_nomem(err, path, strlen(path));
@@ -276,13 +277,15 @@ int pen__file_sink_close(struct pen_sink *s, bool commit, struct pen_err *err)
 	if (close(k->fd) && commit && !rc)
 		rc = pen__fail_sys(err, errno, k->path, "cannot be written");
 	if (commit && !rc && rename(k->tmp, k->path))
-		rc = pen__fail_sys(err, errno, k->path, "cannot be put in "
-							"place");
+		rc = pen__fail_sys(err, errno, k->path,
+				   "cannot be put in "
+				   "place");
 	if (!commit || rc)
 		unlink(k->tmp);
 	else if (o->fsync && sync_parent(k))
-		rc = pen__fail_sys(err, errno, k->path, "its folder cannot be "
-							"made durable");
+		rc = pen__fail_sys(err, errno, k->path,
+				   "its folder cannot be "
+				   "made durable");
 	sink_fini(k);
 	return rc;
 }

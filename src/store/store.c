@@ -130,8 +130,8 @@ int pen__store_open(struct pen_store **out, const char *name,
 	st->checks_stale = true;
 	st->max_open = default_max_open();
 	st->priv = pen__calloc(1, ops->priv_size + !ops->priv_size);
-	rc = st->priv ? fill(st, kv, nkv, err) :
-			pen__fail_nomem(err, name, ops->priv_size);
+	rc = st->priv ? fill(st, kv, nkv, err)
+		      : pen__fail_nomem(err, name, ops->priv_size);
 	if (rc)
 		goto fail;
 	rc = ops->open ? ops->open(st, err) : 0;
@@ -178,8 +178,8 @@ int pen__queue_open(struct pen_queue **out, struct pen_store *st,
 	q->st = st;
 	q->depth = depth ? depth : 1;
 	q->priv = pen__calloc(1, size + !size);
-	rc = q->priv ? st->ops->queue_open(q, err) :
-		       pen__fail_nomem(err, st->ops->name, size);
+	rc = q->priv ? st->ops->queue_open(q, err)
+		     : pen__fail_nomem(err, st->ops->name, size);
 	if (!rc) {
 		*out = q;
 		return 0;
@@ -273,8 +273,9 @@ static int read_aligned(struct pen_queue *q, struct pen_io *io, void *buf,
 int pen__queue_read(struct pen_queue *q, uint32_t object, uint64_t off,
 		    void *buf, size_t len, struct pen_err *err)
 {
-	struct pen_io io = { .object = object, .offset = off, .len = len,
-			     .buf = buf };
+	struct pen_io io = {
+		.object = object, .offset = off, .len = len, .buf = buf
+	};
 	struct copy c = { .to = buf, .n = len };
 
 	if (!len)
@@ -345,8 +346,8 @@ int pen__sink_open(struct pen_sink **out, struct pen_store *st,
 		return pen__fail_nomem(err, path, sizeof(*s));
 	s->st = st;
 	s->priv = pen__calloc(1, size + !size);
-	rc = s->priv ? st->ops->sink_open(s, path, err) :
-		       pen__fail_nomem(err, path, size);
+	rc = s->priv ? st->ops->sink_open(s, path, err)
+		     : pen__fail_nomem(err, path, size);
 	if (!rc) {
 		*out = s;
 		return 0;

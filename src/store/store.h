@@ -18,24 +18,24 @@
 struct pen_io {
 	uint64_t offset;
 	size_t len;
-	void *buf;	  /* where bytes go; unused when the store lends */
-	uint32_t object;  /* index into the bound object set */
-	int sys;	  /* out: errno of a failure */
-	int64_t res;	  /* out: bytes there are (< len only at the object's
-			     end) or a negative pen_code */
-	const void *data; /* out: the bytes: buf, or lent memory */
-	void *lent;	  /* the store's own note while memory is lent */
-	void *user;	  /* the caller's */
+	void *buf;	     /* where bytes go; unused when the store lends */
+	uint32_t object;     /* index into the bound object set */
+	int sys;	     /* out: errno of a failure */
+	int64_t res;	     /* out: bytes there are (< len only at the object's
+				end) or a negative pen_code */
+	const void *data;    /* out: the bytes: buf, or lent memory */
+	void *lent;	     /* the store's own note while memory is lent */
+	void *user;	     /* the caller's */
 	struct pen_io *next; /* the queue's, while submitted */
 };
 
 struct pen_store {
 	const struct pen_store_ops *ops;
 	const struct pen_objects *objs; /* bound before the first queue */
-	void *priv;		/* ops->priv_size bytes, options parsed */
+	void *priv;		 /* ops->priv_size bytes, options parsed */
 	struct pen_store *under; /* fault: the decorated store */
-	uint32_t align;	 /* > 1: offset, len and buf must be multiples */
-	bool lends;	 /* io->data is the store's own memory */
+	uint32_t align;	   /* > 1: offset, len and buf must be multiples */
+	bool lends;	   /* io->data is the store's own memory */
 	bool checks_stale; /* compare size and mtime on open (default true) */
 	unsigned max_open; /* open files allowed per queue */
 };
@@ -72,7 +72,8 @@ struct pen_store_ops {
 	/* Called once the object set is known, before queues; may be NULL. */
 	int (*bind)(struct pen_store *, struct pen_err *);
 	int (*queue_open)(struct pen_queue *, struct pen_err *);
-	void (*queue_close)(struct pen_queue *); /* waits for what is in flight */
+	void (*queue_close)(
+		struct pen_queue *); /* waits for what is in flight */
 	/* 0, or PEN_END when full: reap first. Failures come out of reap. */
 	int (*submit)(struct pen_queue *, struct pen_io *);
 	/* At least min finished ones (fewer only when fewer are in flight). */
@@ -80,8 +81,7 @@ struct pen_store_ops {
 			 unsigned max);
 	void (*release)(struct pen_queue *, struct pen_io *); /* may be NULL */
 	/* Writing; NULL when the store cannot. path is dir/name. */
-	int (*sink_open)(struct pen_sink *, const char *path,
-			 struct pen_err *);
+	int (*sink_open)(struct pen_sink *, const char *path, struct pen_err *);
 	int (*sink_write)(struct pen_sink *, const void *, size_t,
 			  struct pen_err *);
 	/* commit: durable under its final name; else nothing stays behind */
@@ -117,8 +117,8 @@ int pen__queue_read(struct pen_queue *, uint32_t object, uint64_t off,
 /* What a failed or short io means, as an error that names the object. */
 int pen__io_error(const struct pen_store *, const struct pen_io *,
 		  struct pen_err *err);
-int pen__sink_open(struct pen_sink **out, struct pen_store *,
-		   const char *path, struct pen_err *err);
+int pen__sink_open(struct pen_sink **out, struct pen_store *, const char *path,
+		   struct pen_err *err);
 int pen__sink_write(struct pen_sink *, const void *, size_t,
 		    struct pen_err *err);
 /* Frees the sink in every case. */

@@ -34,11 +34,11 @@ struct uring_queue {
 	struct pen_files files;
 	struct pen_done done;
 	struct req *req;
-	uint64_t *fixed;   /* serial of the file registered in each slot */
-	uint32_t free;	   /* list ends, index + 1 */
+	uint64_t *fixed;      /* serial of the file registered in each slot */
+	uint32_t free;	      /* list ends, index + 1 */
 	uint32_t first, last; /* prepared, not handed over */
-	unsigned flying;   /* reqs in use */
-	int broken;	   /* errno since when nothing can be handed over */
+	unsigned flying;      /* reqs in use */
+	int broken;	      /* errno since when nothing can be handed over */
 	bool closing;
 };
 
@@ -97,8 +97,8 @@ static int uring_open(struct pen_store *st, struct pen_err *err)
 /* Newer kernels interrupt less when told that one thread does it all. */
 static int ring_init(struct uring_queue *p, unsigned depth, bool sqpoll)
 {
-	const unsigned best = sqpoll ? IORING_SETUP_SQPOLL :
-				       IORING_SETUP_COOP_TASKRUN |
+	const unsigned best = sqpoll ? IORING_SETUP_SQPOLL
+				     : IORING_SETUP_COOP_TASKRUN |
 					       IORING_SETUP_TASKRUN_FLAG;
 	int rc = io_uring_queue_init(depth, &p->ring, best);
 
@@ -155,8 +155,8 @@ static int open_reqs(struct pen_queue *q, struct pen_err *err)
 	rc = io_uring_register_files_sparse(&p->ring, p->files.cap);
 	return rc ? pen__fail_sys(err, -rc, "store=uring",
 				  "files cannot be registered: set "
-				  "store.fixed_files=false") :
-		    0;
+				  "store.fixed_files=false")
+		  : 0;
 }
 
 static int uring_queue_open(struct pen_queue *q, struct pen_err *err)
@@ -380,7 +380,10 @@ static int uring_submit(struct pen_queue *q, struct pen_io *io)
 	rc = pen__files_get(&p->files, io->object, &f, &sys);
 	if (rc == PEN_END)
 		return rc; /* all open files are being read */
-	pen__io_end(io, rc ? rc : p->broken ? PEN_EIO : 0,
+	pen__io_end(io,
+		    rc		? rc
+		    : p->broken ? PEN_EIO
+				: 0,
 		    rc ? sys : p->broken);
 	if (rc || p->broken || !io->len || io->offset > INT64_MAX - io->len) {
 		if (!rc)

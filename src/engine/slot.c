@@ -1,0 +1,325 @@
+/*
+ * Reads. A unit that is its row as it is (PLAIN) is read straight into the
+ * batch, and neighbouring rows become one read. Everything else is read into
+ * the slot's own buffer, or lent by the store.
+ */
+#include <string.h>
+
+#include "base/clock.h"
+#include "codec/deflate.h"
+#include "engine/worker.h"
+
+#define PREFETCH_LINES 4 /* the hardware follows on from there */
+
+static struct pen_slot *slot_take(struct pen_worker *w)
+{
+	struct pen_slot *s = w->free;
+
+	w->free = s->next;
+	w->nfree--;
+	s->job = NULL;
+	s->live = NULL;
+	s->dst = NULL;
+	s->skew = s->raw_len = 0;
+	s->io.lent = NULL;
+	return s;
+}
+
+void pen__slot_give(struct pen_worker *w, struct pen_slot *s)
+{
+	s->next = w->free;
+	w->free = s;
+	w->nfree++;
+}
+
+void pen__slot_release(struct pen_worker *w, struct pen_slot *s)
+{
+	w->raw_bytes -= s->raw_len;
+	if (w->raw_cap > w->l->raw_limit && s->raw.p) {
+		w->raw_cap -= s->raw.cap;
+		pen__pool_account(w->l->pool, -(int64_t)s->raw.cap);
+		pen__block_fini(&s->raw);
+	}
+	if (s->io.lent && w->q->st->ops->release)
+		w->q->st->ops->release(w->q, &s->io);
+	pen__slot_give(w, s);
+}
+
+static int prepare_raw(struct pen_worker *w, struct pen_slot *s,
+		       struct pen_err *err)
+{
+	size_t align = w->q->st->align > 1 ? w->q->st->align : 1;
+	uint64_t from = s->unit.offset - s->unit.offset % align;
+	size_t len, cap = s->raw.cap;
+
+	s->skew = s->unit.offset - from;
+	if (!pen__add(s->unit.len, s->skew + align - 1, &len))
+		return pen__fail(err, PEN_EDATA, NULL, "unit is too large");
+	len -= len % align;
+	s->io.offset = from;
+	s->io.len = len;
+	if (w->q->st->lends)
+		return 0;
+	if (pen__block_reserve(&s->raw, len))
+		return pen__fail_nomem(err, "read buffer", len);
+	w->raw_cap += s->raw.cap - cap;
+	pen__pool_account(w->l->pool, (int64_t)(s->raw.cap - cap));
+	s->io.buf = s->raw.p;
+	return 0;
+}
+
+/* Does the store take this range into this memory as it is? */
+static bool aligned(const struct pen_store *st, const struct pen_io *io)
+{
+	uint64_t a = st->align;
+
+	return a <= 1 || (io->offset % a == 0 && io->len % a == 0 &&
+			  (uintptr_t)io->buf % a == 0);
+}
+
+/* Points the io at its destination, or at the slot's own buffer. */
+static int prepare(struct pen_worker *w, struct pen_slot *s,
+		   struct pen_err *err)
+{
+	s->io.object = s->unit.object;
+	s->io.offset = s->unit.offset;
+	s->io.len = s->unit.len;
+	s->io.buf = s->dst;
+	s->io.user = s;
+	if (s->dst && (w->q->st->lends || aligned(w->q->st, &s->io)))
+		return 0;
+	return prepare_raw(w, s, err);
+}
+
+void pen__slot_fail(struct pen_worker *w, struct pen_slot *s, int code)
+{
+	s->io.res = code;
+	s->io.data = NULL;
+	pen__slot_complete(w, s);
+}
+
+static void prefetch_lent(const struct pen_io *io)
+{
+	const char *p = io->data;
+
+	for (unsigned i = 0; p && i < PREFETCH_LINES && i * 64 < io->len; i++)
+		__builtin_prefetch(p + (size_t)i * 64, 0, 0);
+}
+
+/* False: the store can take no more before something is reaped. */
+static bool hand_over(struct pen_worker *w, struct pen_slot *s)
+{
+	if (w->q->st->ops->submit(w->q, &s->io) == PEN_END)
+		return false;
+	w->nreads++;
+	w->inflight++;
+	if (w->q->st->lends)
+		prefetch_lent(&s->io);
+	return true;
+}
+
+void pen__slot_submit(struct pen_worker *w, struct pen_slot *s)
+{
+	struct pen_err err = { 0 };
+
+	if (prepare(w, s, &err)) {
+		pen__slot_fail(w, s, err.code);
+		return;
+	}
+	if (s->io.buf == s->raw.p && s->raw.p) {
+		s->raw_len = s->io.len;
+		w->raw_bytes += s->raw_len;
+	}
+	if (!w->stalled && hand_over(w, s))
+		return;
+	s->next = NULL;
+	*(w->stalled ? w->stalled_end : &w->stalled) = s;
+	w->stalled_end = &s->next;
+}
+
+void pen__slot_retry(struct pen_worker *w)
+{
+	while (w->stalled) {
+		struct pen_slot *s = w->stalled;
+
+		/* with nothing in flight nothing will ever make room */
+		if (!hand_over(w, s)) {
+			if (w->inflight)
+				return;
+			w->stalled = s->next;
+			pen__slot_fail(w, s, PEN_EIO);
+			continue;
+		}
+		w->stalled = s->next;
+	}
+}
+
+void pen__slot_flush(struct pen_worker *w)
+{
+	struct pen_slot *s = w->pending;
+
+	w->pending = NULL;
+	if (s)
+		pen__slot_submit(w, s);
+}
+
+/* Does this row follow on from the pending one, in the object and in memory? */
+static bool follows(const struct pen_slot *s, const struct pen_unit *u,
+		    const struct pen_pooled *b, const uint8_t *dst)
+{
+	return s && s->batch == b && s->dst && s->unit.object == u->object &&
+	       s->unit.offset + s->unit.len == u->offset &&
+	       s->dst + s->unit.len == dst &&
+	       !((s->unit.flags | u->flags) & PEN_UNIT_CRC32);
+}
+
+bool pen__slot_fits(const struct pen_field *d, const struct pen_unit *u,
+		    size_t len, struct pen_err *err)
+{
+	if (u->len == len || d->layout == PEN_PADDED)
+		return true;
+	pen__fail(err, PEN_EDATA, NULL,
+		  "has %llu bytes for field %s, but its shape needs %zu",
+		  (unsigned long long)u->len, d->name, len);
+	return false;
+}
+
+struct pen_slot *pen__slot_plain(struct pen_worker *w, struct pen_pooled *b,
+				 uint32_t row, const struct pen_unit *u,
+				 uint8_t *dst)
+{
+	struct pen_slot *s = slot_take(w);
+
+	s->unit = *u;
+	s->batch = b;
+	s->row = row;
+	s->nrows = 1;
+	s->dst = dst;
+	return s;
+}
+
+/* A sample all of whose units are PLAIN: each goes on its own. */
+void pen__issue_plain(struct pen_worker *w, struct pen_pooled *b, uint32_t row,
+		      uint32_t object, uint64_t k)
+{
+	struct pen_unit *u = w->job->unit; /* scratch: no jobs in this mode */
+
+	w->f->ops->locate(w->f, object, k, u);
+	for (uint32_t i = 0; i < w->f->units_per_sample; i++, u++) {
+		const struct pen_field *d = &b->pool->field[u->field];
+		struct pen_err err = { 0 };
+		uint8_t *dst;
+		size_t len;
+
+		if (u->object == PEN_NO_OBJECT) {
+			pen__rows_filled(w, b, row, 1);
+			continue;
+		}
+		dst = pen__batch_row(b, u->field, row, &len);
+		if (!pen__slot_fits(d, u, len, &err)) {
+			pen__row_failed(w, b, row, &err);
+			pen__rows_filled(w, b, row, 1);
+			continue;
+		}
+		if (d->layout == PEN_PADDED)
+			dst = NULL;
+		if (dst && follows(w->pending, u, b, dst)) {
+			w->pending->unit.len += u->len;
+			w->pending->nrows++;
+			continue;
+		}
+		pen__slot_flush(w);
+		w->pending = pen__slot_plain(w, b, row, u, dst);
+	}
+}
+
+void pen__issue_unit(struct pen_worker *w, struct pen_live *live)
+{
+	struct pen_slot *s = slot_take(w);
+
+	s->unit = live->unit;
+	s->live = live;
+	s->batch = NULL;
+	if (!(live->unit.flags & PEN_UNIT_PACKED))
+		s->dst = live->mem.p;
+	pen__slot_submit(w, s);
+}
+
+/* What was read, checked: length and checksum. */
+int pen__slot_check(struct pen_worker *w, struct pen_slot *s,
+		    struct pen_err *err)
+{
+	const struct pen_unit *u = &s->unit;
+	const uint8_t *p;
+	uint32_t crc;
+
+	if (s->io.res < 0 || (uint64_t)s->io.res < s->skew + u->len)
+		return pen__io_error(w->q->st, &s->io, err);
+	w->read_bytes += (uint64_t)s->io.res;
+	p = (const uint8_t *)s->io.data + s->skew;
+	if (s->dst && s->dst != p)
+		memcpy(s->dst, p, u->len);
+	if (!(u->flags & PEN_UNIT_CRC32))
+		return 0;
+	crc = pen__crc32(u->crc_seed, s->dst ? s->dst : p, u->len);
+	if (crc == u->crc)
+		return 0;
+	return pen__fail(err, PEN_EDATA, NULL,
+			 "checksum is %08x, but %08x is stored: the data is "
+			 "damaged",
+			 crc, u->crc);
+}
+
+static void complete_plain(struct pen_worker *w, struct pen_slot *s)
+{
+	const struct pen_unit *u = &s->unit;
+	struct pen_pooled *b = s->batch;
+	struct pen_err err = { 0 };
+	int rc = pen__slot_check(w, s, &err);
+
+	if (!rc && !s->dst) { /* a padded row */
+		const struct pen_field *d = &b->pool->field[u->field];
+		size_t len;
+
+		pen__pad_row(d, pen__batch_row(b, u->field, s->row, &len),
+			     (const uint8_t *)s->io.data + s->skew,
+			     b->shapes[u->field] + (size_t)s->row * d->ndim);
+	}
+	for (uint32_t i = 0; rc && i < s->nrows; i++)
+		pen__row_failed(w, b, s->row + i, &err);
+	pen__rows_filled(w, b, s->row, s->nrows);
+	pen__slot_release(w, s);
+}
+
+static void complete_unit(struct pen_worker *w, struct pen_slot *s)
+{
+	struct pen_live *live = s->live;
+	struct pen_err err = { 0 };
+	int rc = pen__slot_check(w, s, &err);
+
+	if (!rc && (s->unit.flags & PEN_UNIT_PACKED)) {
+		struct pen_span raw = { (const uint8_t *)s->io.data + s->skew,
+					s->unit.len };
+		uint64_t t = pen__now_ns();
+
+		rc = w->f->ops->unpack(w->f, &s->unit, raw, live->mem.p,
+				       &w->scratch, &err);
+		if (rc && !err.code)
+			err.code = rc;
+		w->unpack_ns += pen__now_ns() - t;
+	}
+	pen__slot_release(w, s);
+	pen__units_ready(&w->l->units, live, rc ? &err : NULL, pen__plan_rows,
+			 w->l);
+	atomic_fetch_sub(&w->l->unit_tasks, 1);
+}
+
+void pen__slot_complete(struct pen_worker *w, struct pen_slot *s)
+{
+	if (s->live)
+		complete_unit(w, s);
+	else if (s->job)
+		pen__job_read(w, s);
+	else
+		complete_plain(w, s);
+}

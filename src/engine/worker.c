@@ -1,0 +1,314 @@
+/*
+ * The workers. Each owns a queue into the store and a set of slots, one per
+ * read in flight, and goes round: take tasks and issue reads while there are
+ * free slots, then reap what is done and put it in place. With a synchronous
+ * store a round is a group of reads followed by a group of copies, with an
+ * asynchronous one the queue never runs dry.
+ */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/guard.h"
+#include "engine/worker.h"
+
+const struct pen_meter *pen__worker_meter(const struct pen_loader *l,
+					  unsigned i)
+{
+	return &l->worker[i].meter;
+}
+
+static void pieces_done(struct pen_loader *l, struct pen_pooled *b, uint32_t n)
+{
+	if (atomic_fetch_sub(&b->left, n) == n)
+		pen__finish_batch(l, b);
+}
+
+/* Rows of a batch are completed in runs: counted, and their shared units given
+ * back, in one step, because both are shared with the other workers. */
+void pen__rows_flush(struct pen_worker *w)
+{
+	struct pen_pooled *b = w->filled;
+	size_t units = w->f->units_per_sample;
+
+	w->filled = NULL;
+	if (!b)
+		return;
+	if (b->live)
+		pen__units_release(&w->l->units,
+				   b->live + w->first_filled * units,
+				   w->nfilled * units);
+	pieces_done(w->l, b, w->nfilled);
+}
+
+void pen__rows_filled(struct pen_worker *w, struct pen_pooled *b, uint32_t row,
+		      uint32_t n)
+{
+	if (w->filled != b ||
+	    (b->live && row != w->first_filled + w->nfilled)) {
+		pen__rows_flush(w);
+		w->filled = b;
+		w->first_filled = row;
+		w->nfilled = 0;
+	}
+	w->nfilled += n;
+}
+
+/* Names the sample and its object in an error. */
+static void name_error(struct pen_loader *l, const struct pen_pooled *b,
+		       uint32_t row, struct pen_err *err)
+{
+	char path[4096];
+
+	pen_dataset_object_name(l->ds, b->ids[row], path, sizeof(path));
+	pen__err_where(err, path);
+	if (err->code == PEN_ESTALE && l->ds->cache_dir[0])
+		pen__cache_drop(l->ds->cache_dir, &l->ds->key);
+}
+
+void pen__row_failed(struct pen_worker *w, struct pen_pooled *b, uint32_t row,
+		     struct pen_err *err)
+{
+	name_error(w->l, b, row, err);
+	pen__batch_fault(b, row, err);
+}
+
+static int complete_all(void *arg)
+{
+	struct pen_worker *w = arg;
+
+	for (; w->at < w->ndone; w->at++)
+		pen__slot_complete(w, w->done[w->at]->user);
+	return 0;
+}
+
+static void lost_slot(struct pen_worker *w, struct pen_slot *s)
+{
+	if (s->job && !s->job->left)
+		pen__job_lost(w, s);
+	else /* lost while it was checked */
+		pen__slot_fail(w, s, PEN_ESTALE);
+}
+
+/*
+ * Completion touches lent memory, and a mapping whose file has shrunk faults.
+ * The read at hand then counts as failed and the others go on. What the fault
+ * interrupted is a copy, a checksum or a format's emit(), none of which holds
+ * anything.
+ */
+static void complete_guarded(struct pen_worker *w)
+{
+	bool lost = true;
+
+	w->at = 0;
+	while (lost) {
+		pen__guard_run(complete_all, w, &lost);
+		if (lost)
+			lost_slot(w, w->done[w->at++]->user);
+	}
+}
+
+static void reap(struct pen_worker *w)
+{
+	uint64_t t0 = pen__now_ns(), t1, t2;
+
+	w->ndone = w->q->st->ops->reap(w->q, 1, w->done, w->nslots);
+	w->inflight -= w->ndone;
+	t1 = pen__now_ns();
+	w->unpack_ns = 0;
+	w->at = 0;
+	if (w->q->st->lends)
+		complete_guarded(w);
+	else
+		complete_all(w);
+	pen__rows_flush(w);
+	t2 = pen__now_ns();
+	pen__meter_add(&w->meter.nreads, w->nreads);
+	pen__meter_add(&w->meter.read_bytes, w->read_bytes);
+	w->nreads = w->read_bytes = 0;
+	pen__meter_add(&w->meter.read_ns, t1 - t0);
+	pen__meter_add(&w->meter.unpack_ns, w->unpack_ns);
+	pen__meter_add(&w->meter.emit_ns, t2 - t1 - w->unpack_ns);
+}
+
+static bool room(const struct pen_worker *w)
+{
+	uint32_t need = w->f->units_per_sample;
+
+	return !w->stalled && w->nfree >= (need ? need : 1) &&
+	       (w->raw_bytes < w->l->raw_limit || !w->inflight);
+}
+
+/* Issues rows of the grain at hand while there is room. */
+static void issue_rows(struct pen_worker *w)
+{
+	struct pen_task *g = &w->rows;
+	bool plain = w->f->all_plain && !w->l->shared;
+	uint32_t object;
+	uint64_t k;
+
+	while (g->first < g->last && room(w)) {
+		uint32_t row = g->first++;
+
+		pen__index_find(w->f->ix, g->batch->ids[row], &object, &k);
+		if (plain)
+			pen__issue_plain(w, g->batch, row, object, k);
+		else
+			pen__issue_job(w, g->batch, row, object, k);
+	}
+	pen__slot_flush(w);
+	pen__rows_flush(w);
+	if (g->first == g->last)
+		g->batch = NULL;
+}
+
+/* The next task; sleeps only when nothing is in flight. */
+static struct pen_task *next_task(struct pen_worker *w, unsigned *lane)
+{
+	struct pen_task *t = pen__ring_pop(w->l->ring, lane, false);
+	uint64_t t0;
+
+	if (t || w->inflight)
+		return t;
+	t0 = pen__now_ns();
+	t = pen__ring_pop(w->l->ring, lane, true);
+	pen__meter_add(&w->meter.idle_ns, pen__now_ns() - t0);
+	w->closed = !t;
+	return t;
+}
+
+static void do_plan(struct pen_worker *w, struct pen_task *t)
+{
+	uint64_t t0 = pen__now_ns();
+
+	pen__plan_batch(w->l, t->batch);
+	pen__ring_done(w->l->ring, PEN_LANE_PLAN);
+	pen__meter_add(&w->meter.plan_ns, pen__now_ns() - t0);
+}
+
+/* Takes work until the slots are used up or there is none. */
+static void issue(struct pen_worker *w)
+{
+	while (room(w)) {
+		struct pen_task *t;
+		unsigned lane;
+		uint64_t t0;
+
+		if (!w->rows.batch) {
+			t = next_task(w, &lane);
+			if (!t)
+				return;
+			if (lane == PEN_LANE_PLAN) {
+				do_plan(w, t);
+				continue;
+			}
+			if (lane == PEN_LANE_ROWS)
+				w->rows = *t;
+		} else {
+			lane = PEN_LANE_ROWS;
+			t = &w->rows;
+		}
+		t0 = pen__now_ns();
+		if (lane == PEN_LANE_ROWS)
+			issue_rows(w);
+		else
+			pen__issue_unit(w, t->live);
+		pen__meter_add(&w->meter.read_ns, pen__now_ns() - t0);
+	}
+}
+
+void pen__worker_run(void *loader, unsigned i)
+{
+	struct pen_worker *w = &((struct pen_loader *)loader)->worker[i];
+
+	w->closed = false;
+	w->rows.batch = NULL;
+	while (!w->closed) {
+		issue(w);
+		if (w->inflight)
+			reap(w);
+		pen__slot_retry(w);
+	}
+	while (w->inflight || w->stalled) {
+		if (w->inflight)
+			reap(w);
+		pen__slot_retry(w);
+	}
+}
+
+static int worker_init(struct pen_worker *w, struct pen_loader *l,
+		       struct pen_err *err)
+{
+	uint32_t n = l->ds->format->units_per_sample;
+	size_t pad = 0;
+	int rc;
+
+	w->l = l;
+	w->f = l->ds->format;
+	w->nslots = l->depth > n ? l->depth : n;
+	rc = pen__queue_open(&w->q, l->ds->store, w->nslots, err);
+	if (rc)
+		return rc;
+	for (uint32_t i = 0; i < w->f->nfields; i++)
+		if (w->f->field[i].layout == PEN_PADDED)
+			pad += w->f->field[i].max_bytes;
+	if (pad && pen__block_init(&w->pad, pad))
+		return pen__fail_nomem(err, "padded rows", pad);
+	w->slot = pen__calloc(w->nslots, sizeof(*w->slot));
+	w->done = pen__calloc(w->nslots, sizeof(*w->done));
+	w->job = pen__calloc(w->nslots, sizeof(*w->job));
+	if (!w->slot || !w->done || !w->job ||
+	    pen__scratch_init(&w->scratch, w->f->scratch_size))
+		return pen__fail_nomem(err, "worker", w->f->scratch_size);
+	for (uint32_t i = 0; i < w->nslots; i++) {
+		struct pen_job *j = &w->job[i];
+
+		pen__slot_give(w, &w->slot[i]);
+		j->unit = pen__calloc(n, sizeof(*j->unit));
+		j->data = pen__calloc(n, sizeof(*j->data));
+		j->slot = pen__calloc(n, sizeof(*j->slot));
+		if (!j->unit || !j->data || !j->slot)
+			return pen__fail_nomem(err, "worker", n * 64);
+		j->next = w->free_job;
+		w->free_job = j;
+	}
+	return 0;
+}
+
+static void worker_fini(struct pen_worker *w)
+{
+	for (uint32_t i = 0; w->slot && i < w->nslots; i++)
+		pen__block_fini(&w->slot[i].raw);
+	for (uint32_t i = 0; w->job && i < w->nslots; i++) {
+		pen__free(w->job[i].unit);
+		pen__free(w->job[i].data);
+		pen__free(w->job[i].slot);
+	}
+	pen__block_fini(&w->pad);
+	pen__queue_close(w->q);
+	pen__scratch_fini(&w->scratch);
+	pen__free(w->slot);
+	pen__free(w->done);
+	pen__free(w->job);
+}
+
+int pen__workers_new(struct pen_loader *l, struct pen_err *err)
+{
+	l->worker = pen__calloc(l->nthreads, sizeof(*l->worker));
+	if (!l->worker)
+		return pen__fail_nomem(err, "workers", sizeof(*l->worker));
+	for (uint32_t i = 0; i < l->nthreads; i++) {
+		int rc = worker_init(&l->worker[i], l, err);
+
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+void pen__workers_free(struct pen_loader *l)
+{
+	for (uint32_t i = 0; l->worker && i < l->nthreads; i++)
+		worker_fini(&l->worker[i]);
+	pen__free(l->worker);
+	l->worker = NULL;
+}

@@ -1,0 +1,98 @@
+/*
+ * The inside of a worker, shared by its three files: worker.c (the round: take
+ * tasks, issue reads, reap), slot.c (reads), job.c (samples that need their
+ * format).
+ */
+#ifndef PEN_ENGINE_WORKER_H
+#define PEN_ENGINE_WORKER_H
+
+#include "engine/loader.h"
+
+/* A sample that needs its format: all its units have to be there first. */
+struct pen_job {
+	struct pen_pooled *batch;
+	uint64_t k;
+	uint32_t row, object;
+	uint32_t left; /* reads under way */
+	struct pen_unit *unit;
+	struct pen_span *data;
+	struct pen_slot **slot; /* per unit: to be given back after emit */
+	struct pen_err err;	/* code != 0: this sample failed */
+	struct pen_job *next;
+};
+
+/* A read in flight. */
+struct pen_slot {
+	struct pen_io io;
+	struct pen_unit unit;
+	struct pen_pooled *batch;
+	struct pen_job *job;
+	struct pen_live *live;
+	uint8_t *dst;	/* where the bytes belong; NULL: they stay here */
+	size_t skew;	/* bytes before them, read for alignment */
+	size_t raw_len; /* counted in the worker's raw_bytes */
+	uint32_t row, nrows;
+	uint32_t index; /* of the unit in its job */
+	struct pen_block raw;
+	struct pen_slot *next;
+};
+
+struct pen_worker {
+	struct pen_meter meter;
+	struct pen_loader *l;
+	const struct pen_format *f;
+	struct pen_queue *q;
+	struct pen_scratch scratch;
+	struct pen_slot *slot, *free, *pending;
+	struct pen_slot *stalled, **stalled_end; /* the store was full */
+	struct pen_io **done;
+	struct pen_job *job, *free_job;
+	struct pen_block pad; /* one row before it is padded */
+	uint64_t raw_bytes;   /* in slots' buffers under way */
+	uint64_t raw_cap;     /* of all slots' buffers */
+	uint32_t nslots, nfree, inflight;
+	struct pen_task rows; /* the grain at hand; batch NULL: none */
+	bool closed;
+	uint32_t ndone; /* being completed: done[at] is next */
+	volatile uint32_t at;
+	/* of this round, passed on at its end: */
+	uint64_t unpack_ns, nreads, read_bytes;
+	struct pen_pooled *filled; /* this batch got nfilled more pieces */
+	uint32_t first_filled, nfilled;
+	void *dst[PEN_MAX_FIELDS];
+	size_t dst_len[PEN_MAX_FIELDS];
+};
+
+/* worker.c: n rows from `row` on are done; passed on in runs. */
+void pen__rows_filled(struct pen_worker *, struct pen_pooled *, uint32_t row,
+		      uint32_t n);
+void pen__rows_flush(struct pen_worker *);
+void pen__row_failed(struct pen_worker *, struct pen_pooled *, uint32_t row,
+		     struct pen_err *err);
+
+/* slot.c: one read of one unit; dst NULL: the bytes stay in the slot. */
+struct pen_slot *pen__slot_plain(struct pen_worker *, struct pen_pooled *,
+				 uint32_t row, const struct pen_unit *,
+				 uint8_t *dst);
+void pen__slot_give(struct pen_worker *, struct pen_slot *);
+void pen__slot_submit(struct pen_worker *, struct pen_slot *);
+void pen__slot_flush(struct pen_worker *); /* submits the pending one */
+void pen__slot_retry(struct pen_worker *); /* submits stalled ones */
+void pen__slot_complete(struct pen_worker *, struct pen_slot *);
+void pen__slot_fail(struct pen_worker *, struct pen_slot *, int code);
+void pen__slot_release(struct pen_worker *, struct pen_slot *);
+/* What was read, checked: length and checksum. Copies it to dst. */
+int pen__slot_check(struct pen_worker *, struct pen_slot *, struct pen_err *);
+bool pen__slot_fits(const struct pen_field *, const struct pen_unit *,
+		    size_t len, struct pen_err *);
+void pen__issue_plain(struct pen_worker *, struct pen_pooled *, uint32_t row,
+		      uint32_t object, uint64_t k);
+void pen__issue_unit(struct pen_worker *, struct pen_live *);
+
+/* job.c */
+void pen__issue_job(struct pen_worker *, struct pen_pooled *, uint32_t row,
+		    uint32_t object, uint64_t k);
+void pen__job_read(struct pen_worker *, struct pen_slot *); /* it came in */
+void pen__job_lost(struct pen_worker *, struct pen_slot *); /* inside emit() */
+
+#endif
