@@ -59,7 +59,7 @@ eng_open(struct pen_err *err, const char *fmt, ...)
 /* Everything a consumer can see of a batch but seq, as bytes. */
 static inline void eng_log(struct pen_buf *to, const struct pen_batch *b)
 {
-	const uint64_t head[] = { b->epoch, b->position, b->nsamples,
+	const uint64_t head[] = { b->epoch,    b->position,	b->nsamples,
 				  b->nskipped, b->nsubstituted, b->ntensors };
 
 	pen__buf_put(to, head, sizeof(head));
@@ -121,7 +121,7 @@ static inline uint64_t eng_origin(const struct eng_set *s,
 
 	pen_dataset_object_name(ds, id, path, sizeof(path));
 	slash = strrchr(path, '/');
-	if (!slash || sscanf(slash, "/f%u", &file) != 1)
+	if (sscanf(slash ? slash + 1 : path, "f%u", &file) != 1)
 		return UINT64_MAX;
 	pen__index_find(&ds->ix.pub, id, &object, &k);
 	return eng_first(s, file) + k;
@@ -139,9 +139,8 @@ static inline bool eng_row_right(const struct eng_set *s,
 
 	n = eng_shape(s, f, id, shape);
 	eng_fill(s, f, id, want, n);
-	if (t->shapes &&
-	    memcmp(t->shapes + (size_t)r * t->row_ndim, shape,
-		   t->row_ndim * sizeof(*shape)) != 0)
+	if (t->shapes && memcmp(t->shapes + (size_t)r * t->row_ndim, shape,
+				t->row_ndim * sizeof(*shape)) != 0)
 		return false;
 	at = t->nbytes / (b->nsamples ? b->nsamples : 1) * r;
 	if (t->layout == PEN_RAGGED) {
@@ -158,7 +157,7 @@ static inline bool eng_right(const struct eng_set *s,
 			     const struct pen_dataset *ds,
 			     const struct pen_batch *b)
 {
-	bool ok = b->ntensors == s->nfields;
+	bool ok = b->ntensors == eng_nfields(s);
 
 	for (uint32_t f = 0; ok && f < b->ntensors; f++)
 		for (uint32_t r = 0; ok && r < b->nsamples; r++)

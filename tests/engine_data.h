@@ -21,51 +21,125 @@
 /* What is in a data set. Files are NAME/cJ/fIII.SUFFIX, in folders that keep
  * the order of files. */
 struct eng_set {
-	const char *name, *format, *suffix;
-	const char *write;  /* options of the writing format: "k=v k=v" */
-	const char *read;   /* settings of a loader: "format.k=v ..." */
+	const char *name, *format;
+	const char *write; /* the writing format's options: "k=v k=v" */
+	const char *read;  /* settings of a loader: "format.k=v ..." */
 	uint32_t nfiles;
 	uint32_t per_file;
-	uint32_t more;	    /* samples that every second file has on top */
-	bool varies;	    /* shapes depend on the sample */
-	uint32_t nfields;
-	struct pen_field field[2];
+	uint32_t more; /* samples that every second file has on top */
+	bool varies;   /* shapes depend on the sample */
+	struct pen_field field[2]; /* those with a name */
 };
 
-#define ENG_X(type, ...) \
-	{ .name = "x", .dtype = type, __VA_ARGS__ }
-#define ENG_Y { .name = "y", .dtype = PEN_I64 }
-
 static const struct eng_set eng_sets[] = {
-	{ "npy_file", "npy", ".npy", "samples=file", "format.samples=file",
-	  23, 1, 0, false, 1,
-	  { ENG_X(PEN_F32, .ndim = 2, .shape = { 3, 4 }) } },
-	{ "npy_first", "npy", ".npy", "samples=first", "format.samples=first",
-	  5, 5, 2, false, 1, { ENG_X(PEN_I16, .ndim = 1, .shape = { 7 }) } },
-	{ "npy_last", "npy", ".npy", "samples=last", "format.samples=last",
-	  3, 9, 0, false, 1,
-	  { ENG_X(PEN_F64, .ndim = 2, .shape = { 2, 3 }) } },
-	{ "npy_ragged", "npy", ".npy", "samples=file", "format.samples=file",
-	  23, 1, 0, true, 1,
-	  { ENG_X(PEN_U16, .ndim = 2, .shape = { 0, 2 }) } },
-	{ "npz_file", "npz", ".npz", "samples=file", "format.samples=file",
-	  17, 1, 0, false, 2,
-	  { ENG_X(PEN_U8, .ndim = 1, .shape = { 50 }), ENG_Y } },
-	{ "npz_packed", "npz", ".npz", "samples=file compress=true",
-	  "format.samples=file", 17, 1, 0, false, 2,
-	  { ENG_X(PEN_F32, .ndim = 2, .shape = { 5, 5 }), ENG_Y } },
-	{ "npz_first", "npz", ".npz", "samples=first", "format.samples=first",
-	  4, 6, 1, false, 2,
-	  { ENG_X(PEN_F32, .ndim = 1, .shape = { 6 }), ENG_Y } },
-	{ "npz_shared", "npz", ".npz", "samples=first compress=true",
-	  "format.samples=first", 4, 6, 1, false, 2,
-	  { ENG_X(PEN_I32, .ndim = 1, .shape = { 30 }), ENG_Y } },
-	{ "npz_ragged", "npz", ".npz", "samples=file compress=true",
-	  "format.samples=file", 13, 1, 0, true, 1,
-	  { ENG_X(PEN_F32, .ndim = 1, .shape = { 1 }) } },
-	{ "raw", "raw", ".bin", "", "format.dtype=uint32 format.shape=2x5", 3,
-	  13, 0, false, 1,
-	  { ENG_X(PEN_U32, .ndim = 2, .shape = { 2, 5 }) } },
+	{ .name = "npy_file",
+	  .format = "npy",
+	  .write = "samples=file",
+	  .read = "format.samples=file",
+	  .nfiles = 23,
+	  .per_file = 1,
+	  .field = { { .name = "x",
+		       .dtype = PEN_F32,
+		       .ndim = 2,
+		       .shape = { 3, 4 } } } },
+	{ .name = "npy_first",
+	  .format = "npy",
+	  .write = "samples=first",
+	  .read = "format.samples=first",
+	  .nfiles = 5,
+	  .per_file = 5,
+	  .more = 2,
+	  .field = { { .name = "x",
+		       .dtype = PEN_I16,
+		       .ndim = 1,
+		       .shape = { 7 } } } },
+	{ .name = "npy_last",
+	  .format = "npy",
+	  .write = "samples=last",
+	  .read = "format.samples=last",
+	  .nfiles = 3,
+	  .per_file = 9,
+	  .field = { { .name = "x",
+		       .dtype = PEN_F64,
+		       .ndim = 2,
+		       .shape = { 2, 3 } } } },
+	{ .name = "npy_ragged",
+	  .format = "npy",
+	  .write = "samples=file",
+	  .read = "format.samples=file",
+	  .nfiles = 23,
+	  .per_file = 1,
+	  .varies = true,
+	  .field = { { .name = "x",
+		       .dtype = PEN_U16,
+		       .ndim = 2,
+		       .shape = { 0, 2 } } } },
+	{ .name = "npz_file",
+	  .format = "npz",
+	  .write = "samples=file",
+	  .read = "format.samples=file",
+	  .nfiles = 17,
+	  .per_file = 1,
+	  .field = { { .name = "x",
+		       .dtype = PEN_U8,
+		       .ndim = 1,
+		       .shape = { 50 } },
+		     { .name = "y", .dtype = PEN_I64 } } },
+	{ .name = "npz_packed",
+	  .format = "npz",
+	  .write = "samples=file compress=true",
+	  .read = "format.samples=file",
+	  .nfiles = 17,
+	  .per_file = 1,
+	  .field = { { .name = "x",
+		       .dtype = PEN_F32,
+		       .ndim = 2,
+		       .shape = { 5, 5 } },
+		     { .name = "y", .dtype = PEN_I64 } } },
+	{ .name = "npz_first",
+	  .format = "npz",
+	  .write = "samples=first",
+	  .read = "format.samples=first",
+	  .nfiles = 4,
+	  .per_file = 6,
+	  .more = 1,
+	  .field = { { .name = "x",
+		       .dtype = PEN_F32,
+		       .ndim = 1,
+		       .shape = { 6 } },
+		     { .name = "y", .dtype = PEN_I64 } } },
+	{ .name = "npz_shared",
+	  .format = "npz",
+	  .write = "samples=first compress=true",
+	  .read = "format.samples=first",
+	  .nfiles = 4,
+	  .per_file = 6,
+	  .more = 1,
+	  .field = { { .name = "x",
+		       .dtype = PEN_I32,
+		       .ndim = 1,
+		       .shape = { 30 } },
+		     { .name = "y", .dtype = PEN_I64 } } },
+	{ .name = "npz_ragged",
+	  .format = "npz",
+	  .write = "samples=file compress=true",
+	  .read = "format.samples=file",
+	  .nfiles = 13,
+	  .per_file = 1,
+	  .varies = true,
+	  .field = { { .name = "x",
+		       .dtype = PEN_F32,
+		       .ndim = 1,
+		       .shape = { 1 } } } },
+	{ .name = "raw",
+	  .format = "raw",
+	  .read = "format.dtype=uint32 format.shape=2x5",
+	  .nfiles = 3,
+	  .per_file = 13,
+	  .field = { { .name = "x",
+		       .dtype = PEN_U32,
+		       .ndim = 2,
+		       .shape = { 2, 5 } } } },
 };
 #define ENG_NSETS (sizeof(eng_sets) / sizeof(*eng_sets))
 
@@ -114,6 +188,11 @@ static inline void eng_end(void)
 
 /* ---- content ---- */
 
+static inline uint32_t eng_nfields(const struct eng_set *s)
+{
+	return s->field[1].name[0] ? 2 : 1;
+}
+
 static inline uint32_t eng_in_file(const struct eng_set *s, uint32_t file)
 {
 	return s->per_file + (file % 2 ? s->more : 0);
@@ -140,8 +219,8 @@ static inline size_t eng_shape(const struct eng_set *s, uint32_t field,
 	size_t bytes = 0;
 
 	for (uint32_t j = 0; j < d->ndim; j++)
-		shape[j] = d->shape[j] +
-			   (s->varies ? (int64_t)((id + j) % 3) : 0);
+		shape[j] =
+			d->shape[j] + (s->varies ? (int64_t)((id + j) % 3) : 0);
 	if (!pen__shape_bytes(shape, d->ndim, d->dtype, &bytes))
 		abort();
 	return bytes;
@@ -197,7 +276,7 @@ static inline int eng_put(struct pen_store *st, const char *path,
 	size_t n;
 	int rc;
 
-	snprintf(text, sizeof(text), "%s", options);
+	snprintf(text, sizeof(text), "%s", options ? options : "");
 	n = eng_pairs(text, kv, 8);
 	rc = pen__format_open(&f, pen__format_find(format), kv, n, err);
 	if (rc)
@@ -232,20 +311,21 @@ static inline void eng_file_name(const struct eng_set *s, uint32_t i, char *buf,
 				 size_t cap)
 {
 	snprintf(buf, cap, "%s/c%u/f%03u%s", s->name, i * 3 / s->nfiles, i,
-		 s->suffix);
+		 pen__format_find(s->format)->suffixes[0]);
 }
 
 static inline void eng_make_file(const struct eng_set *s, uint32_t i)
 {
 	struct pen_field field[2];
-	struct pen_table t = { .nsamples = eng_in_file(s, i), .field = field,
-			       .nfields = s->nfields };
+	struct pen_table t = { .nsamples = eng_in_file(s, i),
+			       .field = field,
+			       .nfields = eng_nfields(s) };
 	uint64_t first = eng_first(s, i);
 	const void *data[2];
 	struct pen_err err = { 0 };
 	char path[128];
 
-	for (uint32_t f = 0; f < s->nfields; f++) {
+	for (uint32_t f = 0; f < t.nfields; f++) {
 		size_t row;
 		uint8_t *p;
 
@@ -260,7 +340,7 @@ static inline void eng_make_file(const struct eng_set *s, uint32_t i)
 	eng_file_name(s, i, path, sizeof(path));
 	if (!CHECK_EQ(eng_write(path, s->format, s->write, &t, &err), 0))
 		fprintf(stderr, "%s: %s\n", err.where, err.msg);
-	for (uint32_t f = 0; f < s->nfields; f++)
+	for (uint32_t f = 0; f < t.nfields; f++)
 		free((void *)(uintptr_t)data[f]);
 }
 
@@ -277,8 +357,9 @@ static inline void eng_numbers(const char *path, enum pen_dtype dtype,
 	struct pen_field field = { .name = "x", .dtype = dtype };
 	void *p = calloc(n + 1, 8);
 	const void *data[1] = { p };
-	struct pen_table t = { .nsamples = n, .nfields = 1, .field = &field,
-			       .data = data };
+	struct pen_table t = {
+		.nsamples = n, .nfields = 1, .field = &field, .data = data
+	};
 
 	for (uint64_t i = 0; i < n; i++)
 		if (dtype == PEN_BOOL)

@@ -56,10 +56,9 @@ static inline bool golden_python(const char *dir, const char *a, const char *b)
 /* Skips the test when there is no NumPy. */
 static inline void golden_make(const char *name)
 {
-	static const char probe[] =
-		"import sys\n"
-		"try: import numpy\n"
-		"except ImportError: sys.exit(1)\n";
+	static const char probe[] = "import sys\n"
+				    "try: import numpy\n"
+				    "except ImportError: sys.exit(1)\n";
 	const char *source = getenv("SOURCE");
 	char path[PATH_MAX] = __FILE__, *slash;
 
@@ -135,8 +134,8 @@ static inline bool ends_in(const char *s, const char *suffix)
 }
 
 /* All samples of one case against the dump. */
-static inline void golden_check(const struct golden_case *c,
-				const char *format, struct pen_opts_kv extra)
+static inline void golden_check(const struct golden_case *c, const char *format,
+				struct pen_opts_kv extra)
 {
 	const struct pen_opts_kv kv[] = { { "samples", c->samples }, extra };
 	struct pen_err err = { 0 };
@@ -222,8 +221,7 @@ static inline int golden_write(struct pen_out *o, const void *p, size_t n,
 }
 
 /* The n-th allocation fails, for every n: an error each time, no leak. */
-static inline void golden_check_nomem(const char *format,
-				      struct pen_opts_kv kv,
+static inline void golden_check_nomem(const char *format, struct pen_opts_kv kv,
 				      struct pen_span bytes)
 {
 	for (uint64_t n = 1; n < 10000; n++) {

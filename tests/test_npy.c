@@ -53,8 +53,11 @@ static void check_write(const struct golden_case *c)
 	uint8_t *file = golden_read(c->file, &n);
 	uint8_t *raw = golden_read(c->raw, &nraw);
 	const void *data = raw;
-	struct pen_table t = { .nsamples = c->nsamples, .nfields = 1,
-			       .field = &fd, .data = &data, .rows = some_rows,
+	struct pen_table t = { .nsamples = c->nsamples,
+			       .nfields = 1,
+			       .field = &fd,
+			       .data = &data,
+			       .rows = some_rows,
 			       .arg = raw };
 
 	while (strcmp(pen_dtype_name(fd.dtype), c->dtype) != 0)
@@ -100,8 +103,9 @@ static void test_write_refuses(void)
 				   { .name = "y", .dtype = PEN_F32 } };
 	float v[2] = { 1, 2 };
 	const void *data[2] = { v, v };
-	struct pen_table t = { .nsamples = 2, .nfields = 1, .field = fd,
-			       .data = data };
+	struct pen_table t = {
+		.nsamples = 2, .nfields = 1, .field = fd, .data = data
+	};
 	struct pen_err err = { 0 };
 	struct pen_format *f;
 
@@ -116,8 +120,9 @@ static void test_write_refuses(void)
 	pen__format_close(f);
 	CHECK_EQ(out.buf.n, 0);
 	/* a failure of what makes the samples comes through as it is */
-	t = (struct pen_table){ .nsamples = 2, .nfields = 1, .field = fd,
-				.rows = no_rows };
+	t = (struct pen_table){
+		.nsamples = 2, .nfields = 1, .field = fd, .rows = no_rows
+	};
 	kv.value = "last";
 	CHECK_EQ(pen__format_open(&f, pen__format_find("npy"), &kv, 1, NULL),
 		 0);
@@ -164,14 +169,14 @@ static int open_many(struct drv *d, const char *const *files,
 static void test_many(void)
 {
 	/* (3, 4), (1, 6) and (5,) of float32; (3, 4) of int16 */
-	static const char *const alike[] = { "float32-5-0.npy",
-					     "version-2.npy", NULL };
+	static const char *const alike[] = { "float32-5-0.npy", "version-2.npy",
+					     NULL };
 	static const char *const vary[] = { "float32-5-0.npy",
 					    "float32-6-0.npy", NULL };
 	static const char *const ranks[] = { "float32-5-0.npy",
 					     "float32-4-0.npy", NULL };
-	static const char *const types[] = { "float32-5-0.npy",
-					     "int16-5-0.npy", NULL };
+	static const char *const types[] = { "float32-5-0.npy", "int16-5-0.npy",
+					     NULL };
 	static const char *const empty[] = { "float32-2-0.npy",
 					     "float32-5-0.npy", NULL };
 	struct pen_err err = { 0 };

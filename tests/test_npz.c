@@ -136,8 +136,8 @@ static void test_units(void)
 static void test_many(void)
 {
 	static const struct pen_opts_kv kv = { "samples", "file" };
-	static const char *const files[] = { "dlio-stored.npz",
-					     "savez-c.npz", "left-out.npz",
+	static const char *const files[] = { "dlio-stored.npz", "savez-c.npz",
+					     "left-out.npz",
 					     "one-a-stored.npz" };
 	struct pen_err err = { 0 };
 	struct drv_rows rows = { 0 };
@@ -184,8 +184,9 @@ static int write_dlio(const struct pen_opts_kv *kv, size_t nkv,
 	uint8_t *x = golden_read("savez.npz.last2.x.raw", &n[0]);
 	uint8_t *y = golden_read("savez.npz.last2.y.raw", &n[1]);
 	const void *data[2] = { x, y };
-	struct pen_table t = { .nsamples = 4, .nfields = 2, .field = fd,
-			       .data = data };
+	struct pen_table t = {
+		.nsamples = 4, .nfields = 2, .field = fd, .data = data
+	};
 	struct pen_format *f;
 	int rc;
 
@@ -294,8 +295,8 @@ static int sparse_write(struct pen_out *o, const void *p, size_t n,
 static int sparse_read(struct pen_peek *pk, uint64_t off, void *buf, size_t len,
 		       struct pen_err *err)
 {
-	struct sparse *s = (struct sparse *)((char *)pk -
-					     offsetof(struct sparse, pk));
+	struct sparse *s =
+		(struct sparse *)((char *)pk - offsetof(struct sparse, pk));
 	uint8_t *to = buf;
 
 	(void)err;
@@ -315,7 +316,9 @@ static int sparse_read(struct pen_peek *pk, uint64_t off, void *buf, size_t len,
 static void test_beyond_2g(void)
 {
 	struct pen_field fd[2] = {
-		{ .name = "x", .dtype = PEN_U8, .ndim = 1,
+		{ .name = "x",
+		  .dtype = PEN_U8,
+		  .ndim = 1,
 		  .shape = { (int64_t)BIG_ROW } },
 		{ .name = "y", .dtype = PEN_I32 },
 	};
@@ -326,8 +329,9 @@ static void test_beyond_2g(void)
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	int32_t seven = 7;
 	const void *data[2] = { zero, &seven };
-	struct pen_table t = { .nsamples = 1, .nfields = 2, .field = fd,
-			       .data = data };
+	struct pen_table t = {
+		.nsamples = 1, .nfields = 2, .field = fd, .data = data
+	};
 	struct pen_format *f;
 
 	if (zero == MAP_FAILED)

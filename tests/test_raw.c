@@ -9,8 +9,8 @@ static int open_bytes(struct drv *d, const struct pen_opts_kv *kv, size_t nkv,
 	for (unsigned i = 0; i < sizeof(bytes); i++)
 		bytes[i] = (uint8_t)i;
 	*err = (struct pen_err){ 0 };
-	return drv_open_one(d, "raw", kv, nkv, 1,
-			    (struct pen_span){ bytes, n }, err);
+	return drv_open_one(d, "raw", kv, nkv, 1, (struct pen_span){ bytes, n },
+			    err);
 }
 
 static void test_records(void)
@@ -104,14 +104,16 @@ static void check_type(enum pen_dtype t, const char *big)
 					  { "header", "5000" },
 					  { "big_endian", big } };
 	struct golden_out out = { .out.write = golden_write };
-	struct pen_field fd = { .name = "x", .dtype = t, .ndim = 2,
-				.shape = { 2, 3 } };
+	struct pen_field fd = {
+		.name = "x", .dtype = t, .ndim = 2, .shape = { 2, 3 }
+	};
 	const size_t row = 6 * pen_dtype_size(t);
 	const uint64_t n = 101;
 	uint8_t *data = malloc(row * n);
 	const void *arrays = data;
-	struct pen_table table = { .nsamples = n, .nfields = 1, .field = &fd,
-				   .data = &arrays };
+	struct pen_table table = {
+		.nsamples = n, .nfields = 1, .field = &fd, .data = &arrays
+	};
 	struct pen_format *f;
 	struct drv d;
 
@@ -121,8 +123,7 @@ static void check_type(enum pen_dtype t, const char *big)
 	CHECK_EQ(f->ops->write(f, &table, &out.out, NULL), 0);
 	pen__format_close(f);
 	CHECK_EQ(out.buf.n, 5000 + row * n);
-	if (strcmp(big, "true") == 0 && pen_dtype_size(t) == 8 &&
-	    t != PEN_C64)
+	if (strcmp(big, "true") == 0 && pen_dtype_size(t) == 8 && t != PEN_C64)
 		CHECK_EQ(out.buf.p[5000 + 7], data[0]);
 	CHECK_EQ(drv_open_one(&d, "raw", kv, 4, 1,
 			      (struct pen_span){ out.buf.p, out.buf.n }, NULL),

@@ -70,8 +70,10 @@ void print_help(const struct command *cmd)
 	print_wrapped(stdout, cmd->about, 0, 0);
 	if (cmd->examples) {
 		puts("\nexamples:");
-		for (const char *const *e = cmd->examples; *e; e += 2)
-			printf("  %s\n      %s\n", e[0], e[1]);
+		for (const char *const *e = cmd->examples; *e; e += 2) {
+			printf("  %s\n      ", e[0]);
+			print_wrapped(stdout, e[1], 6, 6);
+		}
 	}
 	if (cmd->opts) {
 		puts("\nsettings (with their defaults):");

@@ -200,7 +200,7 @@ static bool parse_range(const char *s, uint64_t n, struct pen_choice *c)
 	v[1] = v[1] > (long long)n ? (long long)n : v[1];
 	c->start = (uint64_t)v[0];
 	c->step = (uint64_t)v[2];
-	c->n = v[1] > v[0] ? (uint64_t)((v[1] - v[0] + v[2] - 1) / v[2]) : 0;
+	c->n = v[1] > v[0] ? (uint64_t)((v[1] - v[0] - 1) / v[2] + 1) : 0;
 	return true;
 }
 

@@ -189,18 +189,6 @@ static void describe_tensors(struct pen_pooled *b)
 	}
 }
 
-static void unpark(struct pen_loader *l)
-{
-	struct pen_pooled *b;
-
-	pthread_mutex_lock(&l->lock);
-	b = l->parked;
-	l->parked = NULL;
-	pthread_mutex_unlock(&l->lock);
-	if (b)
-		pen__ring_push(l->ring, PEN_LANE_PLAN, &b->plan);
-}
-
 void pen__finish_batch(struct pen_loader *l, struct pen_pooled *b)
 {
 	uint64_t seq = b->pub.seq;
@@ -212,5 +200,5 @@ void pen__finish_batch(struct pen_loader *l, struct pen_pooled *b)
 	pen__order_put(l->order, seq, b);
 	atomic_fetch_sub(&l->planned, 1);
 	if (l->shared)
-		unpark(l);
+		pen__plan_unpark(l);
 }

@@ -16,6 +16,7 @@
 
 #define RUN 64 /* objects a thread takes at a time */
 #define PEEK 4096
+#define NO_BLOB UINT32_MAX /* of an object that could not be indexed */
 
 /* Interned byte strings: id -> bytes, and back by hash. */
 struct intern {
@@ -172,7 +173,7 @@ static int index_one(struct build *b, struct part *p, struct peek *pk,
 {
 	struct pen_found found = { 0 };
 	char path[4096];
-	uint32_t id = 0;
+	uint32_t id = NO_BLOB;
 	int rc;
 
 	pen__object_path(b->objs, i, path, sizeof(path));
@@ -193,8 +194,6 @@ static int index_one(struct build *b, struct part *p, struct peek *pk,
 
 static bool note_bad(struct part *p, uint32_t i, const struct pen_err *err)
 {
-	uint32_t id;
-
 	if (p->nbad == p->bad_cap) {
 		size_t cap = p->bad_cap ? p->bad_cap * 2 : 8;
 		void *bad = pen__realloc(p->bad, cap, sizeof(*p->bad));
@@ -205,7 +204,7 @@ static bool note_bad(struct part *p, uint32_t i, const struct pen_err *err)
 		p->bad_cap = cap;
 	}
 	p->bad[p->nbad++] = (struct pen_bad_object){ i, *err };
-	return intern_add(&p->blobs, NULL, 0, &id);
+	return true;
 }
 
 static void stop_from(struct build *b, uint64_t i)
@@ -276,8 +275,13 @@ static int join_blobs(struct pen_index_data *ix, struct build *b)
 		struct pen_object *o = &b->objs->obj[i];
 		unsigned t = b->owner[i / RUN];
 		struct intern *in = &b->part[t].blobs;
-		uint32_t *id = &map[t][o->blob];
+		uint32_t *id;
 
+		if (o->blob == NO_BLOB) { /* nobody asks: it has no samples */
+			o->blob = 0;
+			continue;
+		}
+		id = &map[t][o->blob];
 		if (*id == UINT32_MAX)
 			ok = intern_add(&all, in->bytes.p + in->off[o->blob],
 					in->off[o->blob + 1] - in->off[o->blob],

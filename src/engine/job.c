@@ -17,7 +17,7 @@ static struct pen_job *job_take(struct pen_worker *w, struct pen_pooled *b,
 	j->object = object;
 	j->k = k;
 	j->left = 0;
-	j->err.code = 0;
+	pen__err_reset(&j->err);
 	return j;
 }
 
@@ -215,8 +215,9 @@ void pen__issue_job(struct pen_worker *w, struct pen_pooled *b, uint32_t row,
 void pen__job_read(struct pen_worker *w, struct pen_slot *s)
 {
 	struct pen_job *j = s->job;
-	struct pen_err err = { 0 };
+	struct pen_err err;
 
+	pen__err_reset(&err);
 	if (pen__slot_check(w, s, &err)) {
 		if (!j->err.code)
 			j->err = err;

@@ -74,13 +74,12 @@ static bool shares_units(const struct pen_dataset *ds, struct pen_unit *u)
 
 	if (f->all_plain)
 		return false;
-	for (uint64_t b = 0, o = 0; b < ds->ix.pub.nblobs; b++) {
-		while (o < ds->objs.nobj && ds->objs.obj[o].blob != b)
-			o++;
-		if (o == ds->objs.nobj)
-			break;
-		if (ds->ix.first && ds->ix.first[o] == ds->ix.first[o + 1])
+	/* blobs are numbered in the order of the objects that have them */
+	for (uint64_t b = 0, o = 0; o < ds->objs.nobj; o++) {
+		if (ds->objs.obj[o].blob < b ||
+		    (ds->ix.first && ds->ix.first[o] == ds->ix.first[o + 1]))
 			continue;
+		b = (uint64_t)ds->objs.obj[o].blob + 1;
 		f->ops->locate(f, (uint32_t)o, 0, u);
 		for (uint32_t i = 0; i < f->units_per_sample; i++)
 			if (u[i].object != PEN_NO_OBJECT &&
@@ -107,7 +106,9 @@ static bool makes_chunks(const struct pen_loader *l)
 static int settle_memory(struct pen_loader *l, struct pen_err *err)
 {
 	const struct pen_spec *s = l->ds->spec;
-	uint64_t batch = max_row_bytes(l->ds->format) * l->batch, want, most;
+	uint64_t batch =
+		pen__block_cost(max_row_bytes(l->ds->format) * l->batch);
+	uint64_t want, most;
 
 	l->budget = s->memory ? s->memory : pen__memory_available() / 4;
 	if (batch > l->budget / 2)
@@ -145,7 +146,8 @@ static int open_units(struct pen_loader *l, struct pen_err *err)
 	if (cache > l->unit_budget / 2)
 		cache = l->unit_budget / 2;
 	if (pen__units_init(&l->units, l->pool,
-			    2 * l->ds->format->units_per_sample, cache))
+			    2 * l->ds->format->units_per_sample, cache,
+			    2 * l->unit_budget))
 		return pen__fail_nomem(err, "unit table", 0);
 	return 0;
 }
@@ -447,6 +449,7 @@ PEN_API void pen_loader_state(const struct pen_loader *l, struct pen_state *out)
 PEN_API int pen_loader_restore(struct pen_loader *l, const struct pen_state *st,
 			       struct pen_err *err)
 {
+	struct pen_err why = { 0 };
 	int rc;
 
 	if (st->version != 1)
@@ -459,10 +462,17 @@ PEN_API int pen_loader_restore(struct pen_loader *l, const struct pen_state *st,
 				 "was saved with another data set, sampler, "
 				 "subset or seed");
 	stop(l);
-	rc = open_units(l, err);
-	return rc ? rc
-		  : start(l, (struct pen_cursor){ st->epoch, st->position },
-			  err);
+	rc = open_units(l, &why);
+	if (!rc)
+		rc = start(l, (struct pen_cursor){ st->epoch, st->position },
+			   &why);
+	if (rc) { /* next() says why until a restore succeeds */
+		stop(l);
+		l->stop = why;
+		if (err)
+			*err = why;
+	}
+	return rc;
 }
 
 PEN_API void pen_loader_stats(const struct pen_loader *l, struct pen_stats *out)

@@ -69,7 +69,7 @@ struct pen_loader {
 	atomic_uint planned;	     /* batches planned and not finished */
 	atomic_uint unit_tasks;	     /* fetches queued or under way */
 	pthread_mutex_t lock;	     /* parked, skipped */
-	struct pen_pooled *parked;   /* its plan waits for memory */
+	struct pen_pooled *parked;   /* their plans wait for memory */
 	struct pen_row_fault *skipped;
 	uint64_t *skipped_id;
 	uint64_t nskipped_kept;
@@ -92,6 +92,8 @@ uint64_t pen__plan_batches(const struct pen_loader *, uint64_t pos);
 void pen__plan_seek(struct pen_loader *, struct pen_cursor);
 /* Plans the next batch into b and queues its work. */
 void pen__plan_batch(struct pen_loader *, struct pen_pooled *b);
+/* Tries again the plans that wait for memory: there may be some now. */
+void pen__plan_unpark(struct pen_loader *);
 /* All shared units of a planned batch are there: queue its rows. */
 void pen__plan_rows(void *loader, struct pen_pooled *b);
 /* A unit for a run of neighbouring records around this one. */

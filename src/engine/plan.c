@@ -163,15 +163,17 @@ static void shared_units(const struct pen_loader *l, uint64_t sample,
 
 enum held { HELD_ALL, HELD_FULL, HELD_NOMEM };
 
-/* Holds the units of one sample; HELD_FULL: the budget would be passed. */
+/* Holds the units of one sample; HELD_FULL: all together would take more than
+ * limit, or the lane is full, which a limit of units.most passes over. */
 static enum held hold_sample(struct pen_loader *l, uint64_t sample,
-			     struct pen_unit *u, bool must)
+			     struct pen_unit *u, uint64_t limit)
 {
 	uint32_t n = l->ds->format->units_per_sample;
 
 	shared_units(l, sample, u);
-	if (!must && (!pen__units_fit(&l->units, u, n, l->unit_budget) ||
-		      atomic_load(&l->unit_tasks) + n >= l->unit_lane))
+	if (!pen__units_fit(&l->units, u, n, limit) ||
+	    (limit < l->units.most &&
+	     atomic_load(&l->unit_tasks) + n >= l->unit_lane))
 		return HELD_FULL;
 	for (uint32_t i = 0; i < n; i++) {
 		struct pen_live *live;
@@ -196,6 +198,9 @@ static bool mine(const struct pen_loader *l, uint64_t pos)
 	uint64_t start = pos - (pos - l->plan.origin) % g, first;
 	uint32_t n = slice(l, start, &first);
 
+	/* what nobody will take must not be held: it would stay for ever */
+	if (l->tail == PEN_TAIL_DROP && l->sampler->length - start < g)
+		return false;
 	return pos >= first && pos < first + n;
 }
 
@@ -216,7 +221,8 @@ static enum held hold_to(struct pen_loader *l, uint64_t to, bool must,
 			continue;
 		if (fill_ids(l, p->held.epoch, p->held.pos, 1, &id, err))
 			return HELD_NOMEM;
-		h = hold_sample(l, id, u, must);
+		h = hold_sample(l, id, u,
+				must ? l->units.most : l->unit_budget);
 		if (h != HELD_ALL)
 			break;
 	}
@@ -255,6 +261,14 @@ static enum held hold_batch(struct pen_loader *l, uint64_t end,
 		return h; /* finishing others makes room */
 	if (h == HELD_FULL)
 		h = hold_to(l, end, true, u, err);
+	if (h == HELD_FULL) {
+		pen__fail(err, PEN_ENOMEM, "memory",
+			  "what the samples of a batch are unpacked from needs "
+			  "more than the %llu bytes left for it: raise memory= "
+			  "or lower batch_size=",
+			  (unsigned long long)l->units.most);
+		return HELD_NOMEM;
+	}
 	if (h != HELD_ALL)
 		return h;
 	window = window_end(l, p->at.epoch, end - 1);
@@ -278,7 +292,7 @@ static int attach_units(struct pen_loader *l, struct pen_pooled *b,
 		struct pen_live **live = b->live + (size_t)r * n;
 
 		if (r >= b->nrows - npadding &&
-		    hold_sample(l, b->ids[r], u, true) != HELD_ALL)
+		    hold_sample(l, b->ids[r], u, UINT64_MAX) != HELD_ALL)
 			return pen__fail_nomem(err, "shared units", 0);
 		shared_units(l, b->ids[r], u);
 		for (uint32_t i = 0; i < n; i++) {
@@ -343,23 +357,29 @@ static void deliver_error(struct pen_loader *l, struct pen_pooled *b,
 	pen__order_put(l->order, b->pub.seq, b);
 }
 
-static void park(struct pen_loader *l, struct pen_pooled *b)
+void pen__plan_unpark(struct pen_loader *l)
 {
-	bool alone;
+	struct pen_pooled *b, *next;
 
-	pthread_mutex_lock(&l->lock);
-	l->parked = b;
-	pthread_mutex_unlock(&l->lock);
-	/* the last batch under way may have finished just before */
-	alone = atomic_load(&l->planned) == 0;
-	if (!alone)
-		return;
 	pthread_mutex_lock(&l->lock);
 	b = l->parked;
 	l->parked = NULL;
 	pthread_mutex_unlock(&l->lock);
-	if (b)
+	for (; b; b = next) {
+		next = b->next_parked; /* b is another's once it is pushed */
 		pen__ring_push(l->ring, PEN_LANE_PLAN, &b->plan);
+	}
+}
+
+static void park(struct pen_loader *l, struct pen_pooled *b)
+{
+	pthread_mutex_lock(&l->lock);
+	b->next_parked = l->parked;
+	l->parked = b;
+	pthread_mutex_unlock(&l->lock);
+	/* the last batch under way may have finished just before */
+	if (!atomic_load(&l->planned))
+		pen__plan_unpark(l);
 }
 
 /* Moves plan.at to the next batch there is; false: all epochs are planned. */

@@ -52,6 +52,7 @@ struct pen_pooled {
 	/* shared units, else NULL: nrows x units_per_sample */
 	struct pen_live **live;
 
+	struct pen_pooled *next_parked; /* whose plan waits for memory, too */
 	uint64_t end_position; /* of the epoch, after its global batch */
 	uint32_t nrows;	       /* as planned */
 	atomic_uint left;      /* pieces not done; the last one delivers */
@@ -95,6 +96,15 @@ int pen__pool_reserve(struct pen_pooled *, size_t bytes, struct pen_err *err);
 /* Notes a failed row; any thread. */
 void pen__batch_fault(struct pen_pooled *, uint32_t row,
 		      const struct pen_err *err);
+
+/* What a block of n bytes takes: base/mem.c rounds up to whole pages, and from
+ * 1 MiB on to huge ones. */
+static inline uint64_t pen__block_cost(uint64_t n)
+{
+	uint64_t page = n < 1u << 20 ? 4096 : 2u << 20;
+
+	return (n + page - 1) / page * page;
+}
 
 /* A row's bytes within a field. */
 static inline uint8_t *pen__batch_row(const struct pen_pooled *b,

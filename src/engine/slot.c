@@ -9,8 +9,6 @@
 #include "codec/deflate.h"
 #include "engine/worker.h"
 
-#define PREFETCH_LINES 4 /* the hardware follows on from there */
-
 static struct pen_slot *slot_take(struct pen_worker *w)
 {
 	struct pen_slot *s = w->free;
@@ -98,14 +96,6 @@ void pen__slot_fail(struct pen_worker *w, struct pen_slot *s, int code)
 	pen__slot_complete(w, s);
 }
 
-static void prefetch_lent(const struct pen_io *io)
-{
-	const char *p = io->data;
-
-	for (unsigned i = 0; p && i < PREFETCH_LINES && i * 64 < io->len; i++)
-		__builtin_prefetch(p + (size_t)i * 64, 0, 0);
-}
-
 /* False: the store can take no more before something is reaped. */
 static bool hand_over(struct pen_worker *w, struct pen_slot *s)
 {
@@ -113,15 +103,14 @@ static bool hand_over(struct pen_worker *w, struct pen_slot *s)
 		return false;
 	w->nreads++;
 	w->inflight++;
-	if (w->q->st->lends)
-		prefetch_lent(&s->io);
 	return true;
 }
 
 void pen__slot_submit(struct pen_worker *w, struct pen_slot *s)
 {
-	struct pen_err err = { 0 };
+	struct pen_err err;
 
+	pen__err_reset(&err);
 	if (prepare(w, s, &err)) {
 		pen__slot_fail(w, s, err.code);
 		return;
@@ -207,7 +196,7 @@ void pen__issue_plain(struct pen_worker *w, struct pen_pooled *b, uint32_t row,
 	w->f->ops->locate(w->f, object, k, u);
 	for (uint32_t i = 0; i < w->f->units_per_sample; i++, u++) {
 		const struct pen_field *d = &b->pool->field[u->field];
-		struct pen_err err = { 0 };
+		struct pen_err err;
 		uint8_t *dst;
 		size_t len;
 
@@ -216,6 +205,7 @@ void pen__issue_plain(struct pen_worker *w, struct pen_pooled *b, uint32_t row,
 			continue;
 		}
 		dst = pen__batch_row(b, u->field, row, &len);
+		pen__err_reset(&err);
 		if (!pen__slot_fits(d, u, len, &err)) {
 			pen__row_failed(w, b, row, &err);
 			pen__rows_filled(w, b, row, 1);
@@ -274,9 +264,11 @@ static void complete_plain(struct pen_worker *w, struct pen_slot *s)
 {
 	const struct pen_unit *u = &s->unit;
 	struct pen_pooled *b = s->batch;
-	struct pen_err err = { 0 };
-	int rc = pen__slot_check(w, s, &err);
+	struct pen_err err;
+	int rc;
 
+	pen__err_reset(&err);
+	rc = pen__slot_check(w, s, &err);
 	if (!rc && !s->dst) { /* a padded row */
 		const struct pen_field *d = &b->pool->field[u->field];
 		size_t len;
@@ -294,9 +286,11 @@ static void complete_plain(struct pen_worker *w, struct pen_slot *s)
 static void complete_unit(struct pen_worker *w, struct pen_slot *s)
 {
 	struct pen_live *live = s->live;
-	struct pen_err err = { 0 };
-	int rc = pen__slot_check(w, s, &err);
+	struct pen_err err;
+	int rc;
 
+	pen__err_reset(&err);
+	rc = pen__slot_check(w, s, &err);
 	if (!rc && (s->unit.flags & PEN_UNIT_PACKED)) {
 		struct pen_span raw = { (const uint8_t *)s->io.data + s->skew,
 					s->unit.len };

@@ -10,12 +10,13 @@
 #include "base/rng.h"
 
 int pen__units_init(struct pen_units *u, struct pen_pool *pool, uint32_t keep,
-		    uint64_t cache)
+		    uint64_t cache, uint64_t most)
 {
 	*u = (struct pen_units){ .pool = pool,
 				 .nbuckets = 1024,
 				 .keep_idle = keep,
-				 .cache_bytes = cache };
+				 .cache_bytes = cache,
+				 .most = most };
 	u->bucket = pen__calloc(u->nbuckets, sizeof(struct pen_live *));
 	if (!u->bucket)
 		return PEN_ENOMEM;
@@ -104,31 +105,6 @@ static struct pen_live *take_spare(struct pen_units *u, size_t need)
 	return NULL;
 }
 
-static struct pen_live *live_new(struct pen_units *u,
-				 const struct pen_unit *unit)
-{
-	size_t need = pen__unit_payload(unit);
-	struct pen_live *l = take_spare(u, need);
-
-	if (!l) {
-		l = pen__calloc(1, sizeof(*l));
-		if (!l)
-			return NULL;
-		if (pen__block_init(&l->mem, need ? need : 1)) {
-			pen__free(l);
-			return NULL;
-		}
-		pen__pool_account(u->pool, (int64_t)l->mem.cap);
-	}
-	l->task = (struct pen_task){ .live = l };
-	l->unit = *unit;
-	l->holds = 0;
-	l->ready = false;
-	l->err = (struct pen_err){ 0 };
-	l->waiters = NULL;
-	return l;
-}
-
 static void idle_remove(struct pen_units *u, struct pen_live *l)
 {
 	*(l->older ? &l->older->newer : &u->oldest) = l->newer;
@@ -147,6 +123,64 @@ static void idle_add(struct pen_units *u, struct pen_live *l)
 	u->nidle++;
 	u->idle_bytes += l->mem.cap;
 	u->live_bytes -= l->mem.cap;
+}
+
+static void unlink_live(struct pen_units *u, struct pen_live *l)
+{
+	struct pen_live **p = bucket_of(u, l->unit.id);
+
+	while (*p != l)
+		p = &(*p)->next;
+	*p = l->next;
+	u->nlive--;
+	u->live_bytes -= l->mem.cap;
+}
+
+/* Frees what nobody holds, spare memory first, as far as it takes. */
+static void make_room(struct pen_units *u, uint64_t bytes)
+{
+	while (u->live_bytes + u->idle_bytes + u->spare_bytes + bytes >
+	       u->most) {
+		struct pen_live *l = u->spare;
+
+		if (l) {
+			u->spare = l->next;
+			u->spare_bytes -= l->mem.cap;
+		} else if (u->oldest) {
+			l = u->oldest;
+			idle_remove(u, l);
+			unlink_live(u, l);
+		} else {
+			return;
+		}
+		live_free(u, l);
+	}
+}
+
+static struct pen_live *live_new(struct pen_units *u,
+				 const struct pen_unit *unit)
+{
+	size_t need = pen__unit_payload(unit);
+	struct pen_live *l = take_spare(u, need);
+
+	if (!l) {
+		make_room(u, pen__block_cost(need));
+		l = pen__calloc(1, sizeof(*l));
+		if (!l)
+			return NULL;
+		if (pen__block_init(&l->mem, need ? need : 1)) {
+			pen__free(l);
+			return NULL;
+		}
+		pen__pool_account(u->pool, (int64_t)l->mem.cap);
+	}
+	l->task = (struct pen_task){ .live = l };
+	l->unit = *unit;
+	l->holds = 0;
+	l->ready = false;
+	l->err = (struct pen_err){ 0 };
+	l->waiters = NULL;
+	return l;
 }
 
 static struct pen_live *find(struct pen_units *u, uint64_t id)
@@ -170,7 +204,7 @@ bool pen__units_fit(struct pen_units *u, const struct pen_unit *unit,
 						   : find(u, unit[i].id);
 
 		if (unit[i].object != PEN_NO_OBJECT && (!l || !l->holds))
-			need += pen__unit_payload(&unit[i]);
+			need += pen__block_cost(pen__unit_payload(&unit[i]));
 	}
 	have = u->live_bytes;
 	pthread_mutex_unlock(&u->lock);
@@ -277,13 +311,7 @@ void pen__units_ready(struct pen_units *u, struct pen_live *l,
  * in use, so that memory comes down when the need does. */
 static void retire(struct pen_units *u, struct pen_live *l)
 {
-	struct pen_live **p = bucket_of(u, l->unit.id);
-
-	while (*p != l)
-		p = &(*p)->next;
-	*p = l->next;
-	u->nlive--;
-	u->live_bytes -= l->mem.cap;
+	unlink_live(u, l);
 	if (u->spare_bytes > u->live_bytes) {
 		live_free(u, l);
 		return;

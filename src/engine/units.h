@@ -44,12 +44,14 @@ struct pen_units {
 	uint32_t nidle, keep_idle;
 	uint64_t spare_bytes, idle_bytes, cache_bytes;
 	uint64_t live_bytes; /* held */
+	uint64_t most;	     /* bytes of all: held, idle and spare */
 	struct pen_waiter *spare_waiters;
 };
 
-/* Idle units stay while they are at most `keep`, or within `cache` bytes. */
+/* Idle units stay while they are at most `keep`, or within `cache` bytes; they
+ * and spare memory go when all together would pass `most`. */
 int pen__units_init(struct pen_units *, struct pen_pool *, uint32_t keep,
-		    uint64_t cache);
+		    uint64_t cache, uint64_t most);
 void pen__units_fini(struct pen_units *); /* frees also what is held */
 
 /* Bytes a unit's payload takes. */

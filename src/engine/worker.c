@@ -23,6 +23,15 @@ static void pieces_done(struct pen_loader *l, struct pen_pooled *b, uint32_t n)
 		pen__finish_batch(l, b);
 }
 
+/* Before anything is handed on, so that who has a batch finds in the statistics
+ * the reads it took. */
+static void pass_counts(struct pen_worker *w)
+{
+	pen__meter_add(&w->meter.nreads, w->nreads);
+	pen__meter_add(&w->meter.read_bytes, w->read_bytes);
+	w->nreads = w->read_bytes = 0;
+}
+
 /* Rows of a batch are completed in runs: counted, and their shared units given
  * back, in one step, because both are shared with the other workers. */
 void pen__rows_flush(struct pen_worker *w)
@@ -33,6 +42,7 @@ void pen__rows_flush(struct pen_worker *w)
 	w->filled = NULL;
 	if (!b)
 		return;
+	pass_counts(w);
 	if (b->live)
 		pen__units_release(&w->l->units,
 				   b->live + w->first_filled * units,
@@ -116,15 +126,14 @@ static void reap(struct pen_worker *w)
 	t1 = pen__now_ns();
 	w->unpack_ns = 0;
 	w->at = 0;
+	pass_counts(w);
 	if (w->q->st->lends)
 		complete_guarded(w);
 	else
 		complete_all(w);
 	pen__rows_flush(w);
 	t2 = pen__now_ns();
-	pen__meter_add(&w->meter.nreads, w->nreads);
-	pen__meter_add(&w->meter.read_bytes, w->read_bytes);
-	w->nreads = w->read_bytes = 0;
+	pass_counts(w);
 	pen__meter_add(&w->meter.read_ns, t1 - t0);
 	pen__meter_add(&w->meter.unpack_ns, w->unpack_ns);
 	pen__meter_add(&w->meter.emit_ns, t2 - t1 - w->unpack_ns);
@@ -201,6 +210,11 @@ static void issue(struct pen_worker *w)
 				do_plan(w, t);
 				continue;
 			}
+			if (lane == PEN_LANE_ROWS && w->gather) {
+				pen__gather_rows(w, t);
+				pass_counts(w);
+				continue;
+			}
 			if (lane == PEN_LANE_ROWS)
 				w->rows = *t;
 		} else {
@@ -253,6 +267,8 @@ static int worker_init(struct pen_worker *w, struct pen_loader *l,
 			pad += w->f->field[i].max_bytes;
 	if (pad && pen__block_init(&w->pad, pad))
 		return pen__fail_nomem(err, "padded rows", pad);
+	if (pen__gather_fits(l) && pen__gather_new(w))
+		return pen__fail_nomem(err, "worker", 0);
 	w->slot = pen__calloc(w->nslots, sizeof(*w->slot));
 	w->done = pen__calloc(w->nslots, sizeof(*w->done));
 	w->job = pen__calloc(w->nslots, sizeof(*w->job));
@@ -284,6 +300,7 @@ static void worker_fini(struct pen_worker *w)
 		pen__free(w->job[i].slot);
 	}
 	pen__block_fini(&w->pad);
+	pen__free(w->gather);
 	pen__queue_close(w->q);
 	pen__scratch_fini(&w->scratch);
 	pen__free(w->slot);

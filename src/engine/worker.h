@@ -1,7 +1,7 @@
 /*
- * The inside of a worker, shared by its three files: worker.c (the round: take
- * tasks, issue reads, reap), slot.c (reads), job.c (samples that need their
- * format).
+ * The inside of a worker, shared by its files: worker.c (the round: take tasks,
+ * issue reads, reap), slot.c (reads), job.c (samples that need their format),
+ * gather.c (records out of lent memory, the short way).
  */
 #ifndef PEN_ENGINE_WORKER_H
 #define PEN_ENGINE_WORKER_H
@@ -52,6 +52,7 @@ struct pen_worker {
 	uint64_t raw_cap;     /* of all slots' buffers */
 	uint32_t nslots, nfree, inflight;
 	struct pen_task rows; /* the grain at hand; batch NULL: none */
+	struct pen_gather *gather; /* NULL: the data does not allow it */
 	bool closed;
 	uint32_t ndone; /* being completed: done[at] is next */
 	volatile uint32_t at;
@@ -88,6 +89,11 @@ bool pen__slot_fits(const struct pen_field *, const struct pen_unit *,
 void pen__issue_plain(struct pen_worker *, struct pen_pooled *, uint32_t row,
 		      uint32_t object, uint64_t k);
 void pen__issue_unit(struct pen_worker *, struct pen_live *);
+
+/* gather.c: whole grains of records out of lent memory. */
+bool pen__gather_fits(const struct pen_loader *);
+int pen__gather_new(struct pen_worker *); /* 0 or PEN_ENOMEM */
+void pen__gather_rows(struct pen_worker *, struct pen_task *);
 
 /* job.c */
 void pen__issue_job(struct pen_worker *, struct pen_pooled *, uint32_t row,

@@ -81,9 +81,9 @@ def check_file(short, path, names, bad):
                 continue
             g = GENERATED.match(m.group(1))
             if g:
-                # what was left out is for the error message beside it
-                near = g.group(2) == "absent" and \
-                    short == f"src/{layer}/{layer}.c"
+                # what was left out is told in error messages and lists
+                near = g.group(2) == "absent" and (
+                    layer == "cli" or short == f"src/{layer}/{layer}.c")
                 if not is_registry and not near:
                     bad.append(f"{at}: only registry.c reads {m.group(1)}")
                 continue

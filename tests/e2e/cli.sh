@@ -1,0 +1,108 @@
+#!/bin/bash
+# The command itself: help of everything, JSON that is JSON, man page and
+# completion that parse, exit codes, and Ctrl-C.
+set -euo pipefail
+penstock=${PENSTOCK:?the command}
+python=/usr/bin/python3
+[ -x "$python" ] || {
+	echo "skipped: no Python to read JSON with"
+	exit 77
+}
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+export XDG_CACHE_HOME=$dir/cache
+cd "$dir"
+
+fail() {
+	echo "failed: $*" >&2
+	exit 1
+}
+
+json() { "$python" -m json.tool >/dev/null; }
+
+# help
+"$penstock" --help >help || fail "--help"
+code=0
+"$penstock" >out || code=$?
+[ $code = 2 ] || fail "without arguments: exit $code"
+"$penstock" --version | grep -qE '^penstock [0-9]+\.[0-9]+' || fail "--version"
+commands=$(sed -n 's/^  \([a-z]\{3,\}\)   *[a-z].*/\1/p' help)
+[ "$(echo "$commands" | wc -w)" -ge 7 ] || fail "commands: $commands"
+for c in $commands; do
+	"$penstock" "$c" --help >out 2>err || fail "$c --help"
+	[ -s out ] && [ ! -s err ] || fail "$c --help says nothing"
+	grep -q "penstock $c" out || fail "$c --help has no usage"
+	[ "$(expand out | awk 'length > 80' | wc -l)" = 0 ] ||
+		fail "$c --help is wider than 80 columns"
+	"$penstock" help "$c" | cmp -s - out || fail "help $c differs"
+done
+
+# man page and completion
+"$penstock" --man >penstock.1
+[ "$(wc -l <penstock.1)" -gt 50 ] || fail "--man is short"
+if command -v man >/dev/null; then
+	MANWIDTH=80 man --warnings -l penstock.1 >out 2>err || fail "man -l"
+	[ ! -s err ] || fail "man warns: $(head -n1 err)"
+	grep -q batch_size out || fail "the man page has no settings"
+fi
+"$penstock" --completion >complete.bash
+bash -n complete.bash || fail "--completion is no bash"
+bash -c '
+	. ./complete.bash
+	complete -p penstock >/dev/null || exit 1
+	f=$(complete -p penstock | sed "s/.*-F \([^ ]*\).*/\1/")
+	COMP_WORDS=(penstock lo) COMP_CWORD=1 COMP_LINE="penstock lo" COMP_POINT=11
+	"$f" penstock lo penstock
+	[ "${COMPREPLY[0]%% }" = load ]' || fail "completion of 'lo'"
+
+# results
+"$penstock" gen d files=64 shape=16 --json | json || fail "gen --json"
+"$penstock" load d --json | json || fail "load --json"
+"$penstock" load d epochs=3 --batches 3 --json -o r.json >out
+json <out || fail "load --json with -o"
+json <r.json || fail "-o is no JSON"
+"$python" - <<'PY' || fail "figures in the result"
+import json
+r = json.load(open("r.json"))
+assert r["schema"] == "penstock.load/1" and not r["partial"]
+assert r["batches"] == 3 and r["samples"] == 64 + 32, r
+assert r["data"]["samples"] == 64 and r["data"]["objects"] == 64
+assert sum(e["samples"] for e in r["epochs"]) == r["samples"]
+assert r["payload_bytes"] == r["samples"] * 64, r["payload_bytes"]
+assert r["read_bytes"] >= r["payload_bytes"] and r["errors"] == []
+PY
+"$penstock" inspect d --json | json || fail "inspect --json"
+"$penstock" verify d --json | json || fail "verify --json"
+for c in formats stores samplers; do
+	"$penstock" $c >out || fail "$c"
+	[ -s out ] || fail "$c says nothing"
+done
+# names that JSON has to quote
+mkdir 'a"b\c'
+cp d/*_of_64.npy 'a"b\c/'
+"$penstock" load ./'a"b\c' --json | json || fail "JSON of an odd name"
+"$penstock" load d on_error=skip store=fault store.fail_every=5 --json |
+	json || fail "JSON with errors"
+
+# Ctrl-C: figures so far, marked as such; it is running once it has read
+interrupt() {
+	local signal=$1 want=$2 pid code=0
+	rm -f part.json
+	"$penstock" load d epochs=0 --json -o part.json >out 2>err &
+	pid=$!
+	while kill -0 $pid 2>/dev/null &&
+		! grep -q 'pen-worker' /proc/$pid/task/*/comm 2>/dev/null; do
+		:
+	done
+	kill -s "$signal" $pid
+	wait $pid || code=$?
+	[ $code = "$want" ] || fail "SIG$signal: exit $code, not $want"
+	json <part.json || fail "SIG$signal: the result is no JSON"
+	json <out || fail "SIG$signal: the output is no JSON"
+	grep -q '"partial": *true' part.json || fail "SIG$signal: not partial"
+}
+# a job of a script without job control ignores SIGINT unless it is reset
+set -m
+interrupt INT 130
+interrupt TERM 143
+echo "cli: ok"
