@@ -325,7 +325,6 @@ static void test_faults(const struct eng_set *s)
 		}
 		CHECK(n > s->nfiles && n < 400);
 	}
-	goes_on(s, "on_error=skip store.fail_every=3", false);
 	goes_on(s, "on_error=substitute store.fail_every=4", true);
 	CHECK(fails_in_order(s, "store.truncate=70", &clean));
 	CHECK(!fails_in_order(s, "store.delay=50us store.delay_every=3",

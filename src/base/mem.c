@@ -145,6 +145,13 @@ static int block_map(struct pen_block *b, size_t cap)
 	return 0;
 }
 
+uint64_t pen__block_cost(uint64_t cap)
+{
+	const uint64_t page = cap >= MAP_FROM ? HUGE_PAGE : PAGE;
+
+	return (cap + page - 1) / page * page;
+}
+
 int pen__block_init(struct pen_block *b, size_t cap)
 {
 	void *p;

@@ -28,6 +28,7 @@ struct pen_block {
 	bool mapped;
 };
 int pen__block_init(struct pen_block *b, size_t cap); /* 0 or PEN_ENOMEM */
+uint64_t pen__block_cost(uint64_t cap); /* bytes it takes, rounded up */
 void pen__block_fini(struct pen_block *b);
 /* Makes room for cap bytes; content is lost when it has to grow. */
 int pen__block_reserve(struct pen_block *b, size_t cap);

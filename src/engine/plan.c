@@ -10,6 +10,10 @@
 
 #include "engine/loader.h"
 
+/* Rows of a grain are filled by one thread: less than this is not worth
+ * sharing, and two CPUs that write neighbouring memory slow each other down. */
+#define GRAIN_BYTES 262144
+
 static uint64_t global_batch(const struct pen_loader *l)
 {
 	return l->world * l->batch;
@@ -330,8 +334,8 @@ static void cut_grains(struct pen_loader *l, struct pen_pooled *b)
 
 	for (uint32_t f = 0; f < b->pool->nfields; f++)
 		bytes += b->pool->field[f].max_bytes;
-	if (bytes && rows * bytes < 65536)
-		rows = 65536 / bytes + 1;
+	if (bytes && rows * bytes < GRAIN_BYTES)
+		rows = GRAIN_BYTES / bytes + 1;
 	b->ngrains = 0;
 	while (at < b->nrows) {
 		uint32_t n = b->nrows - at;

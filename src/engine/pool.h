@@ -97,15 +97,6 @@ int pen__pool_reserve(struct pen_pooled *, size_t bytes, struct pen_err *err);
 void pen__batch_fault(struct pen_pooled *, uint32_t row,
 		      const struct pen_err *err);
 
-/* What a block of n bytes takes: base/mem.c rounds up to whole pages, and from
- * 1 MiB on to huge ones. */
-static inline uint64_t pen__block_cost(uint64_t n)
-{
-	uint64_t page = n < 1u << 20 ? 4096 : 2u << 20;
-
-	return (n + page - 1) / page * page;
-}
-
 /* A row's bytes within a field. */
 static inline uint8_t *pen__batch_row(const struct pen_pooled *b,
 				      uint32_t field, uint32_t row, size_t *len)

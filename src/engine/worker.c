@@ -144,7 +144,7 @@ static bool room(const struct pen_worker *w)
 	uint32_t need = w->f->units_per_sample;
 
 	return !w->stalled && w->nfree >= (need ? need : 1) &&
-	       (w->raw_bytes < w->l->raw_limit || !w->inflight);
+	       (w->raw_bytes < w->l->raw_limit / 2 || !w->inflight);
 }
 
 /* Issues rows of the grain at hand while there is room. */

@@ -51,7 +51,7 @@ struct pen_worker {
 	uint64_t raw_bytes;   /* in slots' buffers under way */
 	uint64_t raw_cap;     /* of all slots' buffers */
 	uint32_t nslots, nfree, inflight;
-	struct pen_task rows; /* the grain at hand; batch NULL: none */
+	struct pen_task rows;	   /* the grain at hand; batch NULL: none */
 	struct pen_gather *gather; /* NULL: the data does not allow it */
 	bool closed;
 	uint32_t ndone; /* being completed: done[at] is next */

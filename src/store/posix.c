@@ -18,7 +18,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#define STAGE_SIZE (1u << 20)
+#define STAGE_SIZE (256u << 10)
 #define NEAR (1u << 20)		/* a gap that still counts as going on */
 #define AHEAD_STEP (128u << 10) /* the kernel may clip a longer request */
 
@@ -170,7 +170,8 @@ static int open_tmp(struct pen_sink *s, struct pen_err *err)
 	struct pen_file_sink *k = s->priv;
 	const size_t cap = strlen(k->path) + 48;
 
-	k->tmp = pen__alloc(1, cap);
+	if (!k->tmp)
+		k->tmp = pen__alloc(1, cap);
 	if (!k->tmp)
 		return pen__fail_nomem(err, k->path, cap);
 	/* a name may be left from a process that had our number and died */
@@ -182,9 +183,12 @@ static int open_tmp(struct pen_sink *s, struct pen_err *err)
 		if (k->fd >= 0 || errno != EEXIST)
 			break;
 	}
-	if (k->fd < 0)
-		return pen__fail_sys(err, errno, k->tmp, "cannot be made");
-	return 0;
+	if (k->fd >= 0)
+		return 0;
+	/* err stays untouched: the folders may have to be made */
+	return errno == ENOENT || errno == ENOTDIR
+		       ? PEN_ENOTFOUND
+		       : pen__fail_sys(err, errno, k->tmp, "cannot be made");
 }
 
 static void sink_fini(struct pen_file_sink *k)
@@ -208,9 +212,14 @@ int pen__file_sink_open(struct pen_sink *s, const char *path,
 	k->path = pen__strdup(path);
 	if (!k->path)
 		return pen__fail_nomem(err, path, strlen(path));
-	rc = make_parents(k->path, err);
-	if (!rc)
-		rc = open_tmp(s, err);
+	rc = open_tmp(s, err);
+	if (rc == PEN_ENOTFOUND) { /* the first file of its folder */
+		rc = make_parents(k->path, err);
+		if (!rc)
+			rc = open_tmp(s, err);
+		if (rc == PEN_ENOTFOUND)
+			pen__fail(err, rc, k->path, "its folder went away");
+	}
 	if (rc)
 		sink_fini(k);
 	return rc;
