@@ -387,6 +387,27 @@ static void print_result(const struct run *r, const struct pen_stats *s)
 		       (unsigned long long)r->sum);
 }
 
+/* The result in a sentence, for who does not know what to look at. */
+static void print_words(const struct run *r, const struct pen_stats *s)
+{
+	struct shares w = shares_of(s);
+	double rate = per_second((double)s->nsamples, r->seconds);
+	const char *what = w.read > w.emit && w.read > w.unpack ? "reading"
+			   : w.unpack > w.emit			? "unpacking"
+					       : "copying into batches";
+
+	if (rate <= 0)
+		return;
+	printf("\n  In words: a training step of %u samples that takes %s or "
+	       "longer never waits for\n  this loader, on average. ",
+	       r->l->batch, human_time(r->l->batch / rate));
+	if (w.idle > 50)
+		printf("Its threads were mostly idle: the consumer is the "
+		       "slower side.\n");
+	else
+		printf("Its threads spend most of their time %s.\n", what);
+}
+
 static void print_text(const struct run *r)
 {
 	struct pen_stats s;
@@ -397,6 +418,7 @@ static void print_text(const struct run *r)
 	print_data(r, &s);
 	print_epochs(r);
 	print_result(r, &s);
+	print_words(r, &s);
 	if (s.nskipped || s.nsubstituted)
 		printf("  %-14s %s skipped, %s substituted:\n", "bad samples",
 		       grouped(s.nskipped), grouped(s.nsubstituted));
