@@ -151,16 +151,15 @@ static const char *index_store(const char *name)
 		       : name;
 }
 
-static int open_store(struct pen_dataset *ds, const char *name, bool with_opts,
+static int open_store(struct pen_dataset *ds, const char *name,
+		      const struct pen_opts_kv *kv, size_t nkv,
 		      struct pen_err *err)
 {
 	int rc;
 
 	pen__store_close(ds->store);
 	ds->store = NULL;
-	rc = pen__store_open(&ds->store, name,
-			     with_opts ? ds->spec->for_store.kv : NULL,
-			     with_opts ? ds->spec->for_store.n : 0, err);
+	rc = pen__store_open(&ds->store, name, kv, nkv, err);
 	if (!rc && ds->spec->open_files)
 		ds->store->max_open = (unsigned)ds->spec->open_files;
 	return rc;
@@ -277,25 +276,23 @@ static void access_of(struct pen_dataset *ds, bool *whole, uint64_t *bytes)
 
 static int settle_store(struct pen_dataset *ds, struct pen_err *err)
 {
-	const char *name = ds->spec->store, *now = ds->store->ops->name;
+	const struct pen_pairs *given = &ds->spec->for_store;
+	struct pen_pick pick = { .name = ds->spec->store, .why = "asked for" };
+	bool is_auto = strcmp(pick.name, "auto") == 0;
 	uint64_t bytes;
 	bool whole;
-	int rc;
+	int rc = 0;
 
 	ds->resident = pen__store_resident(&ds->objs);
-	ds->why_store = "asked for";
-	if (strcmp(name, "auto") == 0) {
+	if (is_auto) {
 		access_of(ds, &whole, &bytes);
-		name = pen__store_pick(&ds->objs, whole, bytes, ds->resident,
-				       &ds->why_store);
+		pick = pen__store_pick(&ds->objs, whole, bytes, ds->resident);
 	}
-	if (strcmp(name, now) != 0) {
-		rc = open_store(ds, name, strcmp(ds->spec->store, "auto") != 0,
-				err);
-		if (rc)
-			return rc;
-	}
-	return pen__store_bind(ds->store, &ds->objs, err);
+	ds->why_store = pick.why;
+	if (strcmp(pick.name, ds->store->ops->name) != 0)
+		rc = open_store(ds, pick.name, is_auto ? pick.opt : given->kv,
+				is_auto ? pick.nopts : given->n, err);
+	return rc ? rc : pen__store_bind(ds->store, &ds->objs, err);
 }
 
 static int check_store_opts(struct pen_dataset *ds, struct pen_err *err)
@@ -316,6 +313,7 @@ static int check_store_opts(struct pen_dataset *ds, struct pen_err *err)
 static int dataset_fill(struct pen_dataset *ds, struct pen_err *err)
 {
 	const char *first;
+	size_t given;
 	int rc;
 
 	if (!ds->spec->npaths && strcmp(ds->spec->store, "null") == 0)
@@ -331,7 +329,8 @@ static int dataset_fill(struct pen_dataset *ds, struct pen_err *err)
 	if (rc)
 		return rc;
 	first = index_store(ds->spec->store);
-	rc = open_store(ds, first, strcmp(first, ds->spec->store) == 0, err);
+	given = strcmp(first, ds->spec->store) == 0 ? ds->spec->for_store.n : 0;
+	rc = open_store(ds, first, ds->spec->for_store.kv, given, err);
 	if (!rc)
 		rc = load_index(ds, err);
 	if (!rc && !ds->ix.pub.nsamples)

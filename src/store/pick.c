@@ -92,27 +92,38 @@ static bool uring_works(void)
 	return ok;
 }
 
-const char *pen__store_pick(const struct pen_objects *o, bool whole_objects,
-			    uint64_t read_bytes, double resident,
-			    const char **why)
+struct pen_pick pen__store_pick(const struct pen_objects *o, bool whole_objects,
+				uint64_t read_bytes, double resident)
 {
-	if (resident >= 0.95 && whole_objects) {
-		*why = "in the page cache, read file by file";
-		return "posix";
-	}
-	if (resident >= 0.95) {
-		*why = "in the page cache, many samples per file";
-		return "mmap";
-	}
+	if (resident >= 0.95 && whole_objects)
+		return (struct pen_pick){
+			.name = "posix",
+			.why = "in the page cache, read file by file",
+		};
+	if (resident >= 0.95)
+		return (struct pen_pick){
+			.name = "mmap",
+			.why = "in the page cache, many samples per file",
+		};
+	/* page by page in random order they would take a hundred times as long
+	 * as all of them in a row, which is what willneed asks for */
 	if (!whole_objects && read_bytes < 16384 &&
-	    o->total_bytes < pen__memory_available() / 2) {
-		*why = "small samples of files that fit in memory";
-		return "mmap";
-	}
-	if (uring_works()) {
-		*why = "not in the page cache: many reads in flight";
-		return "uring";
-	}
-	*why = "not in the page cache, and io_uring is not allowed here";
-	return "posix";
+	    o->total_bytes < pen__memory_available() / 2)
+		return (struct pen_pick){
+			.name = "mmap",
+			.why = "small samples of files that fit in memory, "
+			       "read ahead whole",
+			.opt = { { "advise", "willneed" } },
+			.nopts = 1,
+		};
+	if (uring_works())
+		return (struct pen_pick){
+			.name = "uring",
+			.why = "not in the page cache: many reads in flight",
+		};
+	return (struct pen_pick){
+		.name = "posix",
+		.why = "not in the page cache, and io_uring is not allowed "
+		       "here",
+	};
 }

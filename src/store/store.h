@@ -93,13 +93,16 @@ const struct pen_store_ops *pen__store_at(unsigned i);
 const struct pen_store_ops *pen__store_find(const char *name);
 
 /* Options given as key/value pairs fill the implementation's table. */
-/*
- * What store=auto means for these objects: whole_objects, or else reads of
- * about read_bytes out of bigger ones; resident as below. *why: for people.
- */
-const char *pen__store_pick(const struct pen_objects *, bool whole_objects,
-			    uint64_t read_bytes, double resident,
-			    const char **why);
+/* What store=auto chose: a store, how to open it, and why, in one line. */
+struct pen_pick {
+	const char *name, *why;
+	struct pen_opts_kv opt[1];
+	size_t nopts;
+};
+/* Samples are whole objects, or else reads of about read_bytes out of bigger
+ * ones; resident as below. */
+struct pen_pick pen__store_pick(const struct pen_objects *, bool whole_objects,
+				uint64_t read_bytes, double resident);
 /* Share of the bytes that is in the page cache, by samples; < 0: unknown. */
 double pen__store_resident(const struct pen_objects *);
 int pen__store_open(struct pen_store **out, const char *name,
