@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
+#include "engine/write.h"
 #include "format/format.h"
 #include "store/store.h"
 #include "test.h"
@@ -140,6 +141,55 @@ static const struct eng_set eng_sets[] = {
 		       .dtype = PEN_U32,
 		       .ndim = 2,
 		       .shape = { 2, 5 } } } },
+	{ .name = "tfrecord",
+	  .format = "tfrecord",
+	  .read = "",
+	  .nfiles = 4,
+	  .per_file = 6,
+	  .more = 1,
+	  .field = { { .name = "x",
+		       .dtype = PEN_F32,
+		       .ndim = 1,
+		       .shape = { 6 } },
+		     { .name = "y", .dtype = PEN_I64 } } },
+	{ .name = "tfr_ragged",
+	  .format = "tfrecord",
+	  .read = "",
+	  .nfiles = 13,
+	  .per_file = 1,
+	  .varies = true,
+	  .field = { { .name = "x", .dtype = PEN_U8, .ndim = 1 },
+		     { .name = "y", .dtype = PEN_I64 } } },
+	{ .name = "indexed",
+	  .format = "indexed_binary",
+	  .read = "format.dtype=int16 format.shape=7",
+	  .nfiles = 4,
+	  .per_file = 6,
+	  .more = 1,
+	  .field = { { .name = "x",
+		       .dtype = PEN_I16,
+		       .ndim = 1,
+		       .shape = { 7 } } } },
+	{ .name = "indexed_ragged",
+	  .format = "mmap_indexed_binary",
+	  .read = "format.dtype=uint32",
+	  .nfiles = 13,
+	  .per_file = 1,
+	  .varies = true,
+	  .field = { { .name = "x",
+		       .dtype = PEN_U32,
+		       .ndim = 1,
+		       .shape = { 1 } } } },
+	{ .name = "csv",
+	  .format = "csv",
+	  .read = "format.dtype=int16",
+	  .nfiles = 4,
+	  .per_file = 6,
+	  .more = 1,
+	  .field = { { .name = "x",
+		       .dtype = PEN_I16,
+		       .ndim = 1,
+		       .shape = { 7 } } } },
 };
 #define ENG_NSETS (sizeof(eng_sets) / sizeof(*eng_sets))
 
@@ -236,17 +286,6 @@ static inline void eng_fill(const struct eng_set *s, uint32_t field,
 
 /* ---- writing ---- */
 
-struct eng_out {
-	struct pen_out out;
-	struct pen_sink *sink;
-};
-
-static inline int eng_out_write(struct pen_out *o, const void *p, size_t n,
-				struct pen_err *err)
-{
-	return pen__sink_write(((struct eng_out *)o)->sink, p, n, err);
-}
-
 /* Cuts "k=v k=v" up in place. */
 static inline size_t eng_pairs(char *text, struct pen_opts_kv *kv, size_t max)
 {
@@ -269,7 +308,7 @@ static inline int eng_put(struct pen_store *st, const char *path,
 			  const char *format, const char *options,
 			  const struct pen_table *t, struct pen_err *err)
 {
-	struct eng_out out = { .out.write = eng_out_write };
+	struct pen_write w = { .st = st, .path = path };
 	struct pen_opts_kv kv[8];
 	char text[ENG_TEXT];
 	struct pen_format *f;
@@ -281,14 +320,7 @@ static inline int eng_put(struct pen_store *st, const char *path,
 	rc = pen__format_open(&f, pen__format_find(format), kv, n, err);
 	if (rc)
 		return rc;
-	rc = pen__sink_open(&out.sink, st, path, err);
-	if (!rc) {
-		int end;
-
-		rc = f->ops->write(f, t, &out.out, err);
-		end = pen__sink_close(out.sink, rc >= 0, err);
-		rc = rc ? rc : end;
-	}
+	rc = pen__write_object(&w, f, t, err);
 	pen__format_close(f);
 	return rc;
 }

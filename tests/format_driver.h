@@ -64,6 +64,24 @@ static inline int drv_peek(struct pen_peek *pk, uint64_t off, void *buf,
 	return 0;
 }
 
+/*
+ * What lies beside an object is made of the object: its first half under a
+ * suffix with an 'o', its second half under any other. So one input is enough
+ * to get at formats with an index beside their data.
+ */
+static inline int drv_peek_side(struct pen_peek *pk, const char *suffix,
+				uint64_t limit, struct pen_buf *out,
+				struct pen_err *err)
+{
+	struct drv_object *o = (struct drv_object *)pk;
+	const size_t half = o->n / 2;
+
+	if (half > limit)
+		return pen__fail(err, PEN_EDATA, o->name, "too large");
+	pen__buf_put(out, o->p + (strchr(suffix, 'o') ? 0 : half), half);
+	return out->bad ? pen__fail_nomem(err, o->name, half) : 0;
+}
+
 static inline struct pen_span drv_blob(const struct pen_index *ix, uint64_t id)
 {
 	const struct drv *d = (const struct drv *)ix;
@@ -122,7 +140,7 @@ static inline void drv_add(struct drv *d, const void *p, size_t n)
 	if (n)
 		memcpy(o->p, p, n);
 	o->n = n;
-	o->pk = (struct pen_peek){ o->name, n, drv_peek };
+	o->pk = (struct pen_peek){ o->name, n, drv_peek, drv_peek_side };
 }
 
 static inline int drv_index(struct drv *d, struct drv_object *o,
@@ -256,23 +274,22 @@ static inline int drv_sample(struct drv *d, uint32_t object, uint64_t k,
 			     struct drv_rows *r, struct pen_err *err)
 {
 	const uint32_t n = d->f->units_per_sample;
-	struct pen_unit units[PEN_MAX_FIELDS];
-	struct pen_span data[PEN_MAX_FIELDS] = { { NULL, 0 } };
-	uint8_t *held[PEN_MAX_FIELDS] = { NULL };
-	bool plain = true;
+	struct pen_unit *units = calloc(n + 1u, sizeof(*units));
+	struct pen_span *data = calloc(n + 1u, sizeof(*data));
+	uint8_t **held = calloc(n + 1u, sizeof(*held));
 	int rc = 0;
 
+	DRV_MUST(units && data && held);
 	drv_rows_new(d, object, k, r);
-	DRV_MUST(n <= PEN_MAX_FIELDS);
 	d->f->ops->locate(d->f, object, k, units);
 	for (uint32_t i = 0; i < n && rc >= 0; i++) {
 		if (units[i].object == PEN_NO_OBJECT)
 			continue;
 		DRV_MUST(units[i].object == object);
-		plain &= units[i].flags & PEN_UNIT_PLAIN;
+		DRV_MUST(!d->f->all_plain || units[i].flags & PEN_UNIT_PLAIN);
 		rc = drv_fetch(d, &units[i], r, &held[i], &data[i], err);
 	}
-	if (rc >= 0 && !plain) {
+	if (rc >= 0 && !d->f->all_plain) {
 		struct pen_row row = {
 			.k = k,
 			.object = object,
@@ -288,6 +305,9 @@ static inline int drv_sample(struct drv *d, uint32_t object, uint64_t k,
 	}
 	for (uint32_t i = 0; i < n; i++)
 		free(held[i]);
+	free(held);
+	free(data);
+	free(units);
 	return rc;
 }
 

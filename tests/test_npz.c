@@ -339,7 +339,9 @@ static void test_beyond_2g(void)
 	CHECK_EQ(pen__format_open(&f, pen__format_find("npz"), NULL, 0, NULL),
 		 0);
 	CHECK_EQ(f->ops->write(f, &t, &s.out, &err), 0);
-	s.pk = (struct pen_peek){ "sparse", s.at, sparse_read };
+	s.pk = (struct pen_peek){ .name = "sparse",
+				  .size = s.at,
+				  .read = sparse_read };
 	f->nobjects_hint = 2;
 	if (!CHECK_EQ(f->ops->index(f, &s.pk, &found, &err), 0))
 		fprintf(stderr, "  %s: %s\n", err.where, err.msg);

@@ -16,6 +16,7 @@
 #include "base/team.h"
 #include "cli/cli.h"
 #include "engine/spec.h"
+#include "engine/write.h"
 #include "format/format.h"
 #include "store/store.h"
 
@@ -188,21 +189,15 @@ static int make_rows(const struct pen_table *t, uint32_t field, uint64_t first,
 	return 0;
 }
 
-struct sink_out {
-	struct pen_out out;
-	struct pen_sink *sink;
-	struct gen *g;
-};
-
-static int sink_put(struct pen_out *o, const void *p, size_t n,
-		    struct pen_err *err)
+/* Before n bytes are written. */
+static int step(void *arg, size_t n, struct pen_err *err)
 {
-	struct sink_out *s = (struct sink_out *)o;
+	struct gen *g = arg;
 
 	if (interrupted())
-		return pen__fail(err, PEN_ECLOSED, s->g->path, "interrupted");
-	atomic_fetch_add(&s->g->bytes, n);
-	return pen__sink_write(s->sink, p, n, err);
+		return pen__fail(err, PEN_ECLOSED, g->path, "interrupted");
+	atomic_fetch_add(&g->bytes, n);
+	return 0;
 }
 
 static void file_name(const struct gen *g, uint64_t i, char *buf, size_t cap)
@@ -226,7 +221,6 @@ static void file_name(const struct gen *g, uint64_t i, char *buf, size_t cap)
 
 static int make_file(struct gen *g, uint64_t i, struct pen_err *err)
 {
-	struct sink_out out = { .out.write = sink_put, .g = g };
 	struct {
 		const struct gen *g;
 		uint64_t file;
@@ -237,15 +231,12 @@ static int make_file(struct gen *g, uint64_t i, struct pen_err *err)
 			       .rows = make_rows,
 			       .arg = &arg };
 	char path[4096];
-	int rc, end;
+	struct pen_write w = {
+		.st = g->st, .path = path, .step = step, .arg = g
+	};
 
 	file_name(g, i, path, sizeof(path));
-	rc = pen__sink_open(&out.sink, g->st, path, err);
-	if (rc)
-		return rc;
-	rc = g->ops->write(g->f, &t, &out.out, err);
-	end = pen__sink_close(out.sink, rc >= 0, rc >= 0 ? err : NULL);
-	return rc < 0 ? rc : end;
+	return pen__write_object(&w, g->f, &t, err);
 }
 
 static void make_files(void *arg, unsigned t)

@@ -1,7 +1,7 @@
 /*
  * A thread's working memory. The bytes are one block of the size the format
- * asked for; the inflater is made by codec/deflate.c when first needed and
- * freed here, so that nobody pays for a decompressor they do not use.
+ * asked for; decompressors are made by their codecs when first needed and
+ * freed here, so that nobody pays for one they do not use.
  * Refuses to grow: the size is known at bind().
  */
 #include "codec/scratch.h"
@@ -22,10 +22,26 @@ int pen__scratch_init(struct pen_scratch *s, size_t size)
 	return 0;
 }
 
+struct pen_kept *pen__scratch_keep(struct pen_scratch *s, const void *key)
+{
+	for (unsigned i = 0; i < PEN_MAX_KEPT; i++) {
+		if (!s->kept[i].key)
+			s->kept[i].key = key;
+		if (s->kept[i].key == key)
+			return &s->kept[i];
+	}
+	return NULL;
+}
+
 void pen__scratch_fini(struct pen_scratch *s)
 {
+	for (unsigned i = 0; i < PEN_MAX_KEPT; i++)
+		if (s->kept[i].p)
+			s->kept[i].free(s->kept[i].p);
 	if (s->inflater)
 		libdeflate_free_decompressor(s->inflater);
+	if (s->zstd)
+		s->zstd_free(s->zstd);
 	if (s->block.p)
 		pen__block_fini(&s->block);
 	*s = (struct pen_scratch){ 0 };

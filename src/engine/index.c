@@ -8,6 +8,7 @@
 #include "engine/index.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -168,6 +169,20 @@ static int peek_read(struct pen_peek *pub, uint64_t off, void *buf, size_t len,
 	return 0;
 }
 
+/* What lies beside the object; only called when the store has such. */
+static int peek_read_side(struct pen_peek *pub, const char *suffix,
+			  uint64_t limit, struct pen_buf *out,
+			  struct pen_err *err)
+{
+	struct pen_store *st = ((struct peek *)pub)->q->st;
+	char path[4096 + 64];
+	int n = snprintf(path, sizeof(path), "%s%s", pub->name, suffix);
+
+	if (n < 0 || (size_t)n >= sizeof(path))
+		return pen__fail(err, PEN_EINVAL, pub->name, "long name");
+	return st->ops->read_whole(st, path, limit, out, err);
+}
+
 static int index_one(struct build *b, struct part *p, struct peek *pk,
 		     uint32_t i, struct pen_err *err)
 {
@@ -237,6 +252,8 @@ static void build_part(void *arg, unsigned t)
 		build_fail(b, p, 0, &err);
 		return;
 	}
+	if (b->st->ops->read_whole)
+		pk.pub.read_side = peek_read_side;
 	while ((run = atomic_fetch_add(&b->next, 1)) * RUN <
 	       atomic_load(&b->stop_at)) {
 		uint64_t end = (run + 1) * RUN;

@@ -72,8 +72,8 @@ static bool shares_units(const struct pen_dataset *ds, struct pen_unit *u)
 {
 	const struct pen_format *f = ds->format;
 
-	if (f->all_plain)
-		return false;
+	if (f->all_plain || f->shares)
+		return f->shares;
 	/* blobs are numbered in the order of the objects that have them */
 	for (uint64_t b = 0, o = 0; o < ds->objs.nobj; o++) {
 		if (ds->objs.obj[o].blob < b ||

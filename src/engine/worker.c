@@ -259,6 +259,9 @@ static int worker_init(struct pen_worker *w, struct pen_loader *l,
 	w->l = l;
 	w->f = l->ds->format;
 	w->nslots = l->depth > n ? l->depth : n;
+	/* A job under way has a slot at least, and one is begun only when n
+	 * slots are free: so many there can be at once. */
+	w->njobs = w->nslots - (n ? n - 1 : 0);
 	rc = pen__queue_open(&w->q, l->ds->store, w->nslots, err);
 	if (rc)
 		return rc;
@@ -271,14 +274,15 @@ static int worker_init(struct pen_worker *w, struct pen_loader *l,
 		return pen__fail_nomem(err, "worker", 0);
 	w->slot = pen__calloc(w->nslots, sizeof(*w->slot));
 	w->done = pen__calloc(w->nslots, sizeof(*w->done));
-	w->job = pen__calloc(w->nslots, sizeof(*w->job));
+	w->job = pen__calloc(w->njobs, sizeof(*w->job));
 	if (!w->slot || !w->done || !w->job ||
 	    pen__scratch_init(&w->scratch, w->f->scratch_size))
 		return pen__fail_nomem(err, "worker", w->f->scratch_size);
-	for (uint32_t i = 0; i < w->nslots; i++) {
+	for (uint32_t i = 0; i < w->nslots; i++)
+		pen__slot_give(w, &w->slot[i]);
+	for (uint32_t i = 0; i < w->njobs; i++) {
 		struct pen_job *j = &w->job[i];
 
-		pen__slot_give(w, &w->slot[i]);
 		j->unit = pen__calloc(n, sizeof(*j->unit));
 		j->data = pen__calloc(n, sizeof(*j->data));
 		j->slot = pen__calloc(n, sizeof(*j->slot));
@@ -294,7 +298,7 @@ static void worker_fini(struct pen_worker *w)
 {
 	for (uint32_t i = 0; w->slot && i < w->nslots; i++)
 		pen__block_fini(&w->slot[i].raw);
-	for (uint32_t i = 0; w->job && i < w->nslots; i++) {
+	for (uint32_t i = 0; w->job && i < w->njobs; i++) {
 		pen__free(w->job[i].unit);
 		pen__free(w->job[i].data);
 		pen__free(w->job[i].slot);

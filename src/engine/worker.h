@@ -50,7 +50,7 @@ struct pen_worker {
 	struct pen_block pad; /* one row before it is padded */
 	uint64_t raw_bytes;   /* in slots' buffers under way */
 	uint64_t raw_cap;     /* of all slots' buffers */
-	uint32_t nslots, nfree, inflight;
+	uint32_t nslots, njobs, nfree, inflight;
 	struct pen_task rows;	   /* the grain at hand; batch NULL: none */
 	struct pen_gather *gather; /* NULL: the data does not allow it */
 	bool closed;

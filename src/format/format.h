@@ -34,6 +34,13 @@ struct pen_peek {
 	uint64_t size;
 	int (*read)(struct pen_peek *, uint64_t off, void *buf, size_t len,
 		    struct pen_err *err); /* exactly len bytes, or an error */
+	/*
+	 * All of what lies beside the object under its name and a suffix, at
+	 * most limit bytes; PEN_ENOTFOUND when it is not there. NULL when
+	 * there is nothing beside objects.
+	 */
+	int (*read_side)(struct pen_peek *, const char *suffix, uint64_t limit,
+			 struct pen_buf *out, struct pen_err *err);
 };
 
 /* What index() found in one object. */
@@ -101,7 +108,10 @@ struct pen_format {
 	uint32_t nfields;
 	uint32_t units_per_sample; /* the most locate() fills */
 	bool all_plain;		   /* every unit of every sample is PLAIN */
-	bool uniform;	     /* all_plain, 1 unit, same len for all samples */
+	bool shares;	     /* some unit of some sample is SHARED, though not
+				necessarily of the first one, where one looks */
+	bool uniform;	     /* all_plain, 1 unit, same len for all samples,
+				those of an object one right after another */
 	size_t scratch_size; /* per thread, for emit() and unpack() */
 };
 
@@ -129,6 +139,13 @@ struct pen_table {
 /* Where a writer's bytes go; returns 0 or a negative pen_code. */
 struct pen_out {
 	int (*write)(struct pen_out *, const void *, size_t, struct pen_err *);
+	/*
+	 * Another output, beside this one, whose name has a suffix on top;
+	 * it belongs to this one and ends with it. NULL and err on failure.
+	 * The function is NULL where there is nothing beside.
+	 */
+	struct pen_out *(*side)(struct pen_out *, const char *suffix,
+				struct pen_err *);
 };
 
 /* All samples of a field, in order, to out, a piece at a time. */

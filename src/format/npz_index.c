@@ -103,7 +103,7 @@ static int read_header(struct pen_peek *pk, const struct pen_zip_member *m,
 		       struct pen_err *err)
 {
 	struct member_peek mp = {
-		.pk = { where, m->usize, read_stored },
+		.pk = { .name = where, .size = m->usize, .read = read_stored },
 		.object = pk,
 		.at = m->data,
 	};

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
+#include "format/value.h"
 
 struct raw {
 	/* options */
@@ -57,64 +58,22 @@ static const struct pen_opt raw_opts[] = {
 	{ .name = NULL },
 };
 
-static int parse_dtype(struct raw *p, struct pen_err *err)
-{
-	const char *names[PEN_NDTYPES + 1] = { NULL }, *near;
-	const char *s = p->dtype ? p->dtype : "uint8";
-
-	for (unsigned i = 0; i < PEN_NDTYPES; i++) {
-		names[i] = pen_dtype_name((enum pen_dtype)i);
-		if (strcmp(names[i], s) != 0)
-			continue;
-		p->view.dtype = (uint8_t)i;
-		return 0;
-	}
-	near = pen__nearest(s, names);
-	return pen__fail(
-		err, PEN_EINVAL, "dtype", "there is no type '%s'%s%s%s", s,
-		near ? "; is it " : "", near ? near : "", near ? "?" : "");
-}
-
-/* Sizes with x or , between them; at least one, none of them 0. */
-static int parse_shape(struct raw *p, struct pen_err *err)
-{
-	const char *s = p->shape;
-	bool more = true;
-
-	while (more) {
-		int64_t v = 0;
-
-		if (p->view.ndim == PEN_MAX_DIMS || *s < '0' || *s > '9')
-			break;
-		for (; *s >= '0' && *s <= '9'; s++)
-			if (v < 0 || __builtin_mul_overflow(v, 10, &v) ||
-			    __builtin_add_overflow(v, *s - '0', &v))
-				v = -1;
-		if (v <= 0)
-			break;
-		p->dims[p->view.ndim++] = v;
-		more = *s == 'x' || *s == ',';
-		s += more;
-	}
-	if (more || *s)
-		return pen__fail(err, PEN_EINVAL, "shape",
-				 "'%s' is no shape; write it like 3x224x224",
-				 p->shape);
-	return 0;
-}
-
 static int raw_open(struct pen_format *f, struct pen_err *err)
 {
 	struct raw *p = f->priv;
 	struct pen_view *v = &p->view;
-	int rc = parse_dtype(p, err);
+	enum pen_dtype dtype;
+	uint32_t ndim = 0;
 	uint64_t item;
 	size_t row;
+	int rc = pen__parse_dtype(p->dtype, &dtype, err);
 
 	if (rc >= 0 && p->shape)
-		rc = parse_shape(p, err);
+		rc = pen__parse_shape(p->shape, p->dims, &ndim, err);
 	if (rc < 0)
 		return rc;
+	v->dtype = (uint8_t)dtype;
+	v->ndim = (uint8_t)ndim;
 	item = pen_dtype_size(v->dtype);
 	if (p->record % item)
 		return pen__fail(err, PEN_EINVAL, "record",

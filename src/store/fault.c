@@ -126,6 +126,15 @@ static int fault_list(struct pen_store *st, const char *path,
 	return st->under->ops->list(st->under, path, keep, arg, set, err);
 }
 
+static int fault_read_whole(struct pen_store *st, const char *path,
+			    uint64_t limit, struct pen_buf *out,
+			    struct pen_err *err)
+{
+	if (!st->under->ops->read_whole)
+		return pen__fail(err, PEN_ENOTFOUND, path, "is missing");
+	return st->under->ops->read_whole(st->under, path, limit, out, err);
+}
+
 /* Writes only what differs: queues that are open already may be reading. */
 static void hand_down(const struct pen_store *st)
 {
@@ -313,6 +322,7 @@ const struct pen_store_ops pen__store_fault = {
 	.open = fault_open,
 	.close = fault_close,
 	.list = fault_list,
+	.read_whole = fault_read_whole,
 	.bind = fault_bind,
 	.queue_open = fault_queue_open,
 	.queue_close = fault_queue_close,

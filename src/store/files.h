@@ -41,6 +41,10 @@ int pen__files_list(struct pen_store *, const char *path,
 		    bool (*keep)(void *arg, const char *name), void *arg,
 		    struct pen_objects *set, struct pen_err *);
 
+/* pen_store_ops.read_whole of a store of files. */
+int pen__files_read_whole(struct pen_store *, const char *path, uint64_t limit,
+			  struct pen_buf *out, struct pen_err *);
+
 /*
  * With O_DIRECT: opens the first object that way, to say now what would fail
  * later, and sets st->align to what its file system wants.

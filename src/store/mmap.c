@@ -339,6 +339,7 @@ const struct pen_store_ops pen__store_mmap = {
 	.open = mmap_open,
 	.close = mmap_close,
 	.list = pen__files_list,
+	.read_whole = pen__files_read_whole,
 	.bind = mmap_bind,
 	.queue_open = mmap_queue_open,
 	.queue_close = mmap_queue_close,

@@ -432,6 +432,7 @@ const struct pen_store_ops pen__store_posix = {
 	.sink_size = sizeof(struct pen_file_sink),
 	.open = posix_open,
 	.list = pen__files_list,
+	.read_whole = pen__files_read_whole,
 	.bind = pen__files_bind_direct,
 	.queue_open = posix_queue_open,
 	.queue_close = posix_queue_close,

@@ -393,6 +393,7 @@ const struct pen_store_ops pen__store_ram = {
 	.open = ram_open,
 	.close = ram_close,
 	.list = ram_list,
+	.read_whole = pen__files_read_whole,
 	.bind = ram_bind,
 	.queue_open = ram_queue_open,
 	.queue_close = ram_queue_close,

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "base/bytes.h"
 #include "base/opt.h"
 #include "store/objects.h"
 
@@ -69,6 +70,13 @@ struct pen_store_ops {
 	int (*list)(struct pen_store *, const char *path,
 		    bool (*keep)(void *arg, const char *name), void *arg,
 		    struct pen_objects *set, struct pen_err *);
+	/*
+	 * All of what is at path, an object or not, at most limit bytes: for
+	 * what formats keep beside their objects. NULL when there is nothing
+	 * beside objects; PEN_ENOTFOUND when it is not there.
+	 */
+	int (*read_whole)(struct pen_store *, const char *path, uint64_t limit,
+			  struct pen_buf *out, struct pen_err *);
 	/* Called once the object set is known, before queues; may be NULL. */
 	int (*bind)(struct pen_store *, struct pen_err *);
 	int (*queue_open)(struct pen_queue *, struct pen_err *);

@@ -429,6 +429,7 @@ const struct pen_store_ops pen__store_uring = {
 	.sink_size = sizeof(struct pen_file_sink),
 	.open = uring_open,
 	.list = pen__files_list,
+	.read_whole = pen__files_read_whole,
 	.bind = pen__files_bind_direct,
 	.queue_open = uring_queue_open,
 	.queue_close = uring_queue_close,

@@ -27,8 +27,8 @@ MAY = {
     "cli": CORE | {"comm", "emulate", "report", "cli"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
-ENTRY = re.compile(r"^\s*pen_(store|format|sampler)\(\s*(\w+)", re.M)
-GENERATED = re.compile(r"^(store|format|sampler)_(list|absent)\.h$")
+ENTRY = re.compile(r"^\s*pen_(store|format|sampler|codec)\(\s*(\w+)", re.M)
+GENERATED = re.compile(r"^(store|format|sampler|codec)_(list|absent)\.h$")
 
 
 def files(top, *ends):
@@ -43,7 +43,7 @@ def files(top, *ends):
 def implementations():
     """The identifiers that only a registry.c and the owner may name."""
     out = {}
-    for kind in MIDDLE:
+    for kind in MIDDLE | {"codec"}:
         lists = os.path.join(SOURCE, "src", kind, "CMakeLists.txt")
         with open(lists, encoding="utf-8") as f:
             for found, name in ENTRY.findall(f.read()):

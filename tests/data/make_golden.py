@@ -11,6 +11,7 @@ byte as the choice of format and options.
 """
 import io
 import os
+import re
 import sys
 import zipfile
 
@@ -313,8 +314,26 @@ def make_refused(out):
         refuse(out, 'bad-%s.npz' % key, data, text)
 
 
+def registry():
+    """The formats in the order the fuzzer counts them in."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    with open(here + '/../../src/format/CMakeLists.txt') as f:
+        return re.findall(r'^pen_format\((\w+)', f.read(), re.M)
+
+
+def put_seeds(out, files):
+    """Each with some of the options the first byte picks."""
+    names = registry()
+    n = len(os.listdir(out))
+    for name, data in files:
+        for variant in range(min(8, 256 // len(names))):
+            with open(os.path.join(out, 'seed-%d' % n), 'wb') as f:
+                f.write(bytes([names.index(name) + len(names) * variant]) +
+                        data)
+            n += 1
+
+
 def seeds(out):
-    """npy, npz, raw, each with some of the options the first byte picks."""
     files = []
     for order in range(4):
         files.append((0, saved(array('int16', (3, 4), order & 1, order & 2))))
@@ -334,12 +353,8 @@ def seeds(out):
         files.append((1, f.read()))
     os.unlink(os.path.join(out, 'tmp'))
     files.append((2, rng.bytes(64)))
-    n = 0
-    for which, data in files:
-        for variant in range(0, 8):
-            with open(os.path.join(out, 'seed-%d' % n), 'wb') as f:
-                f.write(bytes([which + 3 * variant]) + data)
-            n += 1
+    put_seeds(out, [(('npy', 'npz', 'raw')[which], data)
+                    for which, data in files])
 
 
 def main():

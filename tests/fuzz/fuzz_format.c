@@ -4,7 +4,7 @@
  * rest is the object. format_driver.h ends the program when a format breaks a
  * promise; the sanitizers see the rest.
  *
- * Seeds: tests/data/make_golden.py --seeds DIR
+ * Seeds: tests/data/make_golden.py --seeds DIR, make_formats.py --seeds DIR
  */
 #include "format_driver.h"
 
@@ -34,6 +34,12 @@ static size_t options(const struct pen_format_ops *ops, unsigned pick,
 	option(ops, kv, &n, "dtype", pick & 2 ? "int16" : "uint8");
 	option(ops, kv, &n, "big_endian", pick & 4 ? "true" : "false");
 	option(ops, kv, &n, "partial", pick & 8 ? "drop" : "error");
+	option(ops, kv, &n, "decode", pick & 4 ? "false" : "true");
+	option(ops, kv, &n, "scan", pick & 2 ? "full" : "auto");
+	option(ops, kv, &n, "strict", pick & 4 ? "false" : "true");
+	option(ops, kv, &n, "color", pick & 2 ? "rgb" : "auto");
+	option(ops, kv, &n, "max_pixels", "1M");
+	option(ops, kv, &n, "header", pick & 4 ? "no" : "auto");
 	return n;
 }
 

@@ -1,0 +1,31 @@
+/*
+ * Blosc 1 buffers, through libblosc, on the calling thread alone. libblosc
+ * takes its working memory by itself, per call.
+ */
+#include <blosc.h>
+
+#include "codec/codec.h"
+#include "penstock.h"
+
+static int blosc_unpack(struct pen_scratch *s, const void *in, size_t n,
+			void *out, size_t cap, size_t *got)
+{
+	size_t size;
+
+	(void)s;
+	if (blosc_cbuffer_validate(in, n, &size) < 0 || size > cap)
+		return PEN_EDATA;
+	*got = size;
+	if (!size)
+		return 0;
+	if (pen__mem_tick())
+		return PEN_ENOMEM;
+	return blosc_decompress_ctx(in, out, cap, 1) == (int)size ? 0
+								  : PEN_EDATA;
+}
+
+const struct pen_codec pen__codec_blosc = {
+	.name = "blosc",
+	.ratio = 131072 / 3, /* zstd may be inside */
+	.unpack = blosc_unpack,
+};

@@ -1,0 +1,306 @@
+/*
+ * Where the rows of a csv file are: one pass over all of its bytes, because a
+ * row's beginning cannot be known otherwise (a quoted value may hold a line's
+ * end). It counts the values of every row and leaves their parsing to emit().
+ * Refuses NUL bytes, rows of different lengths, a quote that never ends and
+ * rows of more than 1 GiB, each with the line it is on.
+ */
+#include <inttypes.h>
+
+#include "base/mem.h"
+#include "format/csv.h"
+#include "format/value.h"
+#include "format/window.h"
+
+struct scan {
+	const struct pen_csv *p;
+	struct pen_peek *pk;
+	struct pen_window win;
+	struct pen_err *err;
+	uint64_t *off; /* where rows begin */
+	uint64_t n, cap;
+	uint64_t end; /* where the last one ends */
+	uint64_t ncolumns;
+	/* going through the bytes */
+	uint64_t line, row, row_line, values;
+	bool quoted, closed; /* inside a quote; just after one */
+	bool fresh;	     /* a value begins here */
+	uint8_t last;	     /* the byte before */
+	bool special[256];
+};
+
+static int fail(const struct scan *s, uint64_t line, const char *what)
+{
+	return pen__fail(s->err, PEN_EDATA, s->pk->name, "line %" PRIu64 ": %s",
+			 line, what);
+}
+
+static int add_row(struct scan *s, uint64_t end, uint64_t len)
+{
+	if (len > PEN_CSV_MAX_ROW)
+		return fail(s, s->row_line, "the row is longer than 1 GiB");
+	if (s->n && s->values != s->ncolumns)
+		return pen__fail(s->err, PEN_EDATA, s->pk->name,
+				 "line %" PRIu64 ": %" PRIu64 " values, where "
+				 "the first row has %" PRIu64,
+				 s->row_line, s->values, s->ncolumns);
+	s->ncolumns = s->values;
+	if (s->n == s->cap) {
+		const uint64_t cap = s->cap ? s->cap * 2 : 256;
+		void *p = pen__realloc(s->off, cap, sizeof(*s->off));
+
+		if (!p)
+			return pen__fail_nomem(s->err, s->pk->name, cap * 8);
+		s->off = p;
+		s->cap = cap;
+	}
+	s->off[s->n++] = s->row;
+	s->end = end;
+	return 0;
+}
+
+/* A line's end at `at`, or the end of the object; the next row begins after
+ * it. Lines with nothing on them are no rows. */
+static int end_row(struct scan *s, uint64_t at)
+{
+	const uint64_t len = at - s->row;
+	int rc = 0;
+
+	if (len > 1 || (len == 1 && s->last != '\r'))
+		rc = add_row(s, at, len);
+	s->row = at + 1;
+	s->row_line = s->line + 1;
+	s->values = 1;
+	s->fresh = true;
+	return rc;
+}
+
+static int special_byte(struct scan *s, uint64_t at, uint8_t c)
+{
+	int rc = 0;
+
+	if (c == 0)
+		return fail(s, s->line, "a NUL byte: this is not text");
+	if (c == '"') {
+		if (s->quoted || s->fresh || s->closed)
+			s->quoted = !s->quoted;
+		s->closed = !s->quoted;
+		s->fresh = false;
+		return 0;
+	}
+	if (c == '\n' && !s->quoted)
+		rc = end_row(s, at);
+	s->closed = false;
+	s->line += c == '\n';
+	return rc;
+}
+
+static int scan_piece(struct scan *s, uint64_t at, const uint8_t *p, size_t n)
+{
+	const uint8_t *q = p, *e = p + n, delim = (uint8_t)s->p->delim;
+	int rc;
+
+	while (q < e) {
+		const uint8_t *from = q;
+
+		while (q < e && !s->special[*q])
+			q++;
+		if (q > from) {
+			s->fresh = s->closed = false;
+			s->last = q[-1];
+		}
+		if (q == e)
+			break;
+		if (*q == delim && !s->quoted) { /* most of all */
+			s->values++;
+			s->fresh = true;
+			s->closed = false;
+			s->last = *q++;
+			continue;
+		}
+		rc = special_byte(s, at + (uint64_t)(q - p), *q);
+		if (rc)
+			return rc;
+		s->last = *q++;
+	}
+	return 0;
+}
+
+/* A mark at the beginning that says "UTF-8" is not part of the first value. */
+static int skip_mark(struct scan *s)
+{
+	uint8_t b[3] = { 0 };
+	int rc = s->pk->size >= 3 ? s->pk->read(s->pk, 0, b, 3, s->err) : 0;
+
+	if (!rc && !memcmp(b, "\xef\xbb\xbf", 3))
+		s->row = 3;
+	return rc;
+}
+
+static int scan_all(struct scan *s)
+{
+	const uint64_t size = s->pk->size;
+	int rc = skip_mark(s);
+
+	s->special[0] = s->special['"'] = s->special['\n'] = true;
+	s->special[(uint8_t)s->p->delim] = true;
+	s->line = s->row_line = s->values = 1;
+	s->fresh = true;
+	for (uint64_t at = s->row; at < size && !rc;) {
+		const size_t n = size - at < PEN_PIECE ? (size_t)(size - at)
+						       : PEN_PIECE;
+		const uint8_t *p = pen__window_get(&s->win, at, n, 0, s->err);
+
+		if (!p)
+			return s->err->code;
+		rc = scan_piece(s, at, p, n);
+		at += n;
+	}
+	if (!rc && s->quoted)
+		rc = fail(s, s->row_line,
+			  "a quote begins in this row and "
+			  "never ends");
+	if (!rc && s->row < size)
+		rc = end_row(s, size);
+	return rc;
+}
+
+/* ---- the header, and which columns are wanted ---- */
+
+static int first_row(struct scan *s, struct pen_csv_text *out)
+{
+	const uint64_t end = s->n > 1 ? s->off[1] : s->end;
+
+	out->p = pen__window_get(&s->win, s->off[0], (size_t)(end - s->off[0]),
+				 0, s->err);
+	if (!out->p)
+		return s->err->code;
+	out->e = out->p + (end - s->off[0]);
+	return 0;
+}
+
+static bool looks_like_header(const struct scan *s, struct pen_csv_text row)
+{
+	struct pen_csv_text v;
+	bool more = true;
+	double d;
+
+	while (pen__csv_next(&row, s->p->delim, &more, &v))
+		if (pen__csv_value(v, PEN_F64, s->p->c, &d) == PEN_CSV_BAD)
+			return true;
+	return false;
+}
+
+static void unquote(struct pen_csv_text *t)
+{
+	while (t->p < t->e && *t->p == ' ')
+		t->p++;
+	while (t->p < t->e && t->e[-1] == ' ')
+		t->e--;
+	if (t->e - t->p >= 2 && *t->p == '"' && t->e[-1] == '"') {
+		t->p++;
+		t->e--;
+	}
+}
+
+/* Column `name`: by the header, else by number from 0. */
+static int64_t find_column(const struct scan *s, struct pen_csv_text row,
+			   bool header, const char *name, size_t len)
+{
+	struct pen_csv_text v;
+	bool more = true;
+	uint64_t number = 0;
+
+	for (int64_t i = 0;
+	     header && pen__csv_next(&row, s->p->delim, &more, &v); i++) {
+		unquote(&v);
+		if ((size_t)(v.e - v.p) == len && !memcmp(v.p, name, len))
+			return i;
+	}
+	for (size_t i = 0; i < len; i++) {
+		if (name[i] < '0' || name[i] > '9' || number > s->ncolumns)
+			return -1;
+		number = number * 10 + (uint64_t)(name[i] - '0');
+	}
+	return len && number < s->ncolumns ? (int64_t)number : -1;
+}
+
+static int put_columns(const struct scan *s, struct pen_csv_text row,
+		       bool header, struct pen_buf *b)
+{
+	const char *list = s->p->columns;
+	uint32_t n = 1;
+
+	pen__buf_le(b, s->ncolumns, 4);
+	for (const char *c = list; c && *c; c++)
+		n += *c == ',';
+	pen__buf_le(b, list ? n : 0, 4);
+	while (list) {
+		const size_t len = strcspn(list, ",");
+		const int64_t i = find_column(s, row, header, list, len);
+
+		if (i < 0)
+			return pen__fail(s->err, PEN_ENOTFOUND, s->pk->name,
+					 "has no column '%.*s'",
+					 (int)(len < 64 ? len : 64), list);
+		pen__buf_le(b, (uint64_t)i, 4);
+		list = list[len] ? list + len + 1 : NULL;
+	}
+	return 0;
+}
+
+static void put_rows(const struct scan *s, uint64_t from, struct pen_buf *b)
+{
+	const uint64_t n = s->n - from, *off = from ? s->off + from : s->off;
+	bool even = true;
+
+	for (uint64_t k = 2; k < n; k++)
+		even = even && off[k] - off[k - 1] == off[1] - off[0];
+	pen__buf_le(b, n, 8);
+	pen__buf_le(b, s->end, 8);
+	pen__buf_le(b, even, 1);
+	if (even) {
+		pen__buf_le(b, n ? off[0] : 0, 8);
+		pen__buf_le(b, n > 1 ? off[1] - off[0] : 0, 8);
+	}
+	for (uint64_t k = 0; !even && k < n; k++)
+		pen__buf_le(b, off[k], 8);
+}
+
+static int put_blob(struct scan *s, struct pen_found *found)
+{
+	struct pen_csv_text row = { NULL, NULL };
+	bool header = s->p->header == PEN_CSV_HEADER_YES;
+	int rc = s->n ? first_row(s, &row) : 0;
+
+	if (!rc && s->n && s->p->header == PEN_CSV_HEADER_AUTO)
+		header = looks_like_header(s, row);
+	if (!rc && s->ncolumns > INT32_MAX)
+		rc = fail(s, 1, "too many values in a row");
+	if (rc)
+		return rc;
+	header = header && s->n;
+	found->nsamples = s->n - header;
+	put_rows(s, header, &found->blob);
+	if (s->n)
+		rc = put_columns(s, row, header, &found->blob);
+	if (!rc && found->blob.bad)
+		rc = pen__fail_nomem(s->err, s->pk->name, found->blob.n);
+	return rc;
+}
+
+int pen__csv_index(const struct pen_format *f, struct pen_peek *pk,
+		   struct pen_found *found, struct pen_err *err)
+{
+	struct pen_err own = { 0 };
+	struct scan s = {
+		.p = f->priv, .pk = pk, .win.pk = pk, .err = err ? err : &own
+	};
+	int rc = scan_all(&s);
+
+	if (!rc)
+		rc = put_blob(&s, found);
+	pen__window_fini(&s.win);
+	pen__free(s.off);
+	return rc;
+}

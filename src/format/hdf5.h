@@ -1,0 +1,216 @@
+/*
+ * A reader of HDF5's file structures: groups, attributes, types, and where a
+ * data set's bytes lie. It is not tied to the format `hdf5`: whoever has a
+ * pen_peek can use it.
+ *
+ * All addresses here are offsets in the object, as its bytes are read; the
+ * file's own base address (a user block) is added when they are taken out of
+ * a structure. PEN_H5_NOWHERE is HDF5's "undefined address".
+ *
+ * Input is hostile. Every structure is loaded whole, after its size has been
+ * checked against the object's, and read with a cursor; the sum of all that is
+ * loaded is bounded by the object's size, so that cycles and trees that share
+ * nodes end in an error instead of in time or memory.
+ */
+#ifndef PEN_FORMAT_HDF5_H
+#define PEN_FORMAT_HDF5_H
+
+#include "format/format.h"
+
+#define PEN_H5_NOWHERE UINT64_MAX
+#define PEN_H5_FILTERS 8
+#define PEN_H5_FILL 32 /* the largest element a field can have */
+
+/* ---- the file ---- */
+
+struct pen_h5;
+int pen__h5_open(struct pen_h5 **out, struct pen_peek *, struct pen_err *);
+void pen__h5_close(struct pen_h5 *); /* NULL ok */
+uint64_t pen__h5_root(const struct pen_h5 *);
+unsigned pen__h5_superblock(const struct pen_h5 *); /* version */
+
+/* ---- types and shapes ---- */
+
+enum pen_h5_class {
+	PEN_H5_INT = 0,
+	PEN_H5_FLOAT = 1,
+	PEN_H5_TIME = 2,
+	PEN_H5_STRING = 3, /* of fixed length */
+	PEN_H5_BITS = 4,
+	PEN_H5_OPAQUE = 5,
+	PEN_H5_COMPOUND = 6,
+	PEN_H5_REFERENCE = 7,
+	PEN_H5_ENUM = 8,
+	PEN_H5_VLEN = 9,
+	PEN_H5_ARRAY = 10,
+};
+
+struct pen_h5_type {
+	enum pen_h5_class cls;
+	uint32_t size; /* bytes of one element in the file */
+	int dtype;     /* enum pen_dtype, or -1: no field can have it */
+	bool swap;     /* big-endian */
+	bool vlen_string;
+	bool utf8;	   /* strings */
+	uint8_t pad;	   /* fixed strings: 0 NUL-terminated, 1 NUL, 2 space */
+	uint32_t nmembers; /* compound, enum */
+	struct pen_span raw; /* as encoded; lives as long as what it is of */
+};
+
+/* What a message says of a type that no field can have: "a compound". */
+const char *pen__h5_type_name(const struct pen_h5_type *);
+/* Member i of a compound or an enumeration; *at: its offset, or value. */
+bool pen__h5_member(const struct pen_h5_type *, uint32_t i, const char **name,
+		    struct pen_h5_type *, uint64_t *at);
+/* What an array or a variable-length type is made of. */
+bool pen__h5_base(const struct pen_h5_type *, struct pen_h5_type *);
+
+struct pen_h5_space {
+	bool null; /* no elements at all */
+	uint32_t ndim;
+	uint64_t dim[PEN_MAX_DIMS];
+	uint64_t max[PEN_MAX_DIMS]; /* UINT64_MAX: unlimited */
+};
+/* How many elements; false on overflow. */
+bool pen__h5_count(const struct pen_h5_space *, uint64_t *out);
+
+/* ---- object headers ---- */
+
+struct pen_h5_msg {
+	const uint8_t *p;
+	uint64_t at; /* of p in the object */
+	uint32_t n;
+	uint16_t type;
+	uint8_t flags;
+};
+
+enum pen_h5_msg_type {
+	PEN_H5_MSG_SPACE = 0x01,
+	PEN_H5_MSG_LINK_INFO = 0x02,
+	PEN_H5_MSG_TYPE = 0x03,
+	PEN_H5_MSG_FILL_OLD = 0x04,
+	PEN_H5_MSG_FILL = 0x05,
+	PEN_H5_MSG_LINK = 0x06,
+	PEN_H5_MSG_EXTERNAL = 0x07,
+	PEN_H5_MSG_LAYOUT = 0x08,
+	PEN_H5_MSG_FILTERS = 0x0b,
+	PEN_H5_MSG_ATTR = 0x0c,
+	PEN_H5_MSG_MORE = 0x10,
+	PEN_H5_MSG_SYMBOLS = 0x11,
+	PEN_H5_MSG_ATTR_INFO = 0x15,
+};
+
+struct pen_h5_head {
+	struct pen_h5_msg *msg;
+	size_t n, cap;
+	struct pen_buf block[32]; /* the memory messages lie in */
+	uint32_t nblocks;
+};
+
+int pen__h5_head_open(struct pen_h5 *, uint64_t addr, struct pen_h5_head *,
+		      struct pen_err *);
+void pen__h5_head_close(struct pen_h5_head *);
+const struct pen_h5_msg *pen__h5_msg(const struct pen_h5_head *,
+				     enum pen_h5_msg_type);
+bool pen__h5_is_group(const struct pen_h5_head *);
+bool pen__h5_is_dataset(const struct pen_h5_head *);
+
+/* ---- groups ---- */
+
+struct pen_h5_link {
+	const char *name;   /* NUL-terminated; until the callback returns */
+	uint64_t addr;	    /* hard: the object's header */
+	const char *target; /* soft: its path; NULL otherwise */
+	bool external;	    /* into another file, which is never opened */
+};
+/* Return 0 to go on, 1 to stop, or an error. */
+typedef int pen_h5_link_fn(void *arg, const struct pen_h5_link *,
+			   struct pen_err *);
+/* All links of a group, until the callback stops: 0 or an error. */
+int pen__h5_links(struct pen_h5 *, uint64_t group, pen_h5_link_fn *, void *arg,
+		  struct pen_err *);
+/* The object at a path, from the root; soft links are followed. */
+int pen__h5_find(struct pen_h5 *, const char *path, uint64_t *out,
+		 struct pen_err *);
+
+/* ---- attributes ---- */
+
+struct pen_h5_attr {
+	const char *name;
+	struct pen_h5_type type;
+	struct pen_h5_space space;
+	struct pen_span data;
+};
+typedef int pen_h5_attr_fn(void *arg, const struct pen_h5_attr *,
+			   struct pen_err *);
+int pen__h5_attrs(struct pen_h5 *, const struct pen_h5_head *, pen_h5_attr_fn *,
+		  void *arg, struct pen_err *);
+/*
+ * Element i of string data (fixed or variable length) into out, which is
+ * appended to, without a NUL. data is all elements, as in the file.
+ */
+int pen__h5_string(struct pen_h5 *, const struct pen_h5_type *,
+		   struct pen_span data, uint64_t i, struct pen_buf *out,
+		   struct pen_err *);
+
+/* ---- data sets ---- */
+
+enum pen_h5_layout { PEN_H5_COMPACT, PEN_H5_CONTIGUOUS, PEN_H5_CHUNKED };
+
+enum pen_h5_index {
+	PEN_H5_BTREE1,
+	PEN_H5_SINGLE,
+	PEN_H5_IMPLICIT,
+	PEN_H5_FIXED,
+	PEN_H5_EXTENSIBLE,
+	PEN_H5_BTREE2,
+};
+
+struct pen_h5_filter {
+	uint16_t id, flags;
+	uint32_t ncd;
+	uint32_t cd[8]; /* the first of its parameters */
+};
+
+struct pen_h5_data {
+	struct pen_h5_head head;
+	struct pen_h5_space space;
+	struct pen_h5_type type;
+	enum pen_h5_layout layout;
+	uint64_t addr;	 /* of the bytes, or of the chunk index */
+	uint64_t nbytes; /* compact, contiguous: stored */
+	/* chunked */
+	enum pen_h5_index index;
+	uint32_t chunk[PEN_MAX_DIMS];
+	uint64_t chunk_bytes;
+	bool edge_plain;      /* partial chunks are not filtered */
+	uint64_t single_size; /* single chunk with filters */
+	uint32_t single_mask;
+	uint32_t nfilters;
+	struct pen_h5_filter filter[PEN_H5_FILTERS];
+	bool has_fill;
+	uint8_t fill[PEN_H5_FILL]; /* one element, in the file's order */
+};
+
+int pen__h5_data_open(struct pen_h5 *, uint64_t addr, struct pen_h5_data *,
+		      const char *where, struct pen_err *);
+void pen__h5_data_close(struct pen_h5_data *);
+
+/* One chunk that is stored; others read as the fill value. */
+struct pen_h5_chunk {
+	uint64_t cell; /* in the grid of chunks, row-major */
+	uint64_t addr;
+	uint32_t size, mask;
+};
+struct pen_h5_chunks {
+	struct pen_h5_chunk *c; /* by cell, each once */
+	size_t n, cap;
+	uint64_t ncells;
+	uint64_t grid[PEN_MAX_DIMS];
+	uint64_t stored; /* sum of sizes: chunks do not overlap */
+};
+int pen__h5_chunks(struct pen_h5 *, const struct pen_h5_data *,
+		   struct pen_h5_chunks *, const char *where, struct pen_err *);
+void pen__h5_chunks_fini(struct pen_h5_chunks *);
+
+#endif

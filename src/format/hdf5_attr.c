@@ -1,0 +1,264 @@
+/*
+ * Attributes, in the header or in a fractal heap, and strings, which when of
+ * variable length lie in global heaps. Refuses attributes whose type is in the
+ * shared message table.
+ */
+#include "format/hdf5_int.h"
+
+#include <stdio.h>
+
+#define TYPE_SHARED 1
+#define SPACE_SHARED 2
+
+struct lister {
+	struct pen_h5 *h;
+	pen_h5_attr_fn *fn;
+	void *arg;
+	struct pen_err *err;
+	struct pen_h5_heap heap;
+};
+
+static uint64_t padded(unsigned n, bool pad)
+{
+	return pad ? ((uint64_t)n + 7) / 8 * 8 : n;
+}
+
+/* The type, which may be a committed one; hd holds that one then. */
+static int take_type(struct lister *l, struct pen_span s, bool shared,
+		     struct pen_h5_head *hd, struct pen_h5_type *t)
+{
+	const struct pen_h5_msg m = { .p = s.p,
+				      .n = (uint32_t)s.n,
+				      .type = PEN_H5_MSG_TYPE,
+				      .flags = shared ? 2 : 0 };
+	const struct pen_h5_msg *real;
+	struct pen_bytes b;
+	int rc = pen__h5_shared(l->h, &m, hd, &real, l->err);
+
+	if (rc < 0)
+		return rc;
+	b = pen__bytes(real->p, real->n);
+	if (!pen__h5_take_type(&b, t))
+		return pen__h5_bad(l->h, l->err, "the type of an attribute");
+	return 0;
+}
+
+static int give(struct lister *l, struct pen_h5_attr *a, struct pen_bytes *b)
+{
+	uint64_t n, bytes;
+
+	if (!pen__h5_count(&a->space, &n) ||
+	    __builtin_mul_overflow(n, a->type.size, &bytes) ||
+	    bytes > pen__bytes_left(b))
+		return pen__h5_bad(l->h, l->err, "an attribute is cut off");
+	a->data = (struct pen_span){ pen__take(b, bytes), (size_t)bytes };
+	return l->fn(l->arg, a, l->err);
+}
+
+static int take_attr(struct lister *l, struct pen_span s)
+{
+	struct pen_bytes b = pen__bytes(s.p, s.n), sb;
+	const unsigned version = pen__take_u8(&b), flags = pen__take_u8(&b);
+	const unsigned nname = pen__take_u16(&b), ntype = pen__take_u16(&b);
+	const unsigned nspace = pen__take_u16(&b);
+	struct pen_h5_attr a = { 0 };
+	struct pen_h5_head hd = { 0 };
+	const uint8_t *name, *type, *space;
+	int rc;
+
+	if (version == 3)
+		pen__take_u8(&b); /* character set of the name */
+	name = pen__take(&b, padded(nname, version == 1));
+	type = pen__take(&b, padded(ntype, version == 1));
+	space = pen__take(&b, padded(nspace, version == 1));
+	if (b.bad || version < 1 || version > 3 || !nname ||
+	    !memchr(name, 0, nname))
+		return pen__h5_bad(l->h, l->err, "an attribute");
+	if (version > 1 && (flags & SPACE_SHARED))
+		return pen__h5_cannot(l->h, l->err,
+				      "the shape of an attribute "
+				      "is in the shared message table");
+	a.name = (const char *)name;
+	sb = pen__bytes(space, nspace);
+	if (!pen__h5_take_space(l->h, &sb, &a.space))
+		return pen__h5_bad(l->h, l->err, "the shape of an attribute");
+	rc = take_type(l, (struct pen_span){ type, ntype },
+		       version > 1 && (flags & TYPE_SHARED), &hd, &a.type);
+	if (rc >= 0)
+		rc = give(l, &a, &b);
+	pen__h5_head_close(&hd);
+	return rc;
+}
+
+static int dense_attr(void *arg, struct pen_bytes *rec, struct pen_err *err)
+{
+	struct lister *l = arg;
+	struct pen_buf mem = { 0 };
+	const uint8_t *id = pen__take(rec, l->heap.id_len);
+	struct pen_span s;
+	int rc;
+
+	if (!id)
+		return pen__h5_bad(l->h, err, "a record of attributes");
+	if (pen__take_u8(rec) & 2)
+		return pen__h5_cannot(l->h, err,
+				      "an attribute is in the "
+				      "shared message table");
+	rc = pen__h5_heap_get(l->h, &l->heap, id, &mem, &s, err);
+	if (rc >= 0)
+		rc = take_attr(l, s);
+	pen__buf_fini(&mem);
+	return rc;
+}
+
+static int dense_attrs(struct lister *l, const struct pen_h5_msg *m)
+{
+	struct pen_bytes b = pen__bytes(m->p, m->n);
+	const unsigned version = pen__take_u8(&b), flags = pen__take_u8(&b);
+	uint64_t heap, tree;
+	int rc;
+
+	pen__take(&b, flags & 1 ? 2 : 0);
+	heap = pen__h5_addr(l->h, &b);
+	tree = pen__h5_addr(l->h, &b);
+	if (b.bad || version)
+		return pen__h5_bad(l->h, l->err, "attribute information");
+	if (heap == PEN_H5_NOWHERE)
+		return 0;
+	rc = pen__h5_heap_open(l->h, heap, &l->heap, l->err);
+	if (rc >= 0)
+		rc = pen__h5_btree2(l->h, tree, 8, dense_attr, l, l->err);
+	pen__h5_heap_close(&l->heap);
+	return rc;
+}
+
+int pen__h5_attrs(struct pen_h5 *h, const struct pen_h5_head *hd,
+		  pen_h5_attr_fn *fn, void *arg, struct pen_err *err)
+{
+	struct lister l = { .h = h, .fn = fn, .arg = arg, .err = err };
+	int rc = 0;
+
+	for (size_t i = 0; !rc && i < hd->n; i++) {
+		const struct pen_h5_msg *m = &hd->msg[i];
+
+		if (m->type == PEN_H5_MSG_ATTR && !(m->flags & 2))
+			rc = take_attr(&l, (struct pen_span){ m->p, m->n });
+		else if (m->type == PEN_H5_MSG_ATTR_INFO)
+			rc = dense_attrs(&l, m);
+	}
+	return rc > 0 ? 0 : rc;
+}
+
+/* Makes the global heap at addr the one at hand. */
+static int load_heap(struct pen_h5 *h, uint64_t addr, struct pen_err *err)
+{
+	struct pen_buf buf;
+	struct pen_bytes b;
+	uint64_t n;
+	int rc;
+
+	if (h->strings.p && h->strings_at == addr)
+		return 0;
+	pen__buf_fini(&h->strings);
+	rc = pen__h5_load_as(h, addr, 8u + h->sl, "GCOL", false, &buf, &b, err);
+	if (rc < 0)
+		return rc;
+	pen__take(&b, 4);
+	n = pen__h5_len(h, &b);
+	pen__buf_fini(&buf);
+	rc = pen__h5_load_as(h, addr, n, "GCOL", false, &h->strings, &b, err);
+	if (rc < 0)
+		return rc;
+	h->strings_at = addr;
+	h->strings_pos = 0;
+	return 0;
+}
+
+/*
+ * Object `want` of the heap at hand, from pos (its first object's when 0) on.
+ * Objects are in no order, but those written together follow one another, so
+ * that a search goes on where the last one ended.
+ */
+static struct pen_span search(struct pen_h5 *h, uint32_t want, size_t pos)
+{
+	const size_t from = pos ? pos : 8u + h->sl;
+	struct pen_bytes b = pen__bytes(h->strings.p, h->strings.n);
+	struct pen_span found = { NULL, 0 };
+	uint64_t work;
+
+	pen__take(&b, from);
+	while (pen__bytes_left(&b) >= 8u + h->sl) {
+		const unsigned i = pen__take_u16(&b);
+		const uint8_t *p;
+		uint64_t n;
+
+		pen__take(&b, 6);
+		n = pen__h5_len(h, &b);
+		if (!i || n > pen__bytes_left(&b))
+			break; /* 0 is the free space at the end */
+		p = pen__take(&b, n);
+		n = (8 - n % 8) % 8; /* padding, of which the end has none */
+		if (n > pen__bytes_left(&b))
+			n = pen__bytes_left(&b);
+		pen__take(&b, n);
+		if (i == want) {
+			found = (struct pen_span){ p, (size_t)(b.p - p) };
+			h->strings_pos = (size_t)(b.p - h->strings.p);
+			break;
+		}
+	}
+	/* looking is work, too */
+	work = (uint64_t)(b.p - h->strings.p) - from;
+	h->budget -= work < h->budget ? work : h->budget;
+	return found;
+}
+
+static int vlen_string(struct pen_h5 *h, struct pen_bytes *ref,
+		       struct pen_buf *out, struct pen_err *err)
+{
+	const uint32_t len = pen__take_u32(ref);
+	const uint64_t addr = pen__h5_addr(h, ref);
+	const uint32_t i = pen__take_u32(ref);
+	struct pen_span s;
+	int rc;
+
+	if (ref->bad)
+		return pen__h5_bad(h, err, "a string reference is cut off");
+	if (!len)
+		return 0;
+	rc = load_heap(h, addr, err);
+	if (rc < 0)
+		return rc;
+	s = search(h, i, h->strings_pos);
+	if (!s.p && h->strings_pos)
+		s = search(h, i, 0);
+	if (!s.p || s.n < len || !h->budget)
+		return pen__h5_bad(h, err, "a string is not in its heap");
+	pen__buf_put(out, s.p, len);
+	return out->bad ? pen__h5_nomem(h, err, len) : 0;
+}
+
+int pen__h5_string(struct pen_h5 *h, const struct pen_h5_type *t,
+		   struct pen_span data, uint64_t i, struct pen_buf *out,
+		   struct pen_err *err)
+{
+	struct pen_bytes b = pen__bytes(data.p, data.n);
+	const uint8_t *p, *end;
+	size_t n = t->size;
+
+	if (!t->vlen_string && t->cls != PEN_H5_STRING)
+		return pen__h5_cannot(h, err, "is not a string");
+	if (i >= data.n / t->size)
+		return pen__h5_bad(h, err, "has fewer strings");
+	pen__take(&b, i * t->size);
+	if (t->vlen_string)
+		return vlen_string(h, &b, out, err);
+	p = pen__take(&b, n);
+	end = memchr(p, 0, n);
+	if (end && t->pad < 2)
+		n = (size_t)(end - p);
+	while (n && t->pad == 2 && p[n - 1] == ' ')
+		n--;
+	pen__buf_put(out, p, n);
+	return out->bad ? pen__h5_nomem(h, err, n) : 0;
+}

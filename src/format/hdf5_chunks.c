@@ -1,0 +1,314 @@
+/*
+ * Which chunks of a data set are stored, and where. All six kinds of index end
+ * in one list by grid cell. What a list can become is bounded by the file: a
+ * chunk lies inside it, has at least a byte, and chunks do not overlap.
+ * The arrays among the indexes are in hdf5_arrays.c.
+ */
+#include "format/hdf5_int.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+
+#define MOST_LEVELS 16
+
+static int bad(struct pen_h5_walk *w, const char *what)
+{
+	return pen__h5_bad(w->h, w->err, what);
+}
+
+static int append(struct pen_h5_walk *w, const struct pen_h5_chunk *c)
+{
+	struct pen_h5_chunks *out = w->out;
+	struct pen_h5_chunk *p;
+	size_t cap;
+
+	if (out->n == out->cap) {
+		cap = out->cap ? out->cap * 2 : 64;
+		p = pen__realloc(out->c, cap, sizeof(*p));
+		if (!p)
+			return pen__h5_nomem(w->h, w->err, cap * sizeof(*p));
+		out->c = p;
+		out->cap = cap;
+	}
+	out->c[out->n++] = *c;
+	return 0;
+}
+
+int pen__h5_chunk_add(struct pen_h5_walk *w, const uint64_t *at, uint64_t addr,
+		      uint64_t size, uint32_t mask)
+{
+	const struct pen_h5_data *d = w->d;
+	struct pen_h5_chunks *out = w->out;
+	const uint64_t end = w->h->pk->size;
+	struct pen_h5_chunk c = { .addr = addr,
+				  .size = (uint32_t)size,
+				  .mask = mask };
+	bool partial = false;
+
+	if (addr == PEN_H5_NOWHERE)
+		return 0;
+	for (uint32_t i = 0; i < d->space.ndim; i++) {
+		if (at[i] >= out->grid[i])
+			return 0; /* left over from before it was shrunk */
+		c.cell = c.cell * out->grid[i] + at[i];
+		partial |= (at[i] + 1) * d->chunk[i] > d->space.dim[i];
+	}
+	if (d->edge_plain && partial)
+		c.mask = UINT32_MAX;
+	if (addr > end || size > end - addr || size > UINT32_MAX)
+		return bad(w, "a chunk lies outside the file, which may have "
+			      "been cut off");
+	if (!size || size > end - out->stored)
+		return bad(w, "its chunks overlap one another");
+	out->stored += size;
+	return append(w, &c);
+}
+
+int pen__h5_chunk_put(struct pen_h5_walk *w, uint64_t n, uint64_t addr,
+		      uint64_t size, uint32_t mask)
+{
+	uint64_t at[PEN_MAX_DIMS];
+
+	for (uint32_t i = w->d->space.ndim; i-- > 0;) {
+		at[w->order[i]] = n % w->span[i];
+		n /= w->span[i];
+	}
+	return n ? 0 : pen__h5_chunk_add(w, at, addr, size, mask);
+}
+
+/* ---- version 1 B-trees ---- */
+
+/* Where a chunk begins, in elements, becomes its place in chunks. */
+static bool take_place(const struct pen_h5_walk *w, struct pen_bytes *b,
+		       uint64_t *at)
+{
+	bool ok = true;
+
+	for (uint32_t i = 0; i < w->d->space.ndim; i++) {
+		at[i] = pen__take_u64(b);
+		ok &= at[i] % w->d->chunk[i] == 0;
+		at[i] /= w->d->chunk[i];
+	}
+	pen__take_u64(b); /* within the element */
+	return ok;
+}
+
+static int tree_leaf(struct pen_h5_walk *w, struct pen_bytes *b)
+{
+	const uint32_t size = pen__take_u32(b), mask = pen__take_u32(b);
+	uint64_t at[PEN_MAX_DIMS];
+
+	if (!take_place(w, b, at))
+		return bad(w, "a chunk is not on the grid");
+	return pen__h5_chunk_add(w, at, pen__h5_addr(w->h, b), size, mask);
+}
+
+static int tree_node(struct pen_h5_walk *w, uint64_t addr, unsigned above)
+{
+	const unsigned key = 8 + 8 * (w->d->space.ndim + 1);
+	const unsigned head = 8u + 2u * w->h->so;
+	unsigned level, n;
+	struct pen_buf buf;
+	struct pen_bytes b;
+	int rc;
+
+	rc = pen__h5_load_as(w->h, addr, head, "TREE", false, &buf, &b, w->err);
+	if (rc < 0)
+		return rc;
+	if (pen__take_u8(&b) != 1)
+		b.bad = true;
+	level = pen__take_u8(&b);
+	n = pen__take_u16(&b);
+	pen__buf_fini(&buf);
+	if (b.bad || level >= above)
+		return bad(w, "a node of its chunks' B-tree");
+	rc = pen__h5_load(w->h, addr + head, (uint64_t)n * (key + w->h->so),
+			  &buf, w->err);
+	if (rc < 0)
+		return rc;
+	b = pen__bytes(buf.p, buf.n);
+	for (unsigned i = 0; rc >= 0 && i < n; i++) {
+		if (!level) {
+			rc = tree_leaf(w, &b);
+			continue;
+		}
+		pen__take(&b, key);
+		rc = tree_node(w, pen__h5_addr(w->h, &b), level);
+	}
+	pen__buf_fini(&buf);
+	return rc;
+}
+
+/* ---- version 2 B-trees ---- */
+
+static int see_record(void *arg, struct pen_bytes *b, struct pen_err *err)
+{
+	struct pen_h5_walk *w = arg;
+	const unsigned ndim = w->d->space.ndim;
+	const size_t fixed = w->h->so + 4u + 8u * ndim;
+	const uint64_t addr = pen__h5_addr(w->h, b);
+	uint64_t at[PEN_MAX_DIMS], size = w->d->chunk_bytes;
+	uint32_t mask = 0;
+
+	(void)err;
+	if (w->d->nfilters) {
+		const size_t n = pen__bytes_left(b) + w->h->so;
+
+		if (n <= fixed || n > fixed + 8)
+			return bad(w, "a record of its chunks' B-tree");
+		size = pen__take_le(b, (unsigned)(n - fixed));
+		mask = pen__take_u32(b);
+	}
+	for (uint32_t i = 0; i < ndim; i++)
+		at[i] = pen__take_u64(b);
+	if (b->bad)
+		return bad(w, "a record of its chunks' B-tree");
+	return pen__h5_chunk_add(w, at, addr, size, mask);
+}
+
+/* ---- the others ---- */
+
+static int single(struct pen_h5_walk *w)
+{
+	const uint64_t at[PEN_MAX_DIMS] = { 0 };
+
+	return pen__h5_chunk_add(w, at, w->d->addr, w->d->single_size,
+				 w->d->single_mask);
+}
+
+/* One after another, all there: the index is a multiplication. */
+static int implicit(struct pen_h5_walk *w)
+{
+	const uint64_t n = w->d->chunk_bytes, end = w->h->pk->size;
+	int rc = 0;
+
+	if (w->d->addr > end || w->ncells > (end - w->d->addr) / n)
+		return bad(w, "its chunks lie outside the file, which may have "
+			      "been cut off");
+	for (uint64_t i = 0; rc >= 0 && i < w->ncells; i++)
+		rc = pen__h5_chunk_put(w, i, w->d->addr + i * n, n, 0);
+	return rc;
+}
+
+/*
+ * Arrays count chunks over the largest shape the data may take, with the axis
+ * that may grow without end, if there is one, before all others.
+ */
+static int number_cells(struct pen_h5_walk *w)
+{
+	const struct pen_h5_data *d = w->d;
+	uint32_t n = 0, nfree = 0;
+
+	for (int pass = 0; pass < 2; pass++) {
+		for (uint32_t i = 0; i < d->space.ndim; i++) {
+			if ((d->space.max[i] == UINT64_MAX) != (pass == 0))
+				continue;
+			w->order[n] = i;
+			w->span[n++] =
+				pass ? (d->space.max[i] - 1) / d->chunk[i] + 1
+				     : UINT64_MAX;
+			nfree += !pass;
+		}
+	}
+	w->ncells = 1;
+	for (uint32_t i = nfree; i < n; i++)
+		if (!w->span[i] ||
+		    __builtin_mul_overflow(w->ncells, w->span[i], &w->ncells))
+			return bad(w, "its largest shape is larger than "
+				      "anything");
+	if (nfree > 1 || (nfree == 1 && d->index != PEN_H5_EXTENSIBLE))
+		return bad(w, "the kind of its chunk index does not fit its "
+			      "shape");
+	if (nfree)
+		w->ncells = UINT64_MAX;
+	return 0;
+}
+
+static int walk(struct pen_h5_walk *w)
+{
+	int rc;
+
+	switch (w->d->index) {
+	case PEN_H5_BTREE1:
+		return tree_node(w, w->d->addr, MOST_LEVELS);
+	case PEN_H5_BTREE2:
+		return pen__h5_btree2(w->h, w->d->addr,
+				      w->d->nfilters ? 11 : 10, see_record, w,
+				      w->err);
+	case PEN_H5_SINGLE:
+		return single(w);
+	default:
+		break;
+	}
+	rc = number_cells(w);
+	if (rc < 0)
+		return rc;
+	if (w->d->index == PEN_H5_IMPLICIT)
+		return implicit(w);
+	return w->d->index == PEN_H5_FIXED ? pen__h5_fixed_array(w)
+					   : pen__h5_extensible_array(w);
+}
+
+static int by_cell(const void *a, const void *b)
+{
+	const struct pen_h5_chunk *x = a, *y = b;
+
+	return (x->cell > y->cell) - (x->cell < y->cell);
+}
+
+/* Most indexes are in this order already. */
+static int sort(struct pen_h5_walk *w)
+{
+	struct pen_h5_chunks *out = w->out;
+	bool sorted = true;
+
+	for (size_t i = 1; i < out->n; i++)
+		sorted &= out->c[i - 1].cell <= out->c[i].cell;
+	if (!sorted)
+		qsort(out->c, out->n, sizeof(*out->c), by_cell);
+	for (size_t i = 1; i < out->n; i++)
+		if (out->c[i - 1].cell == out->c[i].cell)
+			return bad(w, "a chunk is there twice");
+	return 0;
+}
+
+int pen__h5_chunks(struct pen_h5 *h, const struct pen_h5_data *d,
+		   struct pen_h5_chunks *out, const char *where,
+		   struct pen_err *err)
+{
+	struct pen_h5_walk w = { .h = h, .d = d, .out = out, .err = err };
+	int rc = 0;
+
+	memset(out, 0, sizeof(*out));
+	out->ncells = 1;
+	for (uint32_t i = 0; i < d->space.ndim; i++) {
+		const uint64_t n = d->space.dim[i];
+
+		out->grid[i] = n ? (n - 1) / d->chunk[i] + 1 : 0;
+		if (out->ncells && out->grid[i] &&
+		    __builtin_mul_overflow(out->ncells, out->grid[i],
+					   &out->ncells))
+			return pen__fail(err, PEN_EDATA, where,
+					 "damaged: has more chunks than can "
+					 "be");
+		if (!out->grid[i])
+			out->ncells = 0;
+	}
+	if (d->addr != PEN_H5_NOWHERE && out->ncells)
+		rc = walk(&w);
+	if (rc >= 0)
+		rc = sort(&w);
+	if (rc < 0) {
+		pen__err_where(err, where);
+		pen__h5_chunks_fini(out);
+	}
+	return rc < 0 ? rc : 0;
+}
+
+void pen__h5_chunks_fini(struct pen_h5_chunks *c)
+{
+	pen__free(c->c);
+	*c = (struct pen_h5_chunks){ 0 };
+}

@@ -1,0 +1,342 @@
+/*
+ * A data set's header: shape, type, fill value, filters and where its bytes
+ * lie (layout messages 1 to 4). Sizes are checked against one another here,
+ * once: the bytes of contiguous data against shape and type, the chunk's rank
+ * and element against those of the data. Refuses virtual data sets and data in
+ * other files.
+ */
+#include "format/hdf5_int.h"
+
+#include <inttypes.h>
+
+struct reader {
+	struct pen_h5 *h;
+	struct pen_h5_data *d;
+	const char *where;
+	struct pen_err *err;
+};
+
+static int bad(const struct reader *r, const char *what)
+{
+	return pen__fail(r->err, PEN_EDATA, r->where, "damaged: %s", what);
+}
+
+static int cannot(const struct reader *r, const char *what)
+{
+	return pen__fail(r->err, PEN_ENOTSUP, r->where, "%s", what);
+}
+
+static int take_type(struct reader *r)
+{
+	const struct pen_h5_msg *m = pen__h5_msg(&r->d->head, PEN_H5_MSG_TYPE);
+	struct pen_h5_head other = { 0 };
+	struct pen_bytes b;
+	int rc;
+
+	if (!m)
+		return bad(r, "has no type");
+	rc = pen__h5_shared(r->h, m, &other, &m, r->err);
+	if (rc >= 0) {
+		b = pen__bytes(m->p, m->n);
+		if (!pen__h5_take_type(&b, &r->d->type))
+			rc = bad(r, "its type");
+	}
+	/* the type's bytes have to outlive the committed type's header */
+	if (rc >= 0 && other.nblocks) {
+		if (r->d->head.nblocks + other.nblocks > 32)
+			rc = cannot(r, "its header is in too many pieces");
+		for (uint32_t i = 0; rc >= 0 && i < other.nblocks; i++) {
+			r->d->head.block[r->d->head.nblocks++] = other.block[i];
+			other.block[i] = (struct pen_buf){ 0 };
+		}
+	}
+	pen__h5_head_close(&other);
+	return rc;
+}
+
+static void take_fill(struct pen_h5_data *d)
+{
+	const struct pen_h5_msg *m = pen__h5_msg(&d->head, PEN_H5_MSG_FILL);
+	const struct pen_h5_msg *old =
+		pen__h5_msg(&d->head, PEN_H5_MSG_FILL_OLD);
+	struct pen_bytes b = { 0 };
+	unsigned version, defined;
+	const uint8_t *p;
+	uint32_t n;
+
+	if (m) {
+		b = pen__bytes(m->p, m->n);
+		version = pen__take_u8(&b);
+		if (version < 3) {
+			pen__take(&b, 2);
+			defined = version == 1 ? 1 : pen__take_u8(&b);
+			if (version == 1)
+				pen__take_u8(&b);
+		} else {
+			defined = pen__take_u8(&b) & 0x20;
+		}
+		if (!defined)
+			return;
+	} else if (old) {
+		b = pen__bytes(old->p, old->n);
+	} else {
+		return;
+	}
+	n = pen__take_u32(&b);
+	p = pen__take(&b, n);
+	/* zeros are the default, so that a lost one does no harm */
+	if (!p || !n || n != d->type.size || n > sizeof(d->fill))
+		return;
+	d->has_fill = true;
+	memcpy(d->fill, p, n);
+}
+
+static int take_filter(struct reader *r, struct pen_bytes *b, unsigned version)
+{
+	struct pen_h5_filter *f = &r->d->filter[r->d->nfilters++];
+	unsigned name = 0;
+
+	*f = (struct pen_h5_filter){ .id = pen__take_u16(b) };
+	if (version == 1 || f->id >= 256)
+		name = pen__take_u16(b);
+	f->flags = pen__take_u16(b);
+	f->ncd = pen__take_u16(b);
+	pen__take(b, version == 1 ? ((uint64_t)name + 7) / 8 * 8 : name);
+	for (uint32_t i = 0; i < f->ncd && !b->bad; i++) {
+		uint32_t v = pen__take_u32(b);
+
+		if (i < 8)
+			f->cd[i] = v;
+	}
+	if (version == 1 && f->ncd % 2)
+		pen__take(b, 4);
+	return b->bad ? bad(r, "its filters") : 0;
+}
+
+static int take_filters(struct reader *r)
+{
+	const struct pen_h5_msg *m =
+		pen__h5_msg(&r->d->head, PEN_H5_MSG_FILTERS);
+	struct pen_bytes b;
+	unsigned version, n;
+	int rc = 0;
+
+	if (!m)
+		return 0;
+	if (m->flags & 2)
+		return cannot(r, "its filters are in the shared message table");
+	b = pen__bytes(m->p, m->n);
+	version = pen__take_u8(&b);
+	n = pen__take_u8(&b);
+	if (version == 1)
+		pen__take(&b, 6);
+	if (b.bad || version < 1 || version > 2)
+		return bad(r, "its filters");
+	if (n > PEN_H5_FILTERS)
+		return cannot(r, "has more than 8 filters");
+	while (rc >= 0 && r->d->nfilters < n)
+		rc = take_filter(r, &b, version);
+	return rc;
+}
+
+/* Chunk lengths, of which the last is the element's size. */
+static int take_chunk(struct reader *r, struct pen_bytes *b, unsigned rank,
+		      unsigned width)
+{
+	struct pen_h5_data *d = r->d;
+	uint64_t v, bytes = d->type.size;
+
+	if (rank != d->space.ndim + 1 || width < 1 || width > 8)
+		return bad(r, "its chunks have another rank than its data");
+	for (uint32_t i = 0; i < d->space.ndim; i++) {
+		v = pen__take_le(b, width);
+		if (!v || v > UINT32_MAX ||
+		    __builtin_mul_overflow(bytes, v, &bytes))
+			return bad(r, "its chunks' shape");
+		d->chunk[i] = (uint32_t)v;
+	}
+	v = pen__take_le(b, width);
+	if (b->bad || v != d->type.size)
+		return bad(r, "its chunks have elements of another size");
+	if (bytes > UINT32_MAX)
+		return bad(r, "its chunks are larger than 4 GiB");
+	d->chunk_bytes = bytes;
+	return 0;
+}
+
+/* Layout 4: shape and kind of index, then where it is. */
+static int take_chunked4(struct reader *r, struct pen_bytes *b)
+{
+	const unsigned flags = pen__take_u8(b), rank = pen__take_u8(b);
+	const unsigned width = pen__take_u8(b);
+	struct pen_h5_data *d = r->d;
+	int rc = take_chunk(r, b, rank, width);
+	unsigned kind;
+
+	if (rc < 0)
+		return rc;
+	kind = pen__take_u8(b);
+	if (b->bad || kind < 1 || kind > 5)
+		return bad(r, "the kind of its chunk index");
+	d->index = (enum pen_h5_index)kind;
+	d->edge_plain = flags & 1;
+	if (d->index == PEN_H5_SINGLE && (flags & 2)) {
+		d->single_size = pen__h5_len(r->h, b);
+		d->single_mask = pen__take_u32(b);
+	} else if (d->index == PEN_H5_SINGLE) {
+		d->single_size = d->chunk_bytes;
+	}
+	pen__take(b, d->index == PEN_H5_FIXED	     ? 1
+		     : d->index == PEN_H5_EXTENSIBLE ? 5
+		     : d->index == PEN_H5_BTREE2     ? 6
+						     : 0);
+	d->addr = pen__h5_addr(r->h, b);
+	return b->bad ? bad(r, "its layout is cut off") : 0;
+}
+
+static int take_compact(struct reader *r, struct pen_bytes *b, uint64_t n,
+			const struct pen_h5_msg *m)
+{
+	r->d->layout = PEN_H5_COMPACT;
+	r->d->nbytes = n;
+	r->d->addr = m->at + (uint64_t)(b->p - m->p);
+	pen__take(b, n);
+	return b->bad ? bad(r, "its data is cut off") : 0;
+}
+
+static int take_old(struct reader *r, struct pen_bytes *b,
+		    const struct pen_h5_msg *m)
+{
+	const unsigned rank = pen__take_u8(b), kind = pen__take_u8(b);
+	struct pen_h5_data *d = r->d;
+
+	pen__take(b, 5);
+	if (kind)
+		d->addr = pen__h5_addr(r->h, b);
+	if (kind == 2) {
+		d->layout = PEN_H5_CHUNKED;
+		return take_chunk(r, b, rank, 4);
+	}
+	pen__take(b, 4 * (uint64_t)rank);
+	if (kind == 0)
+		return take_compact(r, b, pen__take_u32(b), m);
+	d->layout = PEN_H5_CONTIGUOUS;
+	d->nbytes = UINT64_MAX; /* as many as shape and type say */
+	return b->bad || kind > 2 ? bad(r, "its layout") : 0;
+}
+
+static int take_layout(struct reader *r)
+{
+	const struct pen_h5_msg *m =
+		pen__h5_msg(&r->d->head, PEN_H5_MSG_LAYOUT);
+	struct pen_bytes b = pen__bytes(m->p, m->n);
+	const unsigned version = pen__take_u8(&b);
+	unsigned kind, rank;
+
+	if (version == 1 || version == 2)
+		return take_old(r, &b, m);
+	kind = pen__take_u8(&b);
+	if (b.bad || version < 3 || version > 4 || kind > 3)
+		return cannot(r, "its layout is of an unknown version");
+	if (kind == 3)
+		return cannot(r, "is virtual: made of data sets of other "
+				 "files");
+	if (kind == 0)
+		return take_compact(r, &b, pen__take_u16(&b), m);
+	if (kind == 1) {
+		r->d->layout = PEN_H5_CONTIGUOUS;
+		r->d->addr = pen__h5_addr(r->h, &b);
+		r->d->nbytes = pen__h5_len(r->h, &b);
+		return b.bad ? bad(r, "its layout is cut off") : 0;
+	}
+	r->d->layout = PEN_H5_CHUNKED;
+	if (version == 4)
+		return take_chunked4(r, &b);
+	rank = pen__take_u8(&b);
+	r->d->addr = pen__h5_addr(r->h, &b);
+	return take_chunk(r, &b, rank, 4);
+}
+
+/* What is stored is what shape and type need, and lies in the file. */
+static int check_extent(struct reader *r)
+{
+	struct pen_h5_data *d = r->d;
+	const uint64_t size = r->h->pk->size;
+	uint64_t n, bytes;
+
+	if (!pen__h5_count(&d->space, &n) ||
+	    __builtin_mul_overflow(n, d->type.size, &bytes))
+		return bad(r, "its shape is larger than anything");
+	if (d->layout == PEN_H5_CHUNKED)
+		return 0;
+	if (d->nfilters)
+		return bad(r, "is filtered, but not chunked");
+	if (d->nbytes == UINT64_MAX)
+		d->nbytes = bytes;
+	if (d->addr == PEN_H5_NOWHERE)
+		return 0;
+	if (d->nbytes < bytes)
+		return pen__fail(r->err, PEN_EDATA, r->where,
+				 "holds %" PRIu64 " bytes, but its shape needs "
+				 "%" PRIu64,
+				 d->nbytes, bytes);
+	d->nbytes = bytes;
+	if (d->addr > size || bytes > size - d->addr)
+		return pen__fail(r->err, PEN_EDATA, r->where,
+				 "needs %" PRIu64 " bytes at %" PRIu64
+				 ", but the file ends at %" PRIu64
+				 ": it has been cut off",
+				 bytes, d->addr, size);
+	return 0;
+}
+
+static int read_all(struct reader *r)
+{
+	const struct pen_h5_msg *m;
+	struct pen_bytes b;
+	int rc;
+
+	m = pen__h5_msg(&r->d->head, PEN_H5_MSG_SPACE);
+	if (!pen__h5_is_dataset(&r->d->head))
+		return pen__fail(r->err, PEN_ENOTFOUND, r->where,
+				 "is not a data set");
+	if (m->flags & 2)
+		return cannot(r, "its shape is in the shared message table");
+	if (pen__h5_msg(&r->d->head, PEN_H5_MSG_EXTERNAL))
+		return cannot(r, "its data is in another file (external "
+				 "storage), which is not opened");
+	b = pen__bytes(m->p, m->n);
+	if (!pen__h5_take_space(r->h, &b, &r->d->space))
+		return bad(r, "its shape");
+	rc = take_type(r);
+	if (rc >= 0)
+		rc = take_filters(r);
+	if (rc >= 0)
+		rc = take_layout(r);
+	if (rc < 0)
+		return rc;
+	take_fill(r->d);
+	return check_extent(r);
+}
+
+int pen__h5_data_open(struct pen_h5 *h, uint64_t addr, struct pen_h5_data *d,
+		      const char *where, struct pen_err *err)
+{
+	struct reader r = { h, d, where, err };
+	int rc;
+
+	memset(d, 0, sizeof(*d));
+	d->addr = PEN_H5_NOWHERE;
+	rc = pen__h5_head_open(h, addr, &d->head, err);
+	if (rc < 0)
+		return rc;
+	rc = read_all(&r);
+	if (rc < 0)
+		pen__h5_data_close(d);
+	return rc;
+}
+
+void pen__h5_data_close(struct pen_h5_data *d)
+{
+	pen__h5_head_close(&d->head);
+}

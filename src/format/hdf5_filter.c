@@ -1,0 +1,254 @@
+/*
+ * HDF5's filter pipeline, undone: the last filter first. A filter either
+ * looks at the bytes (fletcher32) or turns them into others; those go through
+ * at most two working buffers, and the last one writes where the chunk
+ * belongs. Refuses by name what is not here: szip, nbit, scaleoffset and the
+ * plug-ins nobody ships.
+ */
+#include "format/hdf5_filter.h"
+
+#include <stdio.h>
+
+#include "codec/codec.h"
+#include "codec/shuffle.h"
+
+enum {
+	DEFLATE = 1,
+	SHUFFLE = 2,
+	FLETCHER32 = 3,
+	LZF = 32000,
+	BLOSC = 32001,
+	LZ4 = 32004,
+	ZSTD = 32015,
+};
+
+static const struct filter {
+	uint16_t id;
+	const char *name;
+	const char *codec; /* NULL: not one of these */
+} filters[] = {
+	{ DEFLATE, "deflate", "zlib" },
+	{ SHUFFLE, "shuffle", NULL },
+	{ FLETCHER32, "fletcher32", NULL },
+	{ 4, "szip", NULL },
+	{ 5, "nbit", NULL },
+	{ 6, "scaleoffset", NULL },
+	{ 305, "lzo", NULL },
+	{ 307, "bzip2", NULL },
+	{ LZF, "lzf", "lzf" },
+	{ BLOSC, "blosc", "blosc" },
+	{ LZ4, "lz4", "lz4" },
+	{ 32008, "bitshuffle", NULL },
+	{ 32013, "zfp", NULL },
+	{ ZSTD, "zstd", "zstd" },
+	{ 32017, "sz", NULL },
+	{ 32024, "sz3", NULL },
+	{ 32026, "blosc2", NULL },
+};
+
+static const struct filter *find(unsigned id)
+{
+	for (size_t i = 0; i < sizeof(filters) / sizeof(filters[0]); i++)
+		if (filters[i].id == id)
+			return &filters[i];
+	return NULL;
+}
+
+static bool turns(unsigned id)
+{
+	return id != FLETCHER32;
+}
+
+static int refuse(const struct filter *f, unsigned id, const char *where,
+		  struct pen_err *err)
+{
+	const char *library = f && f->codec ? pen__codec_absent(f->codec)
+					    : NULL;
+
+	if (library)
+		return pen__fail(err, PEN_ENOTSUP, where,
+				 "is compressed with %s, which is not in this "
+				 "build: %s was not found",
+				 f->name, library);
+	return pen__fail(err, PEN_ENOTSUP, where,
+			 "is packed by HDF5 filter %u (%s), which is not "
+			 "supported; deflate, zstd, lz4, lzf, blosc, shuffle "
+			 "and fletcher32 are",
+			 id, f ? f->name : "unknown");
+}
+
+int pen__h5_pipe_init(struct pen_h5_pipe *p, const struct pen_h5_data *d,
+		      const char *where, struct pen_err *err)
+{
+	*p = (struct pen_h5_pipe){ .n = d->nfilters };
+	for (uint32_t i = 0; i < p->n; i++) {
+		const unsigned id = d->filter[i].id;
+		const struct filter *f = find(id);
+
+		p->f[i].id = (uint16_t)id;
+		p->f[i].item = d->filter[i].ncd ? d->filter[i].cd[0]
+						: d->type.size;
+		if (id == SHUFFLE || id == FLETCHER32)
+			continue;
+		if (!f || !f->codec || !pen__codec_find(f->codec))
+			return refuse(f, id, where, err);
+	}
+	return 0;
+}
+
+/* Between filters a chunk can be a little larger than it is in the end. */
+static uint64_t between(uint64_t size)
+{
+	return size + size / 8 + 1024;
+}
+
+bool pen__h5_pipe_fits(const struct pen_h5_pipe *p, uint32_t mask,
+		       uint64_t stored, uint64_t size)
+{
+	uint64_t most = 1;
+	bool packed = false;
+
+	for (uint32_t i = 0; i < p->n; i++) {
+		const struct filter *f = find(p->f[i].id);
+
+		if (mask >> i & 1)
+			continue;
+		if (p->f[i].id == FLETCHER32 && !packed)
+			size += 4;
+		if (!f || !f->codec)
+			continue;
+		packed = true;
+		if (most < UINT32_MAX)
+			most *= pen__codec_find(f->codec)->ratio;
+	}
+	if (!packed)
+		return stored == size;
+	/* a header and a few bytes may stand for something small */
+	return size <= 64 || size / most <= stored;
+}
+
+size_t pen__h5_pipe_room(const struct pen_h5_pipe *p, uint64_t size)
+{
+	unsigned n = 0;
+
+	for (uint32_t i = 0; i < p->n; i++)
+		n += turns(p->f[i].id);
+	return n < 2 ? 0 : (size_t)between(size) * (n < 3 ? 1 : 2);
+}
+
+void pen__h5_pipe_text(const struct pen_h5_pipe *p, char *buf, size_t cap)
+{
+	size_t n = 0;
+
+	snprintf(buf, cap, "none");
+	for (uint32_t i = 0; i < p->n && n < cap; i++) {
+		const struct filter *f = find(p->f[i].id);
+
+		n += (size_t)snprintf(buf + n, cap - n, "%s%s", i ? ", " : "",
+				      f ? f->name : "unknown");
+	}
+}
+
+/* The lz4 filter's own framing: sizes, then blocks with theirs. */
+static int unpack_lz4(const struct pen_codec *c, struct pen_scratch *s,
+		      struct pen_span in, uint8_t *out, size_t cap, size_t *got)
+{
+	struct pen_bytes b = pen__bytes(in.p, in.n);
+	const uint64_t total = pen__take_be(&b, 8);
+	const uint64_t block = pen__take_be(&b, 4);
+
+	if (b.bad || total > cap || (!block && total))
+		return PEN_EDATA;
+	for (*got = 0; *got < total;) {
+		const size_t want = total - *got < block
+					    ? (size_t)(total - *got)
+					    : (size_t)block;
+		const uint64_t n = pen__take_be(&b, 4);
+		const uint8_t *p = pen__take(&b, n);
+		size_t k = want;
+
+		if (!p)
+			return PEN_EDATA;
+		if (n == want) /* it would not get smaller */
+			memcpy(out + *got, p, want);
+		else if (c->unpack(s, p, (size_t)n, out + *got, want, &k) < 0 ||
+			 k != want)
+			return PEN_EDATA;
+		*got += want;
+	}
+	return 0;
+}
+
+static int turn(const struct pen_h5_run *r, uint32_t i, struct pen_span in,
+		uint8_t *out, size_t cap, size_t *got)
+{
+	const unsigned id = r->pipe->f[i].id;
+	const struct pen_codec *c;
+
+	if (id == SHUFFLE) {
+		if (in.n > cap)
+			return PEN_EDATA;
+		pen__unshuffle(r->pipe->f[i].item, in.p, in.n, out);
+		*got = in.n;
+		return 0;
+	}
+	c = pen__codec_find(find(id)->codec);
+	if (id == LZ4)
+		return unpack_lz4(c, r->scratch, in, out, cap, got);
+	return c->unpack(r->scratch, in.p, in.n, out, cap, got);
+}
+
+static bool applied(const struct pen_h5_run *r, uint32_t i)
+{
+	return !(r->mask >> i & 1);
+}
+
+/* fletcher32: what is left without the checksum; empty when it is wrong. */
+static struct pen_span check(struct pen_span s)
+{
+	if (s.n < 4 || !pen__fletcher32_ok(s.p, s.n - 4, s.p + s.n - 4))
+		return (struct pen_span){ NULL, 0 };
+	return (struct pen_span){ s.p, s.n - 4 };
+}
+
+int pen__h5_pipe_run(const struct pen_h5_run *r, struct pen_span raw, void *out,
+		     size_t size, const char **why)
+{
+	const size_t room = (size_t)between(size);
+	struct pen_span s = raw;
+	unsigned left = 0, which = 0;
+	size_t got;
+	int rc;
+
+	*why = "damaged: a chunk does not unpack";
+	for (uint32_t i = 0; i < r->pipe->n; i++)
+		left += applied(r, i) && turns(r->pipe->f[i].id);
+	for (uint32_t i = r->pipe->n; i-- > 0;) {
+		uint8_t *to;
+
+		if (!applied(r, i))
+			continue;
+		if (!turns(r->pipe->f[i].id)) {
+			*why = "damaged: a chunk's checksum differs";
+			s = check(s);
+			if (!s.p)
+				return PEN_EDATA;
+			*why = "damaged: a chunk does not unpack";
+			continue;
+		}
+		left--;
+		to = left ? r->room + which * room : out;
+		which ^= left > 0;
+		rc = turn(r, i, s, to, left ? room : size, &got);
+		if (rc < 0)
+			return rc;
+		s = (struct pen_span){ to, got };
+	}
+	if (s.n != size) {
+		*why = "damaged: a chunk unpacks to another size than it has";
+		return PEN_EDATA;
+	}
+	if (s.p != out)
+		memcpy(out, s.p, size);
+	return 0;
+}

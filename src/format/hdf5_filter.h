@@ -1,0 +1,36 @@
+/* The filters a chunk went through, and how to undo them. */
+#ifndef PEN_FORMAT_HDF5_FILTER_H
+#define PEN_FORMAT_HDF5_FILTER_H
+
+#include "format/hdf5.h"
+
+struct pen_h5_pipe {
+	uint32_t n;
+	struct {
+		uint16_t id;
+		uint32_t item; /* shuffle: bytes of an item */
+	} f[PEN_H5_FILTERS];
+};
+
+/* Refuses, by name, what cannot be undone. */
+int pen__h5_pipe_init(struct pen_h5_pipe *, const struct pen_h5_data *,
+		      const char *where, struct pen_err *);
+/* Can `stored` bytes, with the filters not in mask, be `size` bytes? */
+bool pen__h5_pipe_fits(const struct pen_h5_pipe *, uint32_t mask,
+		       uint64_t stored, uint64_t size);
+/* Working memory pen__h5_pipe_run() needs for chunks of `size` bytes. */
+size_t pen__h5_pipe_room(const struct pen_h5_pipe *, uint64_t size);
+/* "shuffle, deflate" */
+void pen__h5_pipe_text(const struct pen_h5_pipe *, char *buf, size_t cap);
+
+struct pen_h5_run {
+	const struct pen_h5_pipe *pipe;
+	uint32_t mask; /* bit i: filter i was not applied */
+	uint8_t *room; /* pen__h5_pipe_room() bytes */
+	struct pen_scratch *scratch;
+};
+/* Exactly `size` bytes, or an error: *why then says which. */
+int pen__h5_pipe_run(const struct pen_h5_run *, struct pen_span raw, void *out,
+		     size_t size, const char **why);
+
+#endif

@@ -1,0 +1,101 @@
+/* What the files of the HDF5 structure reader share among themselves. */
+#ifndef PEN_FORMAT_HDF5_INT_H
+#define PEN_FORMAT_HDF5_INT_H
+
+#include "format/hdf5.h"
+
+#define H5_BLOCK 4096u /* what is read at once for small structures */
+#define H5_NBLOCKS 16u
+
+struct pen_h5 {
+	struct pen_peek *pk;
+	uint64_t base; /* added to every address in the file */
+	uint64_t root;
+	uint64_t budget;	    /* bytes that may still be loaded */
+	uint8_t so, sl;		    /* bytes of an address, of a length */
+	uint8_t version;	    /* of the superblock */
+	struct pen_buf strings;	    /* the global heap used last, */
+	uint64_t strings_at;	    /* where it is, */
+	size_t strings_pos;	    /* and where in it the last search ended */
+	uint64_t block[H5_NBLOCKS]; /* which one is cached, + 1 */
+	uint8_t cache[H5_NBLOCKS][H5_BLOCK];
+};
+
+/* PEN_EDATA or PEN_ENOTSUP with the object's name. */
+int pen__h5_bad(const struct pen_h5 *, struct pen_err *, const char *what);
+int pen__h5_cannot(const struct pen_h5 *, struct pen_err *, const char *what);
+int pen__h5_nomem(const struct pen_h5 *, struct pen_err *, size_t n);
+
+/* n bytes at addr into a new buffer, which is the caller's to fini. */
+int pen__h5_load(struct pen_h5 *, uint64_t addr, uint64_t n, struct pen_buf *,
+		 struct pen_err *);
+/* The same for a structure that begins with a signature, and, when `sum`,
+ * ends with a checksum. The cursor stands behind the signature and ends
+ * before the checksum. */
+int pen__h5_load_as(struct pen_h5 *, uint64_t addr, uint64_t n,
+		    const char *sign, bool sum, struct pen_buf *,
+		    struct pen_bytes *, struct pen_err *);
+uint32_t pen__h5_sum(const void *p, size_t n);
+
+/* The next address (in the object, or PEN_H5_NOWHERE) or length. */
+uint64_t pen__h5_addr(const struct pen_h5 *, struct pen_bytes *);
+uint64_t pen__h5_len(const struct pen_h5 *, struct pen_bytes *);
+/* Bytes that numbers up to `most` are stored in. */
+unsigned pen__h5_enc(uint64_t most);
+unsigned pen__h5_log2(uint64_t v); /* floor; 0 for 0 */
+
+/* Message bodies. The cursor is over the body; false: damaged. */
+bool pen__h5_take_space(const struct pen_h5 *, struct pen_bytes *,
+			struct pen_h5_space *);
+bool pen__h5_take_type(struct pen_bytes *, struct pen_h5_type *);
+/* A type or space that may be shared: then its object is loaded into hd,
+ * which is the caller's to close in any case. */
+int pen__h5_shared(struct pen_h5 *, const struct pen_h5_msg *,
+		   struct pen_h5_head *hd, const struct pen_h5_msg **out,
+		   struct pen_err *);
+
+/* Fractal heap: objects by id. */
+struct pen_h5_heap {
+	uint64_t addr, root, huge;
+	uint64_t start, most_direct, managed;
+	uint32_t id_len, width, rows, bits;
+	uint32_t off_size, len_size;
+	uint8_t flags;
+	struct pen_buf block; /* the direct block used last */
+	uint64_t block_off;
+};
+int pen__h5_heap_open(struct pen_h5 *, uint64_t addr, struct pen_h5_heap *,
+		      struct pen_err *);
+void pen__h5_heap_close(struct pen_h5_heap *);
+/* *out lives until the next get or close; huge ones are loaded into mem,
+ * which is the caller's to fini. */
+int pen__h5_heap_get(struct pen_h5 *, struct pen_h5_heap *, const uint8_t *id,
+		     struct pen_buf *mem, struct pen_span *out,
+		     struct pen_err *);
+
+/* Version 2 B-trees: all records in order. */
+typedef int pen_h5_record_fn(void *arg, struct pen_bytes *record,
+			     struct pen_err *);
+int pen__h5_btree2(struct pen_h5 *, uint64_t addr, uint8_t type,
+		   pen_h5_record_fn *, void *arg, struct pen_err *);
+
+/* Chunk indexes, which call add with the place in the file's own order. */
+struct pen_h5_walk {
+	struct pen_h5 *h;
+	const struct pen_h5_data *d;
+	struct pen_h5_chunks *out;
+	uint64_t order[PEN_MAX_DIMS]; /* which axis is which of the index's */
+	uint64_t span[PEN_MAX_DIMS];  /* cells along each axis of the index */
+	uint64_t ncells; /* of the index; may be more than there are */
+	struct pen_err *err;
+};
+/* A chunk by its coordinates in chunks; one outside the data is passed over. */
+int pen__h5_chunk_add(struct pen_h5_walk *, const uint64_t *at, uint64_t addr,
+		      uint64_t size, uint32_t mask);
+/* A chunk by its number in an index that is an array. */
+int pen__h5_chunk_put(struct pen_h5_walk *, uint64_t n, uint64_t addr,
+		      uint64_t size, uint32_t mask);
+int pen__h5_fixed_array(struct pen_h5_walk *);
+int pen__h5_extensible_array(struct pen_h5_walk *);
+
+#endif

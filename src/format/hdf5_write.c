@@ -1,0 +1,362 @@
+/*
+ * The writer of HDF5, through libhdf5 and in its newest file version, as DLIO
+ * writes: records_0, records_1, ... with the samples along axis 0, and labels.
+ * A file is made in memory and then handed out in one piece, because libhdf5
+ * wants to seek and a pen_out only takes bytes. libhdf5 is not re-entrant as
+ * Debian builds it for threads: one lock, so that generating is no faster than
+ * one thread. Refuses nothing the fields can be but complex numbers.
+ */
+#include <hdf5.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "codec/lzf.h"
+#include "format/hdf5_fields.h"
+#include "format/hdf5_int.h"
+
+#define LZF 32000
+#define SUPERBLOCK 44u /* bytes under the checksum, versions 2 and 3 */
+
+static pthread_mutex_t libhdf5_lock = PTHREAD_MUTEX_INITIALIZER;
+
+struct writer {
+	const struct pen_h5_format *p;
+	const struct pen_table *t;
+	struct pen_err *err;
+	hid_t file;
+};
+
+static int failed(const struct writer *w, const char *what)
+{
+	return pen__fail(w->err, PEN_EIO, "hdf5", "libhdf5 could not %s", what);
+}
+
+/*
+ * LZF for libhdf5, which does not have it: only packing, as nothing is read
+ * here. 0 tells it to store the chunk as it is. The buffer is libhdf5's, made
+ * with its allocator.
+ */
+static size_t lzf_pack(unsigned flags, size_t ncd, const unsigned *cd, size_t n,
+		       size_t *cap, void **buf)
+{
+	void *out;
+	size_t k;
+
+	(void)ncd;
+	(void)cd;
+	if ((flags & H5Z_FLAG_REVERSE) || !n)
+		return 0;
+	out = H5allocate_memory(n, false);
+	if (!out)
+		return 0;
+	k = pen__lzf_pack(*buf, n, out, n - 1);
+	if (!k) {
+		H5free_memory(out);
+		return 0;
+	}
+	H5free_memory(*buf);
+	*buf = out;
+	*cap = n;
+	return k;
+}
+
+static const H5Z_class2_t lzf_filter = {
+	.version = H5Z_CLASS_T_VERS,
+	.id = LZF,
+	.encoder_present = 1,
+	.decoder_present = 1,
+	.name = "lzf",
+	.filter = lzf_pack,
+};
+
+/* A new id to close, or negative. */
+static hid_t type_of(enum pen_dtype t)
+{
+	static const char *const names[2] = { "FALSE", "TRUE" };
+	hid_t id;
+
+	switch (t) {
+	case PEN_BOOL:
+		id = H5Tenum_create(H5T_STD_I8LE);
+		for (int8_t i = 0; id >= 0 && i < 2; i++)
+			H5Tenum_insert(id, names[i], &i);
+		return id;
+	case PEN_F16:
+		id = H5Tcopy(H5T_IEEE_F32LE);
+		if (id < 0 || H5Tset_fields(id, 15, 10, 5, 0, 10) < 0 ||
+		    H5Tset_size(id, 2) < 0 || H5Tset_ebias(id, 15) < 0)
+			return -1;
+		return id;
+	case PEN_I8:
+		return H5Tcopy(H5T_STD_I8LE);
+	case PEN_U8:
+		return H5Tcopy(H5T_STD_U8LE);
+	case PEN_I16:
+		return H5Tcopy(H5T_STD_I16LE);
+	case PEN_U16:
+		return H5Tcopy(H5T_STD_U16LE);
+	case PEN_I32:
+		return H5Tcopy(H5T_STD_I32LE);
+	case PEN_U32:
+		return H5Tcopy(H5T_STD_U32LE);
+	case PEN_I64:
+		return H5Tcopy(H5T_STD_I64LE);
+	case PEN_U64:
+		return H5Tcopy(H5T_STD_U64LE);
+	case PEN_F32:
+		return H5Tcopy(H5T_IEEE_F32LE);
+	case PEN_F64:
+		return H5Tcopy(H5T_IEEE_F64LE);
+	case PEN_F80:
+		return H5Tcopy(H5T_NATIVE_LDOUBLE);
+	default:
+		return -1;
+	}
+}
+
+/* "1x64x64": exactly n positive numbers, none beyond the data's own. */
+static bool parse_chunk(const char *s, unsigned n, const hsize_t *dims,
+			hsize_t *out)
+{
+	char *end;
+
+	for (unsigned i = 0; i < n; i++) {
+		out[i] = strtoull(s, &end, 10);
+		if (end == s || !out[i] || *end != (i + 1 < n ? 'x' : '\0'))
+			return false;
+		if (out[i] > dims[i])
+			out[i] = dims[i] ? dims[i] : 1;
+		s = end + 1;
+	}
+	return true;
+}
+
+/* Layout and filters; a compressed data set without a chunk shape gets chunks
+ * of one sample. */
+static int set_layout(const struct writer *w, hid_t dcpl, unsigned n,
+		      const hsize_t *dims, size_t size)
+{
+	const struct pen_h5_format *p = w->p;
+	hsize_t chunk[PEN_MAX_DIMS] = { 1 };
+	unsigned lzf_says[3] = { 4, 0x0105, 0 };
+	hsize_t items = 1;
+	bool ok = true;
+
+	for (unsigned i = 0; i < n; i++)
+		chunk[i] = i && dims[i] ? dims[i] : 1;
+	if (p->chunk && !parse_chunk(p->chunk, n, dims, chunk))
+		return pen__fail(w->err, PEN_EINVAL, "chunk",
+				 "is not a shape of %u numbers, like 1x64x64",
+				 n);
+	if (!p->chunk && !p->compression)
+		return 0;
+	ok = H5Pset_chunk(dcpl, (int)n, chunk) >= 0;
+	if (ok && p->shuffle)
+		ok = H5Pset_shuffle(dcpl) >= 0;
+	if (ok && p->compression == 1)
+		ok = H5Pset_deflate(dcpl, (unsigned)p->level) >= 0;
+	for (unsigned i = 0; i < n; i++)
+		items *= chunk[i];
+	/* h5py's: revision, LZF version, bytes of a chunk */
+	lzf_says[2] = (unsigned)(items * size);
+	if (ok && p->compression == 2)
+		ok = H5Zregister(&lzf_filter) >= 0 &&
+		     H5Pset_filter(dcpl, LZF, H5Z_FLAG_OPTIONAL, 3, lzf_says) >=
+			     0;
+	return ok ? 0 : failed(w, "set chunks or filters");
+}
+
+/* One data set of whole samples, or of a part of each. */
+static int put(const struct writer *w, const char *name, enum pen_dtype dtype,
+	       unsigned n, const hsize_t *dims, const void *data, bool plain)
+{
+	hid_t type = type_of(dtype),
+	      space = H5Screate_simple((int)n, dims, NULL);
+	hid_t dcpl = H5Pcreate(H5P_DATASET_CREATE), set = -1;
+	int rc = 0;
+
+	if (type < 0)
+		rc = pen__fail(w->err, PEN_ENOTSUP, name,
+			       "%s cannot be written as HDF5",
+			       pen_dtype_name(dtype));
+	if (!rc && !plain)
+		rc = set_layout(w, dcpl, n, dims, pen_dtype_size(dtype));
+	if (!rc)
+		set = H5Dcreate2(w->file, name, type, space, H5P_DEFAULT, dcpl,
+				 H5P_DEFAULT);
+	if (!rc && (set < 0 || H5Dwrite(set, type, H5S_ALL, H5S_ALL,
+					H5P_DEFAULT, data) < 0))
+		rc = failed(w, "write a data set");
+	if (set >= 0)
+		H5Dclose(set);
+	if (type >= 0)
+		H5Tclose(type);
+	H5Pclose(dcpl);
+	H5Sclose(space);
+	return rc;
+}
+
+/* Part i of n of every sample, gathered. */
+static int put_part(const struct writer *w, unsigned i, unsigned n,
+		    const hsize_t *dims, const uint8_t *data)
+{
+	const struct pen_field *fd = &w->t->field[0];
+	char name[32];
+	size_t row, part;
+	uint8_t *mem;
+	int rc;
+
+	if (!pen__shape_bytes(fd->shape, fd->ndim, fd->dtype, &row))
+		return failed(w, "write samples of this size");
+	snprintf(name, sizeof(name), "records_%u", i);
+	if (n == 1)
+		return put(w, name, fd->dtype, fd->ndim + 1, dims, data, false);
+	part = row / n;
+	mem = pen__alloc((size_t)w->t->nsamples ? (size_t)w->t->nsamples : 1,
+			 part ? part : 1);
+	if (!mem)
+		return pen__fail_nomem(w->err, "hdf5", part);
+	for (uint64_t k = 0; part && k < w->t->nsamples; k++)
+		memcpy(mem + k * part, data + k * row + i * part, part);
+	rc = put(w, name, fd->dtype, fd->ndim + 1, dims, mem, false);
+	pen__free(mem);
+	return rc;
+}
+
+static void dims_of(const struct writer *w, uint32_t i, hsize_t *dims)
+{
+	const struct pen_field *fd = &w->t->field[i];
+
+	dims[0] = w->t->nsamples;
+	for (uint32_t j = 0; j < fd->ndim; j++)
+		dims[j + 1] = (hsize_t)fd->shape[j];
+}
+
+static int put_field(const struct writer *w, uint32_t i)
+{
+	const struct pen_field *fd = &w->t->field[i];
+	const unsigned n = i ? 1 : (unsigned)w->p->num_dset;
+	hsize_t dims[PEN_MAX_DIMS + 1];
+	const void *data;
+	void *mem;
+	int rc = 0;
+
+	if (fd->ndim + 1 > PEN_MAX_DIMS)
+		return failed(w, "write so many axes");
+	dims_of(w, i, dims);
+	if (n > 1 && (!fd->ndim || dims[1] % n))
+		return pen__fail(w->err, PEN_EINVAL, "num_dset",
+				 "a sample's first axis cannot be cut into %u",
+				 n);
+	if (n > 1)
+		dims[1] /= n;
+	data = pen__table_get(w->t, i, &mem, w->err);
+	if (!data)
+		return w->err && w->err->code ? w->err->code : PEN_ENOMEM;
+	if (w->t->nfields == 1)
+		for (unsigned k = 0; rc >= 0 && k < n; k++)
+			rc = put_part(w, k, n, dims, data);
+	else
+		rc = put(w, fd->name, fd->dtype, fd->ndim + 1, dims, data,
+			 false);
+	pen__free(mem);
+	return rc;
+}
+
+static int put_labels(const struct writer *w)
+{
+	const hsize_t n = w->t->nsamples;
+	int64_t *zero = pen__calloc((size_t)n ? (size_t)n : 1, sizeof(*zero));
+	int rc;
+
+	if (!zero)
+		return pen__fail_nomem(w->err, "hdf5", (size_t)n * 8);
+	rc = put(w, "labels", PEN_I64, 1, &n, zero, true);
+	pen__free(zero);
+	return rc;
+}
+
+/*
+ * H5Fget_file_image() clears the "open for writing" flag in the superblock it
+ * copies, but in 1.10 leaves the checksum that was made with it.
+ */
+static void sum_superblock(uint8_t *p, size_t n)
+{
+	uint32_t sum;
+
+	if (n < SUPERBLOCK + 4 || p[8] < 2)
+		return;
+	sum = pen__h5_sum(p, SUPERBLOCK);
+	for (unsigned i = 0; i < 4; i++)
+		p[SUPERBLOCK + i] = (uint8_t)(sum >> (8 * i));
+}
+
+/* The finished file's bytes. */
+static int hand_out(const struct writer *w, struct pen_out *out)
+{
+	ssize_t n;
+	uint8_t *mem;
+	int rc = 0;
+
+	if (H5Fflush(w->file, H5F_SCOPE_GLOBAL) < 0)
+		return failed(w, "finish the file");
+	n = H5Fget_file_image(w->file, NULL, 0);
+	if (n < 0)
+		return failed(w, "tell the file's size");
+	mem = pen__alloc((size_t)n, 1);
+	if (!mem)
+		return pen__fail_nomem(w->err, "hdf5", (size_t)n);
+	if (H5Fget_file_image(w->file, mem, (size_t)n) != n)
+		rc = failed(w, "hand out the file");
+	else
+		sum_superblock(mem, (size_t)n);
+	if (rc >= 0)
+		rc = out->write(out, mem, (size_t)n, w->err);
+	pen__free(mem);
+	return rc;
+}
+
+static int write_all(struct writer *w, struct pen_out *out)
+{
+	hid_t fapl = H5Pcreate(H5P_FILE_ACCESS);
+	int rc = 0;
+
+	w->file = -1;
+	if (fapl >= 0 &&
+	    H5Pset_libver_bounds(fapl, H5F_LIBVER_LATEST, H5F_LIBVER_LATEST) >=
+		    0 &&
+	    H5Pset_fapl_core(fapl, (size_t)1 << 20, false) >= 0)
+		w->file = H5Fcreate("memory", H5F_ACC_TRUNC, H5P_DEFAULT, fapl);
+	if (fapl >= 0)
+		H5Pclose(fapl);
+	if (w->file < 0)
+		return failed(w, "make a file in memory");
+	for (uint32_t i = 0; rc >= 0 && i < w->t->nfields; i++)
+		rc = put_field(w, i);
+	if (rc >= 0 && w->t->nfields == 1 && w->p->labels)
+		rc = put_labels(w);
+	if (rc >= 0)
+		rc = hand_out(w, out);
+	H5Fclose(w->file);
+	return rc;
+}
+
+int pen__h5_write(const struct pen_format *f, const struct pen_table *t,
+		  struct pen_out *out, struct pen_err *err)
+{
+	struct writer w = { .p = f->priv, .t = t, .err = err };
+	H5E_auto2_t shown;
+	void *arg;
+	int rc;
+
+	pthread_mutex_lock(&libhdf5_lock);
+	/* it would print its errors */
+	H5Eget_auto2(H5E_DEFAULT, &shown, &arg);
+	H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+	rc = write_all(&w, out);
+	H5Eset_auto2(H5E_DEFAULT, shown, arg);
+	pthread_mutex_unlock(&libhdf5_lock);
+	return rc;
+}

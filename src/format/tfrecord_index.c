@@ -1,0 +1,372 @@
+/*
+ * What is in a tfrecord file. There is no table of contents: the records are
+ * walked from one to the next by their lengths, each protected by a crc. Then
+ * the engine has to know every sample's size before it is read. Records of
+ * one length are taken to be alike when the first and the last are (emit()
+ * makes sure); otherwise all are parsed, which reads the whole object once
+ * and is kept in the index.
+ *
+ * A damaged payload is that sample's error, not the object's: it counts as
+ * the size of its neighbour, and emit() finds it damaged again. A damaged
+ * length is the end of the road, since what follows cannot be found.
+ */
+#include <inttypes.h>
+
+#include "base/mem.h"
+#include "codec/crc32c.h"
+#include "format/tfrecord.h"
+#include "format/value.h"
+#include "format/window.h"
+
+#define SMALL (64u << 10) /* records below this are read many at a time */
+
+struct column {
+	char name[sizeof(((struct pen_field *)0)->name)];
+	enum pen_feature_kind kind;
+	uint32_t count; /* of the records so far, unless counts */
+	uint32_t *counts;
+};
+
+struct scan {
+	const struct pen_tfr *p;
+	struct pen_peek *pk;
+	struct pen_window win;
+	struct pen_err *err;
+	uint64_t *off; /* n + 1 */
+	uint64_t n, cap;
+	bool uniform;
+	struct column column[PEN_MAX_FIELDS];
+	uint32_t ncolumns;
+	uint32_t now[PEN_MAX_FIELDS]; /* counts of the record at hand */
+};
+
+static uint64_t len_of(const struct scan *s, uint64_t k)
+{
+	return s->off[k + 1] - s->off[k] - PEN_TFR_FRAME;
+}
+
+static int add_record(struct scan *s, uint64_t next)
+{
+	if (s->n + 2 > s->cap) {
+		const uint64_t cap = s->cap ? s->cap * 2 : 64;
+		void *p = pen__realloc(s->off, cap, sizeof(*s->off));
+
+		if (!p)
+			return pen__fail_nomem(s->err, s->pk->name, cap * 8);
+		s->off = p;
+		s->cap = cap;
+	}
+	if (!s->n)
+		s->off[0] = 0;
+	s->off[++s->n] = next;
+	s->uniform = s->uniform && next - s->off[s->n - 1] == s->off[1];
+	return 0;
+}
+
+static int cut_off(const struct scan *s)
+{
+	return pen__fail(s->err, PEN_EDATA, s->pk->name,
+			 "record %" PRIu64 " is cut off at the end of the "
+			 "file: it is truncated; write it again",
+			 s->n);
+}
+
+static int walk(struct scan *s)
+{
+	const uint64_t size = s->pk->size;
+	uint64_t at = 0, len;
+	int rc = 0;
+
+	s->uniform = true;
+	while (at < size && !rc) {
+		const bool small = s->n && at / s->n < SMALL;
+		const uint8_t *p;
+		struct pen_bytes b;
+
+		if (size - at < PEN_TFR_FRAME)
+			return cut_off(s);
+		p = pen__window_get(&s->win, at, PEN_TFR_HEAD,
+				    small ? PEN_PIECE : 0, s->err);
+		if (!p)
+			return s->err ? s->err->code : PEN_EIO;
+		b = pen__bytes(p, PEN_TFR_HEAD);
+		len = pen__take_u64(&b);
+		if (pen__take_u32(&b) != pen__crc32c_mask(pen__crc32c(0, p, 8)))
+			return pen__fail(s->err, PEN_EDATA, s->pk->name,
+					 "at byte %" PRIu64 " there is no "
+					 "TFRecord: the crc of its length "
+					 "differs%s",
+					 at,
+					 s->n ? ""
+					      : "; compressed files are "
+						"not read");
+		if (len > size - at - PEN_TFR_FRAME)
+			return cut_off(s);
+		at += PEN_TFR_FRAME + len;
+		rc = add_record(s, at);
+	}
+	return rc;
+}
+
+/* The column of this name, made when there is none; NULL: see *rc. */
+static struct column *column_of(struct scan *s, const struct pen_feature *f,
+				uint64_t k, int *rc)
+{
+	struct column *c = s->column;
+
+	for (uint32_t i = 0; i < s->ncolumns; i++, c++)
+		if (strlen(c->name) == f->name_len &&
+		    memcmp(c->name, f->name, f->name_len) == 0)
+			return c;
+	if (!f->name_len || f->name_len >= sizeof(c->name) ||
+	    memchr(f->name, 0, f->name_len)) {
+		*rc = pen__fail(s->err, PEN_ENOTSUP, s->pk->name,
+				"has a feature whose name has %zu bytes; name "
+				"others with fields=",
+				f->name_len);
+		return NULL;
+	}
+	if (s->ncolumns == PEN_MAX_FIELDS) {
+		*rc = pen__fail(s->err, PEN_ENOTSUP, s->pk->name,
+				"has more than %d features; name some with "
+				"fields=",
+				PEN_MAX_FIELDS);
+		return NULL;
+	}
+	*c = (struct column){ .kind = f->kind };
+	memcpy(c->name, f->name, f->name_len);
+	if (k) { /* the records before had none */
+		c->counts = pen__calloc(s->n, sizeof(*c->counts));
+		if (!c->counts) {
+			*rc = pen__fail_nomem(s->err, s->pk->name, s->n * 4);
+			return NULL;
+		}
+	}
+	s->ncolumns++;
+	return c;
+}
+
+static int take_feature(struct scan *s, const struct pen_feature *f, uint64_t k)
+{
+	struct column *c;
+	uint64_t count;
+	int rc;
+
+	if (f->kind == PEN_FEATURE_NONE ||
+	    (s->p->fields &&
+	     pen__in_list(s->p->fields, f->name, f->name_len) < 0))
+		return 0;
+	rc = pen__feature_count(f, &count);
+	if (rc == PEN_EDATA)
+		return rc;
+	c = column_of(s, f, k, &rc);
+	if (!c)
+		return rc;
+	if (rc || count > UINT32_MAX)
+		return pen__fail(s->err, PEN_ENOTSUP, s->pk->name,
+				 "record %" PRIu64 ": feature %s %s; name "
+				 "others with fields=",
+				 k, c->name,
+				 rc ? "is a list of several strings"
+				    : "is too large");
+	if (c->kind != f->kind)
+		return pen__fail(s->err, PEN_EDATA, s->pk->name,
+				 "record %" PRIu64 ": feature %s is not of the "
+				 "type it has in others; name others with "
+				 "fields=",
+				 k, c->name);
+	s->now[c - s->column] = (uint32_t)count;
+	return 0;
+}
+
+/* A whole and undamaged Example? 0, or PEN_EDATA without a word. */
+static int check_record(const struct scan *s, const uint8_t *p, uint64_t len)
+{
+	struct pen_example e = pen__example(p, len);
+	struct pen_bytes tail = pen__bytes(p + len, PEN_TFR_TAIL);
+	struct pen_feature f;
+	uint64_t count;
+	int rc;
+
+	if (s->p->crc &&
+	    pen__take_u32(&tail) != pen__crc32c_mask(pen__crc32c(0, p, len)))
+		return PEN_EDATA;
+	while ((rc = pen__example_next(&e, &f)) == 1)
+		if (f.kind && pen__feature_count(&f, &count) == PEN_EDATA)
+			return PEN_EDATA;
+	return rc;
+}
+
+/*
+ * Finds the counts of record k in s->now: 0; PEN_END when it is damaged, with
+ * nothing changed; or an error of the object.
+ */
+static int parse_record(struct scan *s, uint64_t k)
+{
+	const uint64_t len = len_of(s, k);
+	const uint8_t *p;
+	struct pen_example e;
+	struct pen_feature f;
+	int rc = 0;
+
+	p = pen__window_get(&s->win, s->off[k] + PEN_TFR_HEAD,
+			    (size_t)(len + PEN_TFR_TAIL),
+			    len < SMALL ? PEN_PIECE : 0, s->err);
+	if (!p)
+		return s->err ? s->err->code : PEN_EIO;
+	if (check_record(s, p, len))
+		return PEN_END;
+	memset(s->now, 0, sizeof(s->now));
+	e = pen__example(p, len);
+	while (!rc && pen__example_next(&e, &f) == 1)
+		rc = take_feature(s, &f, k);
+	return rc;
+}
+
+static void drop_columns(struct scan *s)
+{
+	for (uint32_t i = 0; i < s->ncolumns; i++)
+		pen__free(s->column[i].counts);
+	s->ncolumns = 0;
+}
+
+/* Are the first and the last record alike? 0: yes, PEN_END: no. */
+static int compare_ends(struct scan *s)
+{
+	uint32_t first[PEN_MAX_FIELDS], n;
+	int rc = parse_record(s, 0);
+
+	if (rc)
+		return rc;
+	n = s->ncolumns;
+	memcpy(first, s->now, sizeof(first));
+	rc = parse_record(s, s->n - 1);
+	if (rc)
+		return rc;
+	if (n != s->ncolumns || memcmp(first, s->now, sizeof(first)) != 0)
+		return PEN_END;
+	for (uint32_t i = 0; i < n; i++)
+		s->column[i].count = first[i];
+	return 0;
+}
+
+/* Record k has s->now elements of each. */
+static int note_counts(struct scan *s, uint64_t k, uint64_t before)
+{
+	for (uint32_t i = 0; i < s->ncolumns; i++) {
+		struct column *c = &s->column[i];
+
+		if (!c->counts && k == before)
+			c->count = s->now[i];
+		if (!c->counts && c->count == s->now[i])
+			continue;
+		if (!c->counts) {
+			c->counts = pen__alloc(s->n, sizeof(*c->counts));
+			if (!c->counts)
+				return pen__fail_nomem(s->err, s->pk->name,
+						       s->n * 4);
+			for (uint64_t j = 0; j < k; j++)
+				c->counts[j] = c->count;
+		}
+		c->counts[k] = s->now[i];
+	}
+	return 0;
+}
+
+/* `before` damaged records come first: they take the size of what follows. */
+static int parse_all(struct scan *s)
+{
+	uint64_t before = 0;
+	int rc = 0;
+
+	for (uint64_t k = 0; k < s->n && rc >= 0; k++) {
+		rc = parse_record(s, k);
+		if (rc == PEN_END && k == before) {
+			before++;
+			continue;
+		}
+		if (rc >= 0)
+			rc = note_counts(s, k, before);
+	}
+	if (rc >= 0 && before == s->n)
+		return pen__fail(s->err, PEN_EDATA, s->pk->name,
+				 "none of its %" PRIu64 " records is an "
+				 "undamaged tf.train.Example; decode=false "
+				 "gives the bytes as they are",
+				 s->n);
+	return rc < 0 ? rc : 0;
+}
+
+static int find_columns(struct scan *s)
+{
+	int rc = PEN_END;
+
+	if (!s->n || !s->p->decode)
+		return 0;
+	if (s->uniform && s->p->scan == PEN_TFR_SCAN_AUTO)
+		rc = compare_ends(s);
+	if (rc == PEN_END) {
+		drop_columns(s);
+		rc = parse_all(s);
+	}
+	if (!rc && !s->ncolumns)
+		rc = pen__fail(s->err, PEN_ENOTFOUND, s->pk->name,
+			       "has none of the features asked for%s%s",
+			       s->p->fields ? ": " : "",
+			       s->p->fields ? s->p->fields : "");
+	return rc;
+}
+
+static void put_column(const struct scan *s, const struct column *c,
+		       struct pen_buf *b)
+{
+	uint32_t most = 0;
+
+	pen__buf_le(b, strlen(c->name), 1);
+	pen__buf_str(b, c->name);
+	pen__buf_le(b, c->kind, 1);
+	pen__buf_le(b, c->counts != NULL, 1);
+	for (uint64_t k = 0; c->counts && k < s->n; k++)
+		if (c->counts[k] > most)
+			most = c->counts[k];
+	pen__buf_le(b, c->counts ? most : c->count, 4);
+	for (uint64_t k = 0; c->counts && k < s->n; k++)
+		pen__buf_le(b, c->counts[k], 4);
+}
+
+static void put_blob(const struct scan *s, struct pen_buf *b)
+{
+	pen__buf_le(b, s->n, 8);
+	pen__buf_le(b, s->uniform, 1);
+	if (s->uniform)
+		pen__buf_le(b, s->n ? len_of(s, 0) : 0, 8);
+	else
+		for (uint64_t k = 0; k <= s->n; k++)
+			pen__buf_le(b, s->off[k], 8);
+	pen__buf_le(b, s->ncolumns, 1);
+	for (uint32_t i = 0; i < s->ncolumns; i++)
+		put_column(s, &s->column[i], b);
+}
+
+int pen__tfr_index(const struct pen_format *f, struct pen_peek *pk,
+		   struct pen_found *found, struct pen_err *err)
+{
+	struct pen_err own = { 0 };
+	struct scan s = {
+		.p = f->priv, .pk = pk, .win.pk = pk, .err = err ? err : &own
+	};
+	int rc = walk(&s);
+
+	if (!rc)
+		rc = find_columns(&s);
+	if (!rc) {
+		found->nsamples = s.n;
+		put_blob(&s, &found->blob);
+		if (found->blob.bad)
+			rc = pen__fail_nomem(s.err, pk->name, found->blob.n);
+	}
+	drop_columns(&s);
+	pen__window_fini(&s.win);
+	pen__free(s.off);
+	return rc;
+}

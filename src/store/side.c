@@ -1,0 +1,59 @@
+/*
+ * Reading a file beside an object whole: the index that some formats keep in
+ * files of their own. For indexing only. Refuses what is not a regular file
+ * (a pipe would wait for ever) and what is larger than the caller can believe.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "store/files.h"
+
+#define STEP ((size_t)64 << 10)
+
+static int read_all(int fd, const char *path, struct pen_buf *out,
+		    struct pen_err *err)
+{
+	uint8_t *piece = pen__alloc(STEP, 1);
+	ssize_t n = 1;
+	int rc = piece ? 0 : pen__fail_nomem(err, path, STEP);
+
+	while (!rc && n) {
+		n = read(fd, piece, STEP);
+		if (n > 0)
+			pen__buf_put(out, piece, (size_t)n);
+		else if (n < 0 && errno != EINTR)
+			rc = pen__fail_sys(err, errno, path, "cannot be read");
+		if (out->bad)
+			rc = pen__fail_nomem(err, path, STEP);
+	}
+	pen__free(piece);
+	return rc;
+}
+
+int pen__files_read_whole(struct pen_store *st, const char *path,
+			  uint64_t limit, struct pen_buf *out,
+			  struct pen_err *err)
+{
+	struct stat sb;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc;
+
+	(void)st;
+	if (fd < 0)
+		return pen__fail(err, pen__file_code(errno), path, "%s",
+				 errno == ENOENT ? "is missing"
+						 : "cannot be read");
+	if (fstat(fd, &sb) < 0)
+		rc = pen__fail_sys(err, errno, path, "cannot be read");
+	else if (!S_ISREG(sb.st_mode) || (uint64_t)sb.st_size > limit)
+		rc = pen__fail(err, PEN_EDATA, path,
+			       "is no index: it is not a file, or has more "
+			       "than %" PRIu64 " bytes",
+			       limit);
+	else
+		rc = read_all(fd, path, out, err);
+	close(fd);
+	return rc;
+}

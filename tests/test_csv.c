@@ -1,0 +1,68 @@
+/* csv against pandas: values, damage, and what we write. */
+#include <locale.h>
+
+#include "formats.h"
+
+static void test_damage(void)
+{
+	size_t n;
+	uint8_t *p = golden_read("small.csv", &n);
+
+	formats_damage("small.csv", "csv", NULL, 0, false, 1);
+	golden_check_nomem("csv", (struct pen_opts_kv){ "dtype", "float64" },
+			   (struct pen_span){ p, n });
+	free(p);
+}
+
+/* Numbers are written with a point in every locale, and come back. */
+static void test_write(void)
+{
+	static const float xs[][3] = { { 0.1f, -1, 1e-20f },
+				       { 3.4028235e38f, 1.5f, 16777216 } };
+	static const int64_t ys[][3] = { { INT64_MIN, INT64_MAX, 0 },
+					 { -1, 1, 10 } };
+	struct pen_field fd = {
+		.name = "x", .dtype = PEN_F32, .ndim = 1, .shape = { 3 }
+	};
+	const void *data = xs;
+	struct pen_table t = {
+		.nsamples = 2, .nfields = 1, .field = &fd, .data = &data
+	};
+	struct pen_err err = { 0 };
+	char path[128];
+
+	setlocale(LC_ALL, "de_DE.UTF-8"); /* where there is one */
+	snprintf(path, sizeof(path), "%s/w/f.csv", golden_dir);
+	CHECK_EQ(eng_write(path, "csv", "", &t, &err), 0);
+	formats_write_nomem("csv", NULL, 0, &t);
+	data = ys;
+	fd.dtype = PEN_I64;
+	snprintf(path, sizeof(path), "%s/w/i.csv", golden_dir);
+	CHECK_EQ(eng_write(path, "csv", "delimiter=;", &t, &err), 0);
+	setlocale(LC_ALL, "C");
+	CHECK_EQ(formats_python(
+			 "import numpy as np, pandas as pd\n"
+			 "f = pd.read_csv('w/f.csv', header=None, "
+			 "float_precision='round_trip').to_numpy().astype('f4')"
+			 "\n"
+			 "w = np.array([[0.1, -1, 1e-20], [3.4028235e38, 1.5, "
+			 "16777216]], 'f4')\n"
+			 "assert np.array_equal(f, w)\n"
+			 "i = pd.read_csv('w/i.csv', header=None, sep=';')\n"
+			 "m = np.iinfo('i8')\n"
+			 "assert i.to_numpy().tolist() == "
+			 "[[m.min, m.max, 0], [-1, 1, 10]]"),
+		 0);
+	fd.dtype = PEN_F16;
+	CHECK_EQ(eng_write(path, "csv", "", &t, &err), PEN_EINVAL);
+}
+
+int main(void)
+{
+	formats_make("csv", "numpy, pandas");
+	formats_check(14);
+	formats_refuse(20);
+	test_damage();
+	test_write();
+	return test_end();
+}
