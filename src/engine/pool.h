@@ -89,7 +89,7 @@ void pen__pool_account(struct pen_pool *, int64_t bytes);
 /* Puts every batch the consumer does not hold into the plan lane. */
 void pen__pool_start(struct pen_pool *, struct pen_ring *);
 void pen__pool_stop(struct pen_pool *);
-/* To the consumer (true), or straight back to free (false). */
+/* It is the consumer's from now on, with one reference. */
 void pen__pool_deliver(struct pen_pooled *);
 /* Makes mem at least this big and counts it. */
 int pen__pool_reserve(struct pen_pooled *, size_t bytes, struct pen_err *err);
