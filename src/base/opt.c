@@ -6,6 +6,7 @@
  */
 #include "base/opt.h"
 
+#include <errno.h>
 #include <locale.h>
 #include <math.h>
 #include <stdio.h>
@@ -258,6 +259,7 @@ static int fail_kind(const struct pen_opt *o, const char *value,
 		[PEN_OPT_COUNT] = "a count",
 		[PEN_OPT_DOUBLE] = "a number",
 		[PEN_OPT_TIME] = "a time",
+		[PEN_OPT_LIST] = "a list of whole numbers",
 	};
 	static const char *const hint[] = {
 		[PEN_OPT_BOOL] = "true, false",
@@ -266,6 +268,7 @@ static int fail_kind(const struct pen_opt *o, const char *value,
 		[PEN_OPT_COUNT] = "1000, 10k, 1e6",
 		[PEN_OPT_DOUBLE] = "0.5",
 		[PEN_OPT_TIME] = "50us, 1.5ms, 2s",
+		[PEN_OPT_LIST] = "[64, 64], 64x64",
 	};
 
 	return pen__fail(err, PEN_EINVAL, o->name,
@@ -341,6 +344,59 @@ static int set_number(const struct pen_opt *o, void *to, const char *value,
 	return 0;
 }
 
+#define LIST_MAX 4096
+
+/* Whole numbers between commas, blanks or x, brackets around them or not. */
+static int parse_list(const char *s, int64_t *v, size_t *n)
+{
+	static const char between[] = ", x\t\n";
+	const bool open = s[strspn(s, between)] == '[';
+
+	s += open ? strspn(s, between) + 1 : 0;
+	for (*n = 0;; (*n)++) {
+		char *end;
+
+		s += strspn(s, between);
+		if (!*s || *s == ']')
+			break;
+		errno = 0;
+		if (*s < '0' || *s > '9' || *n == LIST_MAX)
+			return PEN_EINVAL;
+		v[*n] = strtoll(s, &end, 10);
+		if (errno)
+			return PEN_EINVAL;
+		s = end;
+	}
+	if (open != (*s == ']'))
+		return PEN_EINVAL;
+	s += *s == ']';
+	return s[strspn(s, between)] ? PEN_EINVAL : 0;
+}
+
+static int set_list(const struct pen_opt *o, struct pen_opt_list *to,
+		    const char *value, struct pen_err *err)
+{
+	int64_t *v = pen__alloc(LIST_MAX, sizeof(*v)), *fit = NULL;
+	size_t n = 0;
+	int rc = v ? 0 : pen__fail_nomem(err, o->name, LIST_MAX);
+
+	if (!rc && parse_list(value, v, &n))
+		rc = fail_kind(o, value, err);
+	if (!rc && n) {
+		fit = pen__alloc(n, sizeof(*v));
+		if (fit)
+			memcpy(fit, v, n * sizeof(*v));
+		else
+			rc = pen__fail_nomem(err, o->name, n * sizeof(*v));
+	}
+	pen__free(v);
+	if (rc)
+		return rc;
+	pen__free(to->v);
+	*to = (struct pen_opt_list){ fit, n };
+	return 0;
+}
+
 static int set(const struct pen_opt *o, void *base, const char *value,
 	       struct pen_err *err)
 {
@@ -353,6 +409,8 @@ static int set(const struct pen_opt *o, void *base, const char *value,
 		return parse_bool(value, to) ? fail_kind(o, value, err) : 0;
 	case PEN_OPT_STR:
 		return set_str(to, o->name, value, err);
+	case PEN_OPT_LIST:
+		return set_list(o, to, value, err);
 	case PEN_OPT_ENUM:
 		return parse_enum(value, o->choices, to)
 			       ? fail_enum(o, value, err)
@@ -458,6 +516,8 @@ static size_t size_of(enum pen_opt_type type)
 		return sizeof(int);
 	case PEN_OPT_STR:
 		return sizeof(char *);
+	case PEN_OPT_LIST:
+		return sizeof(struct pen_opt_list);
 	default:
 		return sizeof(uint64_t);
 	}
@@ -504,11 +564,15 @@ int pen__opt_fill(const struct pen_opt *opts, void *to,
 void pen__opt_fini(const struct pen_opt *opts, void *of)
 {
 	for (; opts && opts->name; opts++) {
-		char **s = (char **)(void *)((char *)of + opts->off);
+		void *at = (char *)of + opts->off;
 
-		if (opts->type != PEN_OPT_STR)
-			continue;
-		pen__free(*s);
-		*s = NULL;
+		if (opts->type == PEN_OPT_STR) {
+			pen__free(*(char **)at);
+			*(char **)at = NULL;
+		} else if (opts->type == PEN_OPT_LIST) {
+			pen__free(((struct pen_opt_list *)at)->v);
+			*(struct pen_opt_list *)at =
+				(struct pen_opt_list){ NULL, 0 };
+		}
 	}
 }

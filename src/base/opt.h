@@ -19,6 +19,13 @@ enum pen_opt_type {
 	PEN_OPT_TIME,	/* uint64_t ns: 50us, 1.5ms, 2s */
 	PEN_OPT_STR,	/* char *, owned by the struct; NULL when empty */
 	PEN_OPT_ENUM,	/* int: index into choices */
+	PEN_OPT_LIST,	/* struct pen_opt_list: [1, 2, 3] or 1,2,3 or 1x2x3 */
+};
+
+/* Integers, none below zero; owned by the struct it is in. */
+struct pen_opt_list {
+	int64_t *v;
+	size_t n;
 };
 
 struct pen_opt {

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "base/opt.h"
+#include "base/text.h"
 
 /* Documented exit codes. */
 enum {
@@ -89,26 +90,9 @@ void progress_end(struct progress *); /* clears the line */
 void interrupt_install(void);
 int interrupted(void); /* the signal, or 0 */
 
-/* JSON, written as it comes. Keys NULL inside arrays. */
-struct json {
-	FILE *out;
-	int depth;
-	bool first;
-};
-void json_open(struct json *, const char *key, char bracket); /* '{' or '[' */
-void json_close(struct json *, char bracket);		      /* '}' or ']' */
-void json_str(struct json *, const char *key, const char *value);
-void json_int(struct json *, const char *key, uint64_t value);
-void json_num(struct json *, const char *key, double value);
-void json_bool(struct json *, const char *key, bool value);
-
-/* A file that gets its final name only when complete; "-" is stdout. */
-struct outfile {
-	FILE *f;
-	char path[4096], tmp[4128];
-};
-int outfile_open(struct outfile *, const char *path); /* 0, or complains */
-int outfile_close(struct outfile *);		      /* 0, or complains */
+/* Prints a text, or saves it to path unless that is NULL or "-", and frees
+ * it. 0, or complains and returns the exit code. */
+int text_out(struct pen_text *, const char *path);
 
 struct pen_spec;
 /* Settings and paths shared by the commands that read. EXIT code or -1. */

@@ -431,7 +431,7 @@ static int generate(struct gen *g, const struct pen_pairs *for_store,
 {
 	struct pen_err err = { 0 };
 	uint64_t t0 = pen__now_ns();
-	struct json j = { .out = stdout };
+	struct pen_text j = { 0 };
 	double s;
 	int rc;
 
@@ -461,15 +461,15 @@ static int generate(struct gen *g, const struct pen_pairs *for_store,
 		       human_bytes((double)atomic_load(&g->bytes) / s));
 		return EXIT_OK;
 	}
-	json_open(&j, NULL, '{');
-	json_str(&j, "schema", "penstock.gen/1");
-	json_str(&j, "path", g->path);
-	json_int(&j, "files", g->files);
-	json_int(&j, "samples", g->samples * g->files);
-	json_int(&j, "bytes", atomic_load(&g->bytes));
-	json_num(&j, "seconds", s);
-	json_close(&j, '}');
-	return EXIT_OK;
+	pen__json_open(&j, NULL, '{');
+	pen__json_str(&j, "schema", "penstock.gen/1");
+	pen__json_str(&j, "path", g->path);
+	pen__json_int(&j, "files", g->files);
+	pen__json_int(&j, "samples", g->samples * g->files);
+	pen__json_int(&j, "bytes", atomic_load(&g->bytes));
+	pen__json_num(&j, "seconds", s);
+	pen__json_close(&j, '}');
+	return text_out(&j, NULL);
 }
 
 /* store.X and format.X are kept by a spec; the rest is ours. */

@@ -11,8 +11,8 @@ static const struct flag flags[] = {
 
 struct view {
 	const struct pen_dataset *ds;
-	struct json *json; /* NULL: text */
-	bool advice;	   /* which of the two is shown now */
+	struct pen_text *json; /* NULL: text */
+	bool advice;	       /* which of the two is shown now */
 	uint64_t nadvice;
 };
 
@@ -23,7 +23,7 @@ static void show_fact(void *arg, const char *name, const char *value)
 	if (v->advice)
 		return;
 	if (v->json)
-		json_str(v->json, name, value);
+		pen__json_str(v->json, name, value);
 	else
 		printf("  %-14s %s\n", name, value);
 }
@@ -36,7 +36,7 @@ static void show_advice(void *arg, const char *text)
 		return;
 	v->nadvice++;
 	if (v->json)
-		json_str(v->json, NULL, text);
+		pen__json_str(v->json, NULL, text);
 	else
 		printf("  note: %s\n", text);
 }
@@ -114,44 +114,44 @@ static void print_text(struct view *v)
 static void print_json(struct view *v)
 {
 	const struct pen_dataset *ds = v->ds;
-	struct json *j = v->json;
+	struct pen_text *j = v->json;
 	uint64_t least, most;
 
 	sizes(ds, &least, &most);
-	json_open(j, NULL, '{');
-	json_str(j, "schema", "penstock.inspect/1");
-	json_str(j, "path", ds->spec->paths[0]);
-	json_str(j, "format", ds->format->ops->name);
-	json_int(j, "objects", ds->objs.nobj);
-	json_int(j, "bytes", ds->objs.total_bytes);
-	json_int(j, "smallest_object_bytes", least);
-	json_int(j, "largest_object_bytes", most);
-	json_int(j, "samples", ds->ix.pub.nsamples);
-	json_open(j, "fields", '[');
+	pen__json_open(j, NULL, '{');
+	pen__json_str(j, "schema", "penstock.inspect/1");
+	pen__json_str(j, "path", ds->spec->paths[0]);
+	pen__json_str(j, "format", ds->format->ops->name);
+	pen__json_int(j, "objects", ds->objs.nobj);
+	pen__json_int(j, "bytes", ds->objs.total_bytes);
+	pen__json_int(j, "smallest_object_bytes", least);
+	pen__json_int(j, "largest_object_bytes", most);
+	pen__json_int(j, "samples", ds->ix.pub.nsamples);
+	pen__json_open(j, "fields", '[');
 	for (uint32_t i = 0; i < ds->format->nfields; i++) {
 		const struct pen_field *f = &ds->format->field[i];
 
-		json_open(j, NULL, '{');
-		json_str(j, "name", f->name);
-		json_str(j, "dtype", pen_dtype_name(f->dtype));
-		json_str(j, "shape", shape_text(f->shape, f->ndim));
-		json_int(j, "max_bytes", f->max_bytes);
-		json_close(j, '}');
+		pen__json_open(j, NULL, '{');
+		pen__json_str(j, "name", f->name);
+		pen__json_str(j, "dtype", pen_dtype_name(f->dtype));
+		pen__json_str(j, "shape", shape_text(f->shape, f->ndim));
+		pen__json_int(j, "max_bytes", f->max_bytes);
+		pen__json_close(j, '}');
 	}
-	json_close(j, ']');
-	json_open(j, "facts", '{');
+	pen__json_close(j, ']');
+	pen__json_open(j, "facts", '{');
 	describe(v, false);
-	json_close(j, '}');
-	json_open(j, "notes", '[');
+	pen__json_close(j, '}');
+	pen__json_open(j, "notes", '[');
 	describe(v, true);
 	engine_advice(v);
-	json_close(j, ']');
-	json_str(j, "store", ds->store->ops->name);
-	json_str(j, "store_reason", ds->why_store);
-	json_bool(j, "index_from_cache", ds->ix.from_cache);
-	json_num(j, "open_s", (double)ds->open_ns / 1e9);
-	json_int(j, "peak_memory_bytes", peak_memory());
-	json_close(j, '}');
+	pen__json_close(j, ']');
+	pen__json_str(j, "store", ds->store->ops->name);
+	pen__json_str(j, "store_reason", ds->why_store);
+	pen__json_bool(j, "index_from_cache", ds->ix.from_cache);
+	pen__json_num(j, "open_s", (double)ds->open_ns / 1e9);
+	pen__json_int(j, "peak_memory_bytes", peak_memory());
+	pen__json_close(j, '}');
 }
 
 static int run_inspect(int argc, char **argv)
@@ -159,7 +159,7 @@ static int run_inspect(int argc, char **argv)
 	struct args a = { .cmd = &pen__cmd_inspect,
 			  .argc = argc,
 			  .argv = argv };
-	struct json j = { .out = stdout };
+	struct pen_text j = { 0 };
 	struct pen_err err = { 0 };
 	struct pen_dataset *ds = NULL;
 	struct view v = { 0 };
@@ -180,11 +180,13 @@ static int run_inspect(int argc, char **argv)
 		rc = complain(&err);
 	if (rc < 0) {
 		v.ds = ds;
-		if (v.json)
-			print_json(&v);
-		else
-			print_text(&v);
 		rc = EXIT_OK;
+		if (v.json) {
+			print_json(&v);
+			rc = text_out(&j, NULL);
+		} else {
+			print_text(&v);
+		}
 	}
 	pen_dataset_close(ds);
 	pen_spec_free(spec);

@@ -186,72 +186,72 @@ static const double percentiles[] = { 50, 90, 99, 99.9, 100 };
 static const char *const percentile_names[] = { "p50", "p90", "p99", "p99_9",
 						"max" };
 
-static void json_data(struct json *j, const struct run *r)
+static void json_data(struct pen_text *j, const struct run *r)
 {
 	const struct pen_dataset *ds = r->l->ds;
 
-	json_open(j, "data", '{');
-	json_str(j, "path", ds->spec->paths[0]);
-	json_str(j, "format", ds->format->ops->name);
-	json_int(j, "objects", ds->objs.nobj);
-	json_int(j, "samples", ds->ix.pub.nsamples);
-	json_int(j, "bytes", ds->objs.total_bytes);
-	json_open(j, "fields", '[');
+	pen__json_open(j, "data", '{');
+	pen__json_str(j, "path", ds->spec->paths[0]);
+	pen__json_str(j, "format", ds->format->ops->name);
+	pen__json_int(j, "objects", ds->objs.nobj);
+	pen__json_int(j, "samples", ds->ix.pub.nsamples);
+	pen__json_int(j, "bytes", ds->objs.total_bytes);
+	pen__json_open(j, "fields", '[');
 	for (uint32_t i = 0; i < ds->format->nfields; i++) {
 		const struct pen_field *f = &ds->format->field[i];
 
-		json_open(j, NULL, '{');
-		json_str(j, "name", f->name);
-		json_str(j, "dtype", pen_dtype_name(f->dtype));
-		json_str(j, "shape", shape_text(f->shape, f->ndim));
-		json_close(j, '}');
+		pen__json_open(j, NULL, '{');
+		pen__json_str(j, "name", f->name);
+		pen__json_str(j, "dtype", pen_dtype_name(f->dtype));
+		pen__json_str(j, "shape", shape_text(f->shape, f->ndim));
+		pen__json_close(j, '}');
 	}
-	json_close(j, ']');
-	json_num(j, "page_cache_share", r->l->ds->resident);
-	json_close(j, '}');
+	pen__json_close(j, ']');
+	pen__json_num(j, "page_cache_share", r->l->ds->resident);
+	pen__json_close(j, '}');
 }
 
-static void json_times(struct json *j, const struct run *r,
+static void json_times(struct pen_text *j, const struct run *r,
 		       const struct pen_stats *s)
 {
-	json_open(j, "wait_ns", '{');
+	pen__json_open(j, "wait_ns", '{');
 	for (size_t i = 0; i < 5; i++)
-		json_int(j, percentile_names[i],
-			 pen_loader_wait_percentile(r->l, percentiles[i]));
-	json_close(j, '}');
-	json_open(j, "stage_ns", '{');
-	json_int(j, "plan", s->plan_ns);
-	json_int(j, "read", s->read_ns);
-	json_int(j, "unpack", s->unpack_ns);
-	json_int(j, "emit", s->emit_ns);
-	json_int(j, "idle", s->idle_ns);
-	json_int(j, "consumer_wait", s->wait_ns);
-	json_close(j, '}');
-	json_open(j, "epochs", '[');
+		pen__json_int(j, percentile_names[i],
+			      pen_loader_wait_percentile(r->l, percentiles[i]));
+	pen__json_close(j, '}');
+	pen__json_open(j, "stage_ns", '{');
+	pen__json_int(j, "plan", s->plan_ns);
+	pen__json_int(j, "read", s->read_ns);
+	pen__json_int(j, "unpack", s->unpack_ns);
+	pen__json_int(j, "emit", s->emit_ns);
+	pen__json_int(j, "idle", s->idle_ns);
+	pen__json_int(j, "consumer_wait", s->wait_ns);
+	pen__json_close(j, '}');
+	pen__json_open(j, "epochs", '[');
 	for (size_t i = 0; i < r->nepochs; i++) {
-		json_open(j, NULL, '{');
-		json_num(j, "seconds", r->epoch[i].seconds);
-		json_int(j, "samples", r->epoch[i].samples);
-		json_int(j, "payload_bytes", r->epoch[i].bytes);
-		json_close(j, '}');
+		pen__json_open(j, NULL, '{');
+		pen__json_num(j, "seconds", r->epoch[i].seconds);
+		pen__json_int(j, "samples", r->epoch[i].samples);
+		pen__json_int(j, "payload_bytes", r->epoch[i].bytes);
+		pen__json_close(j, '}');
 	}
-	json_close(j, ']');
+	pen__json_close(j, ']');
 }
 
-static void json_errors(struct json *j, const struct run *r)
+static void json_errors(struct pen_text *j, const struct run *r)
 {
 	struct pen_err e;
 	uint64_t id;
 
-	json_open(j, "errors", '[');
+	pen__json_open(j, "errors", '[');
 	for (uint64_t i = 0; !pen_loader_skipped(r->l, i, &id, &e); i++) {
-		json_open(j, NULL, '{');
-		json_int(j, "sample", id);
-		json_str(j, "object", e.where);
-		json_str(j, "error", e.msg);
-		json_close(j, '}');
+		pen__json_open(j, NULL, '{');
+		pen__json_int(j, "sample", id);
+		pen__json_str(j, "object", e.where);
+		pen__json_str(j, "error", e.msg);
+		pen__json_close(j, '}');
 	}
-	json_close(j, ']');
+	pen__json_close(j, ']');
 }
 
 static double per_second(double n, double s)
@@ -259,54 +259,55 @@ static double per_second(double n, double s)
 	return s > 0 ? n / s : 0;
 }
 
-static void print_json(FILE *out, const struct run *r)
+static int print_json(const char *path, const struct run *r)
 {
-	struct json j = { .out = out };
+	struct pen_text j = { 0 };
 	struct pen_stats s;
 
 	pen_loader_stats(r->l, &s);
-	json_open(&j, NULL, '{');
-	json_str(&j, "schema", "penstock.load/1");
-	json_str(&j, "version", pen_version());
-	json_bool(&j, "partial", r->partial);
+	pen__json_open(&j, NULL, '{');
+	pen__json_str(&j, "schema", "penstock.load/1");
+	pen__json_str(&j, "version", pen_version());
+	pen__json_bool(&j, "partial", r->partial);
 	json_data(&j, r);
-	json_str(&j, "store", r->l->ds->store->ops->name);
-	json_str(&j, "store_reason", r->l->ds->why_store);
-	json_str(&j, "sampler", r->l->sampler->ops->name);
-	json_int(&j, "seed", r->l->ds->spec->seed);
-	json_int(&j, "batch_size", r->l->batch);
-	json_int(&j, "threads", s.nthreads);
-	json_int(&j, "prefetch", s.prefetch);
-	json_int(&j, "queue_depth", s.queue_depth);
-	json_int(&j, "samples", s.nsamples);
-	json_int(&j, "batches", s.nbatches);
-	json_num(&j, "seconds", r->seconds);
-	json_num(&j, "samples_per_s",
-		 per_second((double)s.nsamples, r->seconds));
-	json_int(&j, "payload_bytes", s.payload_bytes);
-	json_num(&j, "payload_bytes_per_s",
-		 per_second((double)s.payload_bytes, r->seconds));
-	json_int(&j, "read_bytes", s.read_bytes);
-	json_num(&j, "read_bytes_per_s",
-		 per_second((double)s.read_bytes, r->seconds));
-	json_int(&j, "nreads", s.nreads);
-	json_num(&j, "open_s", (double)s.open_ns / 1e9);
-	json_num(&j, "first_batch_s", (double)s.first_batch_ns / 1e9);
-	json_num(&j, "cpu_s", r->cpu_s);
-	json_num(&j, "cpu_s_per_gb",
-		 s.payload_bytes ? r->cpu_s * 1e9 / (double)s.payload_bytes
-				 : 0);
-	json_int(&j, "peak_memory_bytes", peak_memory());
-	json_int(&j, "buffer_peak_bytes", s.memory_peak_bytes);
-	json_int(&j, "memory_budget_bytes", s.memory_budget_bytes);
-	json_num(&j, "ready_batches_mean", s.ready_mean);
-	json_int(&j, "skipped", s.nskipped);
-	json_int(&j, "substituted", s.nsubstituted);
+	pen__json_str(&j, "store", r->l->ds->store->ops->name);
+	pen__json_str(&j, "store_reason", r->l->ds->why_store);
+	pen__json_str(&j, "sampler", r->l->sampler->ops->name);
+	pen__json_int(&j, "seed", r->l->ds->spec->seed);
+	pen__json_int(&j, "batch_size", r->l->batch);
+	pen__json_int(&j, "threads", s.nthreads);
+	pen__json_int(&j, "prefetch", s.prefetch);
+	pen__json_int(&j, "queue_depth", s.queue_depth);
+	pen__json_int(&j, "samples", s.nsamples);
+	pen__json_int(&j, "batches", s.nbatches);
+	pen__json_num(&j, "seconds", r->seconds);
+	pen__json_num(&j, "samples_per_s",
+		      per_second((double)s.nsamples, r->seconds));
+	pen__json_int(&j, "payload_bytes", s.payload_bytes);
+	pen__json_num(&j, "payload_bytes_per_s",
+		      per_second((double)s.payload_bytes, r->seconds));
+	pen__json_int(&j, "read_bytes", s.read_bytes);
+	pen__json_num(&j, "read_bytes_per_s",
+		      per_second((double)s.read_bytes, r->seconds));
+	pen__json_int(&j, "nreads", s.nreads);
+	pen__json_num(&j, "open_s", (double)s.open_ns / 1e9);
+	pen__json_num(&j, "first_batch_s", (double)s.first_batch_ns / 1e9);
+	pen__json_num(&j, "cpu_s", r->cpu_s);
+	pen__json_num(&j, "cpu_s_per_gb",
+		      s.payload_bytes ? r->cpu_s * 1e9 / (double)s.payload_bytes
+				      : 0);
+	pen__json_int(&j, "peak_memory_bytes", peak_memory());
+	pen__json_int(&j, "buffer_peak_bytes", s.memory_peak_bytes);
+	pen__json_int(&j, "memory_budget_bytes", s.memory_budget_bytes);
+	pen__json_num(&j, "ready_batches_mean", s.ready_mean);
+	pen__json_int(&j, "skipped", s.nskipped);
+	pen__json_int(&j, "substituted", s.nsubstituted);
 	if (r->checksum)
-		json_int(&j, "checksum", r->sum);
+		pen__json_int(&j, "checksum", r->sum);
 	json_times(&j, r, &s);
 	json_errors(&j, r);
-	json_close(&j, '}');
+	pen__json_close(&j, '}');
+	return text_out(&j, path);
 }
 
 static void print_data(const struct run *r, const struct pen_stats *s)
@@ -430,20 +431,6 @@ static void print_text(const struct run *r)
 		puts("  (interrupted: these are the figures so far)");
 }
 
-static int write_result(const struct run *r)
-{
-	struct outfile o;
-	int rc;
-
-	if (!r->out)
-		return 0;
-	rc = outfile_open(&o, r->out);
-	if (rc)
-		return rc;
-	print_json(o.f, r);
-	return outfile_close(&o);
-}
-
 static int measure(struct run *r, const struct pen_spec *spec)
 {
 	struct pen_err err = { 0 };
@@ -464,9 +451,9 @@ static int measure(struct run *r, const struct pen_spec *spec)
 	rc = iterate(r, &err);
 	if (rc < 0 && !r->nepochs)
 		return complain(&err);
-	out_rc = write_result(r);
+	out_rc = r->out ? print_json(r->out, r) : 0;
 	if (r->json)
-		print_json(stdout, r);
+		out_rc = print_json(NULL, r) ? EXIT_FAILED : out_rc;
 	else
 		print_text(r);
 	if (rc < 0)

@@ -204,129 +204,21 @@ int interrupted(void)
 	return caught;
 }
 
-/* A comma where one is due, a new line, and the key. */
-static void json_key(struct json *j, const char *key)
-{
-	if (j->depth) {
-		fputs(j->first ? "\n" : ",\n", j->out);
-		fprintf(j->out, "%*s", j->depth * 2, "");
-	}
-	j->first = false;
-	if (key)
-		fprintf(j->out, "\"%s\": ", key);
-}
-
-void json_open(struct json *j, const char *key, char bracket)
-{
-	json_key(j, key);
-	fputc(bracket, j->out);
-	j->depth++;
-	j->first = true;
-}
-
-void json_close(struct json *j, char bracket)
-{
-	j->depth--;
-	if (!j->first)
-		fprintf(j->out, "\n%*s", j->depth * 2, "");
-	fputc(bracket, j->out);
-	j->first = false;
-	if (!j->depth)
-		fputc('\n', j->out);
-}
-
-/* Length of the UTF-8 sequence at s, or 0 when it is not one. */
-static size_t utf8_len(const unsigned char *s)
-{
-	size_t n = *s < 0x80		     ? 1
-		   : *s >= 0xc2 && *s < 0xe0 ? 2
-		   : *s >= 0xe0 && *s < 0xf0 ? 3
-		   : *s >= 0xf0 && *s < 0xf5 ? 4
-					     : 0;
-
-	for (size_t i = 1; i < n; i++)
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-	return n;
-}
-
-void json_str(struct json *j, const char *key, const char *value)
-{
-	const unsigned char *s = (const unsigned char *)value;
-
-	json_key(j, key);
-	fputc('"', j->out);
-	while (*s) {
-		size_t n = utf8_len(s);
-
-		if (!n) { /* a byte that is no text: shown, not passed on */
-			fputs("\\ufffd", j->out);
-			n = 1;
-		} else if (*s < 0x20 || *s == '<' || *s == 0x7f) {
-			fprintf(j->out, "\\u%04x", *s);
-		} else if (*s == '"' || *s == '\\') {
-			fprintf(j->out, "\\%c", *s);
-		} else {
-			fwrite(s, 1, n, j->out);
-		}
-		s += n;
-	}
-	fputc('"', j->out);
-}
-
-void json_int(struct json *j, const char *key, uint64_t value)
-{
-	json_key(j, key);
-	fprintf(j->out, "%" PRIu64, value);
-}
-
-void json_num(struct json *j, const char *key, double value)
-{
-	json_key(j, key);
-	if (isfinite(value))
-		fprintf(j->out, "%.9g", value);
-	else
-		fputs("null", j->out);
-}
-
-void json_bool(struct json *j, const char *key, bool value)
-{
-	json_key(j, key);
-	fputs(value ? "true" : "false", j->out);
-}
-
-int outfile_open(struct outfile *o, const char *path)
+int text_out(struct pen_text *t, const char *path)
 {
 	struct pen_err err = { 0 };
+	int rc = 0;
 
-	*o = (struct outfile){ 0 };
-	if (!strcmp(path, "-")) {
-		o->f = stdout;
-		return 0;
+	if (path && strcmp(path, "-")) {
+		rc = pen__text_save(t, path, &err);
+	} else if (t->failed) {
+		rc = pen__fail_nomem(&err, "output", t->n);
+	} else {
+		fwrite(t->p, 1, t->n, stdout);
+		if (fflush(stdout) || ferror(stdout))
+			rc = pen__fail_sys(&err, errno, "standard output",
+					   "cannot be written");
 	}
-	snprintf(o->path, sizeof(o->path), "%s", path);
-	snprintf(o->tmp, sizeof(o->tmp), "%s.%ld.tmp", o->path, (long)getpid());
-	o->f = fopen(o->tmp, "we");
-	if (o->f)
-		return 0;
-	pen__fail_sys(&err, errno, path, "cannot be written");
-	return complain(&err);
-}
-
-int outfile_close(struct outfile *o)
-{
-	struct pen_err err = { 0 };
-	bool bad = ferror(o->f) || fflush(o->f);
-
-	if (o->f == stdout && !bad)
-		return 0;
-	if (o->f != stdout) {
-		bad = fclose(o->f) || bad;
-		if (!bad && rename(o->tmp, o->path) == 0)
-			return 0;
-		unlink(o->tmp);
-	}
-	pen__fail_sys(&err, errno, o->path[0] ? o->path : "standard output",
-		      "cannot be written");
-	return complain(&err);
+	pen__text_fini(t);
+	return rc ? complain(&err) : 0;
 }

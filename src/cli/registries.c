@@ -43,28 +43,28 @@ static void show(const struct entry *e, const char *prefix)
 	print_opts(stdout, prefix, e->opts);
 }
 
-static void show_json(struct json *j, const struct entry *e)
+static void show_json(struct pen_text *j, const struct entry *e)
 {
-	json_open(j, NULL, '{');
-	json_str(j, "name", e->name);
-	json_str(j, "help", e->help);
+	pen__json_open(j, NULL, '{');
+	pen__json_str(j, "name", e->name);
+	pen__json_str(j, "help", e->help);
 	if (e->suffixes) {
-		json_open(j, "suffixes", '[');
+		pen__json_open(j, "suffixes", '[');
 		for (const char *const *s = e->suffixes; *s; s++)
-			json_str(j, NULL, *s);
-		json_close(j, ']');
-		json_bool(j, "writes", e->writes);
+			pen__json_str(j, NULL, *s);
+		pen__json_close(j, ']');
+		pen__json_bool(j, "writes", e->writes);
 	}
-	json_open(j, "options", '[');
+	pen__json_open(j, "options", '[');
 	for (const struct pen_opt *o = e->opts; o && o->name; o++) {
-		json_open(j, NULL, '{');
-		json_str(j, "name", o->name);
-		json_str(j, "default", o->dflt ? o->dflt : "");
-		json_str(j, "help", o->help);
-		json_close(j, '}');
+		pen__json_open(j, NULL, '{');
+		pen__json_str(j, "name", o->name);
+		pen__json_str(j, "default", o->dflt ? o->dflt : "");
+		pen__json_str(j, "help", o->help);
+		pen__json_close(j, '}');
 	}
-	json_close(j, ']');
-	json_close(j, '}');
+	pen__json_close(j, ']');
+	pen__json_close(j, '}');
 }
 
 static int list(const struct command *cmd, int argc, char **argv,
@@ -72,7 +72,7 @@ static int list(const struct command *cmd, int argc, char **argv,
 		const struct pen_absent *absent)
 {
 	struct args a = { .cmd = cmd, .argc = argc, .argv = argv };
-	struct json j = { .out = stdout };
+	struct pen_text j = { 0 };
 	bool json = false;
 	struct entry e;
 	int kind;
@@ -86,16 +86,18 @@ static int list(const struct command *cmd, int argc, char **argv,
 		json = true;
 	}
 	if (json)
-		json_open(&j, NULL, '[');
+		pen__json_open(&j, NULL, '[');
 	for (unsigned i = 0; at(i, &e); i++) {
 		if (json)
 			show_json(&j, &e);
 		else
 			show(&e, prefix);
 	}
-	if (json)
-		json_close(&j, ']');
-	for (; !json && absent && absent->name; absent++)
+	if (json) {
+		pen__json_close(&j, ']');
+		return text_out(&j, NULL);
+	}
+	for (; absent && absent->name; absent++)
 		printf("%s: not in this build (%s was not found)\n",
 		       absent->name, absent->needs);
 	return EXIT_OK;

@@ -38,16 +38,16 @@ static int read_all(struct found *v, struct pen_err *err)
 	return interrupted() || rc == PEN_END ? 0 : rc;
 }
 
-static void show_bad(const struct found *v, struct json *j, const char *what,
-		     uint64_t id, const struct pen_err *e)
+static void show_bad(const struct found *v, struct pen_text *j,
+		     const char *what, uint64_t id, const struct pen_err *e)
 {
 	if (j) {
-		json_open(j, NULL, '{');
-		json_str(j, "object", e->where);
+		pen__json_open(j, NULL, '{');
+		pen__json_str(j, "object", e->where);
 		if (what)
-			json_int(j, what, id);
-		json_str(j, "error", e->msg);
-		json_close(j, '}');
+			pen__json_int(j, what, id);
+		pen__json_str(j, "error", e->msg);
+		pen__json_close(j, '}');
 	} else if (what) {
 		printf("bad: sample %llu: %s: %s\n", (unsigned long long)id,
 		       e->where, e->msg);
@@ -57,7 +57,7 @@ static void show_bad(const struct found *v, struct json *j, const char *what,
 	(void)v;
 }
 
-static void show_all_bad(const struct found *v, struct json *j)
+static void show_all_bad(const struct found *v, struct pen_text *j)
 {
 	const struct pen_index_data *ix = &v->l->ds->ix;
 	struct pen_err e;
@@ -71,19 +71,21 @@ static void show_all_bad(const struct found *v, struct json *j)
 
 static int report(const struct found *v, bool json)
 {
-	struct json j = { .out = stdout };
+	struct pen_text j = { 0 };
 
 	if (json) {
-		json_open(&j, NULL, '{');
-		json_str(&j, "schema", "penstock.verify/1");
-		json_bool(&j, "partial", interrupted());
-		json_int(&j, "good_samples", v->good);
-		json_int(&j, "bad", v->nbad);
-		json_int(&j, "payload_bytes", v->bytes);
-		json_open(&j, "errors", '[');
+		pen__json_open(&j, NULL, '{');
+		pen__json_str(&j, "schema", "penstock.verify/1");
+		pen__json_bool(&j, "partial", interrupted());
+		pen__json_int(&j, "good_samples", v->good);
+		pen__json_int(&j, "bad", v->nbad);
+		pen__json_int(&j, "payload_bytes", v->bytes);
+		pen__json_open(&j, "errors", '[');
 		show_all_bad(v, &j);
-		json_close(&j, ']');
-		json_close(&j, '}');
+		pen__json_close(&j, ']');
+		pen__json_close(&j, '}');
+		if (text_out(&j, NULL))
+			return EXIT_FAILED;
 	} else {
 		show_all_bad(v, NULL);
 		if (v->nbad > PEN_SKIPPED_KEPT)

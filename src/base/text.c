@@ -1,0 +1,210 @@
+/* Text that grows, JSON, and files that appear when they are complete. */
+#include "base/text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+void pen__text_fini(struct pen_text *t)
+{
+	pen__free(t->p);
+	*t = (struct pen_text){ 0 };
+}
+
+/* Room for n more bytes and the NUL. */
+static bool make_room(struct pen_text *t, size_t n)
+{
+	size_t need, cap = t->cap ? t->cap : 256;
+	char *p;
+
+	if (t->failed || !pen__add(t->n, n + 1, &need))
+		return false;
+	if (need <= t->cap)
+		return true;
+	while (cap < need)
+		cap *= 2;
+	p = pen__realloc(t->p, cap, 1);
+	if (!p) {
+		t->failed = true;
+		return false;
+	}
+	t->p = p;
+	t->cap = cap;
+	return true;
+}
+
+void pen__text_put(struct pen_text *t, const void *bytes, size_t n)
+{
+	if (!make_room(t, n))
+		return;
+	memcpy(t->p + t->n, bytes, n);
+	t->n += n;
+	t->p[t->n] = '\0';
+}
+
+void pen__text_add(struct pen_text *t, const char *fmt, ...)
+{
+	va_list ap;
+	int n;
+
+	if (!make_room(t, 120))
+		return;
+	va_start(ap, fmt);
+	n = vsnprintf(t->p + t->n, t->cap - t->n, fmt, ap);
+	va_end(ap);
+	if (n > 0 && (size_t)n >= t->cap - t->n) {
+		if (!make_room(t, (size_t)n)) {
+			t->p[t->n] = '\0';
+			return;
+		}
+		va_start(ap, fmt);
+		n = vsnprintf(t->p + t->n, t->cap - t->n, fmt, ap);
+		va_end(ap);
+	}
+	if (n > 0)
+		t->n += (size_t)n;
+}
+
+static int write_all(int fd, const char *p, size_t n)
+{
+	while (n) {
+		ssize_t done = write(fd, p, n);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done < 0)
+			return errno;
+		p += done;
+		n -= (size_t)done;
+	}
+	return 0;
+}
+
+int pen__text_save(const struct pen_text *t, const char *path,
+		   struct pen_err *err)
+{
+	char tmp[4128];
+	int fd, sys;
+
+	if (t->failed)
+		return pen__fail_nomem(err, path, t->n);
+	if (snprintf(tmp, sizeof(tmp), "%s.%ld.tmp", path, (long)getpid()) >=
+	    (int)sizeof(tmp))
+		return pen__fail(err, PEN_EINVAL, path, "path is too long");
+	fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return pen__fail_sys(err, errno, path, "cannot be written");
+	sys = write_all(fd, t->p, t->n);
+	if (close(fd) && !sys)
+		sys = errno;
+	if (!sys && rename(tmp, path))
+		sys = errno;
+	if (!sys)
+		return 0;
+	unlink(tmp);
+	return pen__fail_sys(err, sys, path, "cannot be written");
+}
+
+static void put_str(struct pen_text *t, const char *s)
+{
+	pen__text_put(t, s, strlen(s));
+}
+
+/* A comma where one is due, a new line, and the key. */
+static void json_key(struct pen_text *t, const char *key)
+{
+	if (t->depth && t->compact)
+		put_str(t, t->first ? "" : ", ");
+	else if (t->depth)
+		pen__text_add(t, "%s%*s", t->first ? "\n" : ",\n", t->depth * 2,
+			      "");
+	t->first = false;
+	if (key)
+		pen__text_add(t, "\"%s\": ", key);
+}
+
+void pen__json_open(struct pen_text *t, const char *key, char bracket)
+{
+	json_key(t, key);
+	pen__text_put(t, &bracket, 1);
+	t->depth++;
+	t->first = true;
+}
+
+void pen__json_close(struct pen_text *t, char bracket)
+{
+	t->depth--;
+	if (!t->first && !t->compact)
+		pen__text_add(t, "\n%*s", t->depth * 2, "");
+	pen__text_put(t, &bracket, 1);
+	t->first = false;
+	if (!t->depth)
+		put_str(t, "\n");
+}
+
+/* Length of the UTF-8 sequence at s, or 0 when it is not one. */
+static size_t utf8_len(const unsigned char *s)
+{
+	size_t n = *s < 0x80		     ? 1
+		   : *s >= 0xc2 && *s < 0xe0 ? 2
+		   : *s >= 0xe0 && *s < 0xf0 ? 3
+		   : *s >= 0xf0 && *s < 0xf5 ? 4
+					     : 0;
+
+	for (size_t i = 1; i < n; i++)
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+	return n;
+}
+
+void pen__json_str(struct pen_text *t, const char *key, const char *value)
+{
+	const unsigned char *s = (const unsigned char *)value;
+
+	json_key(t, key);
+	put_str(t, "\"");
+	while (*s) {
+		size_t n = utf8_len(s);
+
+		if (!n) { /* a byte that is no text: shown, not passed on */
+			put_str(t, "\\ufffd");
+			n = 1;
+		} else if (*s < 0x20 || *s == '<' || *s == 0x7f) {
+			pen__text_add(t, "\\u%04x", *s);
+		} else if (*s == '"' || *s == '\\') {
+			pen__text_add(t, "\\%c", *s);
+		} else {
+			pen__text_put(t, s, n);
+		}
+		s += n;
+	}
+	put_str(t, "\"");
+}
+
+void pen__json_int(struct pen_text *t, const char *key, uint64_t value)
+{
+	json_key(t, key);
+	pen__text_add(t, "%" PRIu64, value);
+}
+
+void pen__json_num(struct pen_text *t, const char *key, double value)
+{
+	json_key(t, key);
+	if (isfinite(value))
+		pen__text_add(t, "%.9g", value);
+	else
+		put_str(t, "null");
+}
+
+void pen__json_bool(struct pen_text *t, const char *key, bool value)
+{
+	json_key(t, key);
+	put_str(t, value ? "true" : "false");
+}

@@ -1,0 +1,226 @@
+/*
+ * A workload's settings, as DLIO names them and ours beside. Every value knows
+ * where it came from. Values come from a YAML file, then from key=value
+ * arguments; an unknown key or a wrong type is an error with a suggestion.
+ *
+ * Keys are dotted paths below `workload` ("dataset.num_files_train"). Settings
+ * below `loader.` go to the loader as they are (loader.store=fault,
+ * loader.store.read_delay=1ms): see `penstock load --help`.
+ */
+#ifndef PEN_EMULATE_CONFIG_H
+#define PEN_EMULATE_CONFIG_H
+
+#include <stdbool.h>
+
+#include "base/opt.h"
+#include "base/text.h"
+#include "engine/spec.h"
+
+enum pen_framework { PEN_TENSORFLOW, PEN_PYTORCH };
+enum pen_shuffle { PEN_SHUFFLE_OFF, PEN_SHUFFLE_SEED, PEN_SHUFFLE_RANDOM };
+enum pen_read_type { PEN_READ_ON_DEMAND, PEN_READ_MEMORY };
+enum pen_page_cache {
+	PEN_CACHE_KEEP,	   /* leave it alone */
+	PEN_CACHE_DROP,	   /* the data set's files, before every epoch */
+	PEN_CACHE_DROP_ALL /* the machine's whole page cache; needs root */
+};
+enum pen_draw_type {
+	PEN_DRAW_NORMAL, /* the default: stdev 0 is a constant */
+	PEN_DRAW_UNIFORM,
+	PEN_DRAW_GAMMA,
+	PEN_DRAW_EXPONENTIAL,
+	PEN_DRAW_POISSON
+};
+
+/* A time in seconds: a number, or a distribution to draw from. */
+struct pen_time_spec {
+	int type; /* enum pen_draw_type */
+	double mean, stdev, min, max, shape, scale, lam;
+};
+
+struct pen_config {
+	int framework;
+
+	struct { /* model */
+		char *name, *type;
+		uint64_t size_bytes;
+		int model_datatype, optimizer_datatype; /* pen_state_dtype */
+		struct pen_opt_list optimization_groups, layer_parameters;
+		int64_t num_layers;
+		int64_t tensor, pipeline, data, zero_stage;
+		int64_t vocab_size, hidden_size, ffn_hidden_size,
+			num_attention_heads, num_kv_heads;
+	} model;
+
+	struct { /* workflow */
+		bool generate_data, train, evaluation, checkpoint, profiling;
+		char *query;
+	} workflow;
+
+	struct {	  /* storage */
+		int type; /* local_fs parallel_fs direct_fs; else refused */
+		char *root;
+	} storage;
+
+	struct { /* dataset */
+		char *format;
+		uint64_t num_files_train, num_files_eval, num_samples_per_file;
+		double record_length, record_length_stdev, record_length_resize;
+		struct pen_opt_list record_dims;
+		char *record_element_type; /* as NumPy names it */
+		uint64_t hdf5_num_dset;
+		struct pen_opt_list hdf5_chunk_dims, hdf5_max_shape;
+		char *data_folder, *file_prefix;
+		uint64_t num_subfolders_train, num_subfolders_eval;
+		int compression; /* none gzip lzf bz2 zip xz */
+		int64_t compression_level;
+		bool enable_chunking;
+		uint64_t chunk_size, generation_buffer_size;
+		bool keep_files;
+		/* ours */
+		double compressibility; /* 0: noise ... 1: all zeros */
+		uint64_t seed;		/* of the content */
+	} dataset;
+
+	struct { /* reader */
+		int data_loader;
+		uint64_t batch_size, batch_size_eval;
+		int64_t read_threads, computation_threads, prefetch_size;
+		int file_shuffle, sample_shuffle; /* pen_shuffle */
+		uint64_t shuffle_size;
+		int read_type; /* pen_read_type */
+		uint64_t transfer_size;
+		bool odirect, dont_use_mmap, pin_memory;
+		struct pen_time_spec
+			preprocess_time; /* a sample, in a worker */
+		struct pen_opt_list transformed_dims;
+		char *transformed_type;
+		/* ours */
+		bool decode;	/* false: bytes are read, not decoded */
+		int page_cache; /* pen_page_cache */
+	} reader;
+
+	struct { /* train */
+		uint64_t epochs;
+		struct pen_time_spec computation_time;
+		int64_t total_training_steps; /* < 0: all */
+		uint64_t seed;
+		bool seed_change_epoch;
+		bool barrier; /* ours: every step ends together (default) */
+	} train;
+
+	struct { /* evaluation */
+		struct pen_time_spec eval_time;
+		uint64_t eval_after_epoch, epochs_between_evals;
+	} evaluation;
+
+	struct { /* checkpoint */
+		char *folder;
+		uint64_t after_epoch, epochs_between;
+		int64_t steps_between; /* >= 0: by steps */
+		bool fsync, recovery_rank_shift, rank_sync, randomize_tensor;
+		int mode; /* 0 default, 1 subset */
+		double time_between;
+		int64_t num_write, num_read;
+		bool ksm; /* any checkpoint.ksm.* key was given */
+		int64_t ksm_mergeable_id, ksm_low_ram_exit, ksm_await_time;
+		double ksm_high_ram_trigger;
+		/* ours */
+		bool odirect, verify;
+		uint64_t memory;     /* budget of a process */
+		uint64_t block_size; /* of a write */
+	} checkpoint;
+
+	struct {	      /* output */
+		char *folder; /* NULL: run_dir */
+		char *log_file;
+		uint64_t exclude_start_steps, exclude_end_steps;
+		bool trace; /* ours: a Chrome trace beside the result */
+	} output;
+
+	double au; /* metric.au: pass threshold, a fraction */
+
+	struct {
+		int profiler; /* none iostat darshan tensorboard */
+		char *iostat_devices;
+	} profiling;
+
+	uint64_t accelerators;	 /* ours: emulated by this process */
+	struct pen_pairs loader; /* loader.X=Y */
+
+	/* hydra's */
+	char *run_dir, *output_subdir;
+};
+
+enum pen_state_dtype { /* of checkpoint tensors */
+		       PEN_SD_INT8,
+		       PEN_SD_UINT8,
+		       PEN_SD_FP16,
+		       PEN_SD_BF16,
+		       PEN_SD_FP32,
+		       PEN_SD_FP64
+};
+
+/* --- where values come from --- */
+
+struct pen_setting {
+	char *key;    /* canonical, dotted */
+	char *value;  /* as written; lists as [a, b] */
+	char *origin; /* "workloads/unet3d.yaml:12:3", "argument" */
+};
+
+struct pen_settings {
+	struct pen_setting *v; /* later ones win */
+	size_t n;
+	bool lenient;		   /* unknown keys are notes, as with DLIO */
+	struct pen_text notes;	   /* one line each: old names, ignored keys */
+	struct pen_text overrides; /* arguments as given, one a line */
+	char *workload;		   /* its name, once chosen */
+	char *source;		   /* the file it came from, or "built in" */
+	char *config_dir;	   /* --config-dir, or NULL */
+};
+
+void pen__settings_init(struct pen_settings *);
+void pen__settings_fini(struct pen_settings *);
+/* Adds one; resolves old names (with a note), checks that the key exists and
+ * that the value has its type, with a suggestion otherwise. */
+int pen__settings_set(struct pen_settings *, const char *key, const char *value,
+		      const char *origin, struct pen_err *err);
+/* YAML text, top level with or without `workload:`; file names its origin. */
+int pen__settings_yaml(struct pen_settings *, const char *text, size_t n,
+		       const char *file, struct pen_err *err);
+/*
+ * An argument as Hydra and we take it: workload=NAME, ++workload.a.b=c,
+ * +workload.a.b=c, workload.a.b=c, a.b=c, hydra.run.dir=D,
+ * hydra.output_subdir=D; lists as [1,2], maps as {a: 1}. The workload is
+ * loaded by pen__settings_load(), below all arguments.
+ */
+int pen__settings_arg(struct pen_settings *, const char *arg,
+		      struct pen_err *err);
+/* Loads the chosen workload: from config_dir/workload/NAME.yaml, a file, or
+ * what was built in (see workload.h). Arguments win over it whenever given. */
+int pen__settings_load(struct pen_settings *, const char *name_or_file,
+		       struct pen_err *err);
+
+/* --- what they mean together --- */
+
+/* Fills c from defaults and settings, and checks what must hold between
+ * values. On failure c is empty. */
+int pen__config_settle(struct pen_config *c, struct pen_settings *,
+		       struct pen_err *err);
+void pen__config_fini(struct pen_config *c);
+/* Every key with its value and, when origins, where it came from; YAML that
+ * reads back to the same. */
+void pen__config_print(const struct pen_config *c, const struct pen_settings *,
+		       bool origins, struct pen_text *out);
+/* The value of one dotted key, as text; PEN_EINVAL when there is none. */
+int pen__config_query(const struct pen_config *c, const char *key,
+		      struct pen_text *out, struct pen_err *err);
+/* {config,hydra,overrides}.yaml into DIR, as Hydra writes them. */
+int pen__config_save_hydra(const struct pen_config *c,
+			   const struct pen_settings *, const char *dir,
+			   struct pen_err *err);
+/* The table of all keys, for help and docs. */
+extern const struct pen_opt pen__config_opts[];
+
+#endif

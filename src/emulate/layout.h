@@ -1,0 +1,40 @@
+/*
+ * The data set of a workload, as DLIO lays it out: names, shapes and sizes of
+ * its files, from the settings alone. Reproduced bit by bit, so that either
+ * program reads what the other wrote.
+ */
+#ifndef PEN_EMULATE_LAYOUT_H
+#define PEN_EMULATE_LAYOUT_H
+
+#include "emulate/config.h"
+
+enum pen_split { PEN_TRAIN, PEN_VALID };
+
+struct pen_layout {
+	const struct pen_config *c;
+	enum pen_dtype dtype;
+	uint64_t nfiles; /* train, then valid */
+	uint32_t ndim;	 /* of a record */
+	int64_t dims[PEN_MAX_DIMS];
+	int32_t *sides;	 /* 2 per file when sizes vary; else NULL */
+	char root[4096]; /* storage root and data folder joined */
+};
+
+int pen__layout_init(struct pen_layout *, const struct pen_config *,
+		     struct pen_err *err);
+void pen__layout_fini(struct pen_layout *);
+/* File i of all: where it is (root/train/0/img_03_of_64.npz). */
+void pen__layout_path(const struct pen_layout *, uint64_t i, char *buf,
+		      size_t cap);
+/* The directory of a split: root/train. */
+void pen__layout_dir(const struct pen_layout *, enum pen_split, char *buf,
+		     size_t cap);
+/* Shape of one record of file i; ndim of it. */
+uint32_t pen__layout_shape(const struct pen_layout *, uint64_t i,
+			   int64_t *shape);
+/* Payload bytes of file i, all its samples. */
+uint64_t pen__layout_bytes(const struct pen_layout *, uint64_t i);
+/* Of a whole split. */
+uint64_t pen__layout_total(const struct pen_layout *, enum pen_split);
+
+#endif

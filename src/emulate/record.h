@@ -1,0 +1,94 @@
+/*
+ * What happened in a run, as it was measured: the raw material of every figure
+ * and file. One record per process; it holds the steps of every accelerator
+ * the process emulates.
+ */
+#ifndef PEN_EMULATE_RECORD_H
+#define PEN_EMULATE_RECORD_H
+
+#include "base/hist.h"
+#include "comm/comm.h"
+#include "emulate/config.h"
+
+enum pen_phase_kind {
+	PEN_PHASE_TRAIN,
+	PEN_PHASE_EVAL,
+	PEN_PHASE_SAVE,
+	PEN_PHASE_LOAD
+};
+
+/* Steps of one accelerator. proc = load + compute. Seconds. */
+struct pen_steps {
+	float *load, *compute;
+	size_t n, cap;
+};
+
+/* What the loader and the machine did during a phase, this process. */
+struct pen_io_delta {
+	uint64_t payload_bytes;	     /* delivered in batches */
+	uint64_t read_bytes, nreads; /* asked of the store */
+	uint64_t device_read_bytes, device_write_bytes; /* /proc/self/io */
+	uint64_t written_bytes;				/* checkpoints */
+	double cpu_s;
+	uint64_t plan_ns, read_ns, unpack_ns, emit_ns, idle_ns;
+};
+
+/* A block of steps between checkpoints, an evaluation, or a checkpoint. */
+struct pen_phase {
+	enum pen_phase_kind kind;
+	unsigned epoch;	      /* from 1 */
+	unsigned block;	      /* from 1: block1, save_ckpt1, load_ckpt1 */
+	double start, end;    /* seconds since 1970 */
+	double seconds;	      /* by the monotonic clock */
+	struct pen_steps *of; /* naccel; NULL for checkpoints */
+	double first_batch_s; /* wait for the phase's first batch */
+	double cached_before; /* share of the data set in page cache, < 0:
+				 unknown */
+	struct pen_io_delta io;
+	uint64_t bytes; /* checkpoint: this process's share */
+	bool verified;
+};
+
+struct pen_epoch_mark {
+	unsigned epoch;
+	double start, end; /* seconds since 1970 */
+	char *meminfo;	   /* /proc/meminfo at its start, or NULL */
+};
+
+struct pen_record {
+	const struct pen_config *c;
+	struct pen_comm *comm;
+	unsigned naccel;   /* emulated by this process */
+	unsigned world;	   /* all accelerators of the job */
+	unsigned first;	   /* global number of this process's first one */
+	double start, end; /* seconds since 1970 */
+	double generate_s; /* 0: nothing was generated */
+	uint64_t generated_bytes, generated_files, kept_files;
+	double open_s; /* finding and indexing the data */
+	uint64_t steps_per_epoch, eval_steps;
+	uint64_t nsamples_train, nsamples_eval;	    /* in the data set */
+	uint64_t data_bytes_train, data_bytes_eval; /* of the files */
+	uint64_t record_bytes;	   /* of a sample, as configured */
+	uint64_t checkpoint_bytes; /* of all ranks together */
+	struct pen_phase *phase;
+	size_t nphases, cap;
+	struct pen_epoch_mark *epoch;
+	size_t nepochs;
+	struct pen_hist wait, step;	   /* ns, of training */
+	uint64_t peak_memory, buffer_peak; /* bytes */
+	uint32_t nthreads, prefetch, queue_depth;
+	char store[32], store_reason[160], sampler[32];
+	char cache_state[160]; /* in words: what was done to the page cache */
+	char device[32];       /* that holds the data: "vda", "" unknown */
+	bool partial;	       /* interrupted */
+};
+
+void pen__record_fini(struct pen_record *);
+/* A new phase, zeroed, with room for steps where it has some; NULL: memory. */
+struct pen_phase *pen__record_phase(struct pen_record *, enum pen_phase_kind,
+				    unsigned epoch, unsigned block);
+/* 0 or PEN_ENOMEM */
+int pen__record_step(struct pen_phase *, unsigned accel, double load,
+		     double compute);
+
+#endif
