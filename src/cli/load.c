@@ -103,7 +103,7 @@ static int iterate(struct run *r, struct pen_err *err)
 	uint64_t done = 0, bytes = 0;
 	int rc = 0;
 
-	total = r->l->sampler->length * epochs / r->l->world;
+	total = r->l->length * epochs / r->l->world;
 	progress_start(&p, "samples", total);
 	p.tty = p.tty && !r->quiet;
 	while (!interrupted() && (!r->max_batches || n < r->max_batches)) {

@@ -11,47 +11,7 @@
 
 #include "base/mem.h"
 #include "engine/loader.h"
-
-static double half_to_double(uint16_t h)
-{
-	int e = h >> 10 & 31, m = h & 1023;
-	double v = e == 31 ? (m ? NAN : INFINITY)
-		   : e	   ? ldexp(m + 1024, e - 25)
-			   : ldexp(m, -24);
-
-	return h & 0x8000 ? -v : v;
-}
-
-static double number_at(const void *p, enum pen_dtype t, size_t i)
-{
-	switch (t) {
-	case PEN_BOOL:
-	case PEN_U8:
-		return ((const uint8_t *)p)[i];
-	case PEN_I8:
-		return ((const int8_t *)p)[i];
-	case PEN_I16:
-		return ((const int16_t *)p)[i];
-	case PEN_U16:
-		return ((const uint16_t *)p)[i];
-	case PEN_I32:
-		return ((const int32_t *)p)[i];
-	case PEN_U32:
-		return ((const uint32_t *)p)[i];
-	case PEN_I64:
-		return (double)((const int64_t *)p)[i];
-	case PEN_U64:
-		return (double)((const uint64_t *)p)[i];
-	case PEN_F16:
-		return half_to_double(((const uint16_t *)p)[i]);
-	case PEN_F32:
-		return (double)((const float *)p)[i];
-	case PEN_F64:
-		return ((const double *)p)[i];
-	default:
-		return NAN;
-	}
-}
+#include "engine/take.h"
 
 static int npy_spec(struct pen_spec **out, const char *path,
 		    struct pen_err *err)
@@ -87,7 +47,8 @@ static int npy_numbers(struct pen_loader *l, const char *path, double *to,
 			"boolean per sample is needed");
 	while ((rc = pen_loader_next(l, &b, err)) == 0) {
 		for (uint32_t i = 0; i < b->nsamples; i++)
-			to[n++] = number_at(b->tensors[0].data, d->dtype, i);
+			to[n++] =
+				pen__number_at(b->tensors[0].data, d->dtype, i);
 		pen_batch_unref(b);
 	}
 	return rc == PEN_END ? 0 : rc;

@@ -175,7 +175,7 @@ static void describe_tensors(struct pen_pooled *b)
 		t->layout = d->layout;
 		t->row_ndim = d->ndim;
 		t->offsets = b->offsets[f];
-		t->shapes = b->shapes[f];
+		t->shapes = d->layout == PEN_DENSE ? NULL : b->shapes[f];
 		if (d->layout == PEN_RAGGED) {
 			t->ndim = 1;
 			t->shape[0] = b->offsets[f][b->nrows];

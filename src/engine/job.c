@@ -21,7 +21,27 @@ static struct pen_job *job_take(struct pen_worker *w, struct pen_pooled *b,
 	return j;
 }
 
-/* Every field's row for emit(); padded ones are made whole first. */
+/* Bytes of a row before it is padded or cut. */
+static int staged_len(struct pen_worker *w, const struct pen_job *j, uint32_t f,
+		      struct pen_err *err)
+{
+	const struct pen_field *d = &w->f->field[f];
+	int64_t own[PEN_MAX_DIMS], *shape = own;
+
+	if (j->batch->shapes[f])
+		shape = j->batch->shapes[f] + (size_t)j->row * d->ndim;
+	else if (w->f->ops->shape && d->layout != PEN_DENSE)
+		w->f->ops->shape(w->f, j->object, j->k, f, own);
+	else
+		memcpy(own, d->shape, sizeof(own));
+	if (!pen__shape_bytes(shape, d->ndim, d->dtype, &w->dst_len[f]) ||
+	    w->dst_len[f] > d->max_bytes)
+		return pen__fail(err, PEN_EDATA, NULL,
+				 "is larger than any sample indexed");
+	return 0;
+}
+
+/* Every field's row for emit(); staged ones are made whole first. */
 static int rows_of(struct pen_worker *w, const struct pen_job *j,
 		   struct pen_err *err)
 {
@@ -29,20 +49,13 @@ static int rows_of(struct pen_worker *w, const struct pen_job *j,
 	uint8_t *pad = w->pad.p;
 
 	for (uint32_t f = 0; f < p->nfields; f++) {
-		const struct pen_field *d = &p->field[f];
-		int64_t *shape;
-
 		w->dst[f] = pen__batch_row(j->batch, f, j->row, &w->dst_len[f]);
-		if (d->layout != PEN_PADDED)
+		if (!pen__staged(p, f))
 			continue;
-		shape = j->batch->shapes[f] + (size_t)j->row * d->ndim;
-		if (!pen__shape_bytes(shape, d->ndim, d->dtype,
-				      &w->dst_len[f]) ||
-		    w->dst_len[f] > d->max_bytes)
-			return pen__fail(err, PEN_EDATA, NULL,
-					 "is larger than any sample indexed");
+		if (staged_len(w, j, f, err))
+			return PEN_EDATA;
 		w->dst[f] = pad;
-		pad += d->max_bytes;
+		pad += w->f->field[f].max_bytes;
 	}
 	return 0;
 }
@@ -67,19 +80,26 @@ static int place_plain(struct pen_worker *w, const struct pen_job *j,
 	return 0;
 }
 
-static void pad_rows(struct pen_worker *w, const struct pen_job *j)
+static void unstage_rows(struct pen_worker *w, const struct pen_job *j)
 {
 	struct pen_pool *p = j->batch->pool;
 
 	for (uint32_t f = 0; f < p->nfields; f++) {
 		const struct pen_field *d = &p->field[f];
 		size_t len;
+		void *row;
 
-		if (d->layout == PEN_PADDED)
-			pen__pad_row(
-				d, pen__batch_row(j->batch, f, j->row, &len),
-				w->dst[f],
-				j->batch->shapes[f] + (size_t)j->row * d->ndim);
+		if (!pen__staged(p, f))
+			continue;
+		row = pen__batch_row(j->batch, f, j->row, &len);
+		if (d->layout == PEN_PADDED) {
+			pen__pad_row(d, row, w->dst[f],
+				     j->batch->shapes[f] +
+					     (size_t)j->row * d->ndim);
+			continue;
+		}
+		pen__take_piece(&p->take, row, 0, w->dst[f], w->dst_len[f]);
+		pen__take_end(&p->take, row, w->dst_len[f]);
 	}
 }
 
@@ -109,7 +129,7 @@ static void emit(struct pen_worker *w, struct pen_job *j)
 	};
 	struct pen_err *err = &j->err;
 
-	if (err->code || rows_of(w, j, err))
+	if (err->code || w->l->drops || rows_of(w, j, err))
 		return;
 	if (w->l->chunked) {
 		emit_chunk(w, j);
@@ -123,7 +143,7 @@ static void emit(struct pen_worker *w, struct pen_job *j)
 		if (rc)
 			return;
 	}
-	pad_rows(w, j);
+	unstage_rows(w, j);
 }
 
 static void job_end(struct pen_worker *w, struct pen_job *j)
@@ -149,17 +169,19 @@ static void job_end(struct pen_worker *w, struct pen_job *j)
 static struct pen_slot *job_slot(struct pen_worker *w, struct pen_job *j,
 				 const struct pen_unit *u)
 {
-	const struct pen_field *d = &j->batch->pool->field[u->field];
+	const struct pen_pool *p = j->batch->pool;
 	uint8_t *dst = NULL;
 	struct pen_slot *s;
 	size_t len;
 
-	if (u->flags & PEN_UNIT_PLAIN && d->layout != PEN_PADDED) {
+	if (u->flags & PEN_UNIT_PLAIN && !w->l->drops &&
+	    !pen__staged(p, u->field)) {
 		dst = pen__batch_row(j->batch, u->field, j->row, &len);
-		if (!pen__slot_fits(d, u, len, &j->err))
+		if (!pen__slot_fits(&p->field[u->field], u, len, &j->err))
 			return NULL;
 	}
 	s = pen__slot_plain(w, j->batch, j->row, u, dst);
+	s->drained = w->l->drops;
 	s->job = j;
 	return s;
 }
@@ -212,15 +234,14 @@ void pen__issue_job(struct pen_worker *w, struct pen_pooled *b, uint32_t row,
 	}
 }
 
-void pen__job_read(struct pen_worker *w, struct pen_slot *s)
+void pen__job_read(struct pen_worker *w, struct pen_slot *s,
+		   const struct pen_err *err)
 {
 	struct pen_job *j = s->job;
-	struct pen_err err;
 
-	pen__err_reset(&err);
-	if (pen__slot_check(w, s, &err)) {
+	if (err->code) {
 		if (!j->err.code)
-			j->err = err;
+			j->err = *err;
 	} else {
 		j->data[s->index] = (struct pen_span){
 			s->dst ? s->dst : (const uint8_t *)s->io.data + s->skew,

@@ -103,11 +103,11 @@ static bool makes_chunks(const struct pen_loader *l)
  * go straight into a batch. Small batches are kept few, so that they stay in
  * the CPU's caches between worker and consumer.
  */
-static int settle_memory(struct pen_loader *l, struct pen_err *err)
+static int settle_memory(struct pen_loader *l, const struct pen_format *out,
+			 struct pen_err *err)
 {
 	const struct pen_spec *s = l->ds->spec;
-	uint64_t batch =
-		pen__block_cost(max_row_bytes(l->ds->format) * l->batch);
+	uint64_t batch = pen__block_cost(max_row_bytes(out) * l->batch);
 	uint64_t want, most;
 
 	l->budget = s->memory ? s->memory : pen__memory_available() / 4;
@@ -162,6 +162,7 @@ static void settle_settings(struct pen_loader *l)
 	l->rank = (uint64_t)s->rank;
 	l->nthreads = s->threads > 0 ? (uint32_t)s->threads : pen__cpus();
 	l->depth = s->queue_depth > 0 ? (uint32_t)s->queue_depth : 32;
+	l->drops = !s->decode;
 	l->tail = s->drop_last ? PEN_TAIL_DROP : (enum pen_tail)s->tail;
 	if (l->tail == PEN_TAIL_AUTO)
 		l->tail = l->world > 1 ? PEN_TAIL_PAD : PEN_TAIL_KEEP;
@@ -178,9 +179,40 @@ static int open_sampler(struct pen_loader *l, struct pen_err *err)
 	pop = (struct pen_population){ .n = l->choice.n,
 				       .weights = l->choice.weights,
 				       .labels = l->choice.labels };
-	return pen__sampler_open(&l->sampler, pen__spec_sampler(s), &pop,
-				 s->seed, s->for_sampler.kv, s->for_sampler.n,
-				 err);
+	rc = pen__sampler_open(&l->sampler, pen__spec_sampler(s), &pop, s->seed,
+			       s->for_sampler.kv, s->for_sampler.n, err);
+	if (rc)
+		return rc;
+	l->length = l->sampler->length;
+	if (s->epoch_batches &&
+	    s->epoch_batches < l->length / (l->world * l->batch))
+		l->length = s->epoch_batches * l->world * l->batch;
+	return 0;
+}
+
+/* Batches with the fields as they are delivered: cut, cast, or none. */
+static int make_pool(struct pen_loader *l, struct pen_err *err)
+{
+	struct pen_format *out = pen__alloc(1, sizeof(*out));
+	struct pen_take take = { 0 };
+	int rc = 0;
+
+	if (!out)
+		return pen__fail_nomem(err, "loader", sizeof(*out));
+	*out = *l->ds->format;
+	if (l->drops)
+		out->nfields = 0;
+	else if (out->nfields)
+		rc = pen__take_init(&take, &out->field[0], l->ds->spec, err);
+	if (!rc)
+		rc = settle_memory(l, out, err);
+	if (!rc)
+		rc = pen__pool_new(&l->pool, out, l->prefetch + 1, l->batch,
+				   l->shared, l->ds->spec->mlock, err);
+	if (!rc)
+		l->pool->take = take;
+	pen__free(out);
+	return rc;
 }
 
 static int open_pool(struct pen_loader *l, struct pen_err *err)
@@ -196,11 +228,7 @@ static int open_pool(struct pen_loader *l, struct pen_err *err)
 		return pen__fail_nomem(err, "loader", sizeof(*l));
 	l->chunked = makes_chunks(l);
 	l->shared = l->chunked || shares_units(l->ds, l->plan_units);
-	rc = settle_memory(l, err);
-	if (rc)
-		return rc;
-	rc = pen__pool_new(&l->pool, f, l->prefetch + 1, l->batch, l->shared,
-			   l->ds->spec->mlock, err);
+	rc = make_pool(l, err);
 	if (rc)
 		return rc;
 	l->unit_lane = l->batch * f->units_per_sample;
@@ -279,8 +307,8 @@ static int fill(struct pen_loader *l, const struct pen_spec *spec,
 	return rc;
 }
 
-PEN_API int pen_loader_open(struct pen_loader **out,
-			    const struct pen_spec *spec, struct pen_err *err)
+int pen__loader_open(struct pen_loader **out, const struct pen_spec *spec,
+		     const struct pen_hook *hook, struct pen_err *err)
 {
 	struct pen_loader *l = pen__calloc(1, sizeof(*l));
 	int rc;
@@ -290,6 +318,8 @@ PEN_API int pen_loader_open(struct pen_loader **out,
 	pthread_mutex_init(&l->lock, NULL);
 	pen__hist_init(&l->wait);
 	l->open_at = pen__now_ns();
+	if (hook)
+		l->hook = *hook;
 	rc = fill(l, spec, err);
 	if (rc) {
 		pen_loader_close(l);
@@ -297,6 +327,12 @@ PEN_API int pen_loader_open(struct pen_loader **out,
 	}
 	*out = l;
 	return 0;
+}
+
+PEN_API int pen_loader_open(struct pen_loader **out,
+			    const struct pen_spec *spec, struct pen_err *err)
+{
+	return pen__loader_open(out, spec, NULL, err);
 }
 
 PEN_API void pen_loader_close(struct pen_loader *l)
@@ -431,6 +467,8 @@ static uint64_t order_hash(const struct pen_loader *l)
 	}
 	if (s->subset)
 		pen__index_key_add(&k, s->subset);
+	if (!s->reshuffle)
+		pen__index_key_add(&k, "one order");
 	return pen__mix64(k.a ^ k.b ^ l->ds->ix.pub.nsamples);
 }
 

@@ -45,6 +45,13 @@ struct pen_plan {		/* touched by the planning worker only */
 	bool failed; /* an error was delivered: nothing comes after it */
 };
 
+/* Called by workers for rows they have made, n at a time; may take long, as
+ * preprocessing does. */
+struct pen_hook {
+	void (*rows)(void *arg, unsigned worker, uint32_t n);
+	void *arg;
+};
+
 struct pen_loader {
 	struct pen_dataset *ds;
 	struct pen_choice choice;
@@ -60,9 +67,13 @@ struct pen_loader {
 	uint32_t batch, nthreads, prefetch, depth, unit_lane;
 	uint64_t rank, world;
 	enum pen_tail tail;
+	uint64_t length; /* positions of an epoch that are taken */
+	bool drops;	 /* decode=false: bytes are read, not kept */
 	uint64_t budget, unit_budget, raw_limit;
 	bool shared;  /* rows come out of shared units */
 	bool chunked; /* ... which are runs of records we made up */
+
+	struct pen_hook hook;
 
 	struct pen_plan plan;
 	struct pen_unit *plan_units; /* room for one sample's */
@@ -99,6 +110,10 @@ void pen__plan_rows(void *loader, struct pen_pooled *b);
 /* A unit for a run of neighbouring records around this one. */
 void pen__plan_chunk(const struct pen_loader *, uint64_t sample,
 		     uint32_t object, uint64_t k, struct pen_unit *unit);
+
+/* pen_loader_open() with a hook, which may be NULL. */
+int pen__loader_open(struct pen_loader **out, const struct pen_spec *,
+		     const struct pen_hook *, struct pen_err *err);
 
 int pen__workers_new(struct pen_loader *, struct pen_err *err);
 void pen__workers_free(struct pen_loader *);

@@ -21,7 +21,7 @@ static uint64_t global_batch(const struct pen_loader *l)
 
 uint64_t pen__plan_batches(const struct pen_loader *l, uint64_t pos)
 {
-	uint64_t rest = l->sampler->length - pos, g = global_batch(l);
+	uint64_t rest = l->length - pos, g = global_batch(l);
 
 	return rest / g + (l->tail != PEN_TAIL_DROP && rest % g ? 1 : 0);
 }
@@ -35,7 +35,7 @@ void pen__plan_seek(struct pen_loader *l, struct pen_cursor to)
  * when padding: those positions wrap round to its start. */
 static uint32_t slice(const struct pen_loader *l, uint64_t pos, uint64_t *first)
 {
-	uint64_t rest = l->sampler->length - pos;
+	uint64_t rest = l->length - pos;
 
 	if (rest >= global_batch(l) || l->tail == PEN_TAIL_PAD) {
 		*first = pos + l->rank * l->batch;
@@ -45,12 +45,19 @@ static uint32_t slice(const struct pen_loader *l, uint64_t pos, uint64_t *first)
 	return (uint32_t)(pos + rest * (l->rank + 1) / l->world - *first);
 }
 
+/* The epoch whose order this one has. */
+static uint64_t order_of(const struct pen_loader *l, uint64_t epoch)
+{
+	return l->ds->spec->reshuffle ? epoch : 0;
+}
+
 static int fill_ids(struct pen_loader *l, uint64_t epoch, uint64_t first,
 		    size_t n, uint64_t *out, struct pen_err *err)
 {
 	struct pen_sampler *s = l->sampler;
 	int rc = 0;
 
+	epoch = order_of(l, epoch);
 	for (size_t done = 0; !rc && done < n;) {
 		uint64_t pos = (first + done) % s->length;
 		size_t run = n - done;
@@ -203,7 +210,7 @@ static bool mine(const struct pen_loader *l, uint64_t pos)
 	uint32_t n = slice(l, start, &first);
 
 	/* what nobody will take must not be held: it would stay for ever */
-	if (l->tail == PEN_TAIL_DROP && l->sampler->length - start < g)
+	if (l->tail == PEN_TAIL_DROP && l->length - start < g)
 		return false;
 	return pos >= first && pos < first + n;
 }
@@ -241,10 +248,12 @@ static uint64_t window_end(const struct pen_loader *l, uint64_t epoch,
 			   uint64_t pos)
 {
 	struct pen_sampler *s = l->sampler;
+	uint64_t end;
 
-	if (!s->ops->window_end || pos >= s->length)
-		return pos < s->length ? pos + 1 : s->length;
-	return s->ops->window_end(s, epoch, pos);
+	if (!s->ops->window_end || pos >= l->length)
+		return pos < l->length ? pos + 1 : l->length;
+	end = s->ops->window_end(s, order_of(l, epoch), pos);
+	return end < l->length ? end : l->length;
 }
 
 /*
@@ -277,7 +286,7 @@ static enum held hold_batch(struct pen_loader *l, uint64_t end,
 		return h;
 	window = window_end(l, p->at.epoch, end - 1);
 	h = hold_to(l, window, false, u, err);
-	if (h == HELD_ALL && window < l->sampler->length &&
+	if (h == HELD_ALL && window < l->length &&
 	    l->sampler->ops->window_end &&
 	    pen__units_bytes(&l->units) < l->unit_budget / 2)
 		h = hold_to(l, window_end(l, p->at.epoch, window), false, u,
@@ -423,7 +432,7 @@ static void reset(struct pen_loader *l, struct pen_pooled *b, uint64_t first,
 void pen__plan_batch(struct pen_loader *l, struct pen_pooled *b)
 {
 	struct pen_plan *p = &l->plan;
-	uint64_t first, len = l->sampler->length, end, wrapped = 0;
+	uint64_t first, len = l->length, end, wrapped = 0;
 	struct pen_err err = { 0 };
 	struct pen_unit *u = l->plan_units;
 	uint32_t n;

@@ -13,6 +13,7 @@
 
 #include "base/mem.h"
 #include "base/ring.h"
+#include "engine/take.h"
 #include "format/format.h"
 
 enum { PEN_LANE_ROWS, PEN_LANE_UNIT, PEN_LANE_PLAN };
@@ -73,6 +74,7 @@ struct pen_pool {
 	uint32_t cap; /* rows */
 	uint32_t nfields;
 	struct pen_field field[PEN_MAX_FIELDS];
+	struct pen_take take; /* of the first field */
 	bool mlock;
 	struct pen_pooled **batch;
 	/* the memory account all of the loader shares */
@@ -96,6 +98,12 @@ int pen__pool_reserve(struct pen_pooled *, size_t bytes, struct pen_err *err);
 /* Notes a failed row; any thread. */
 void pen__batch_fault(struct pen_pooled *, uint32_t row,
 		      const struct pen_err *err);
+
+/* The row is made elsewhere first: to be padded, or cut to what is taken. */
+static inline bool pen__staged(const struct pen_pool *p, uint32_t field)
+{
+	return p->field[field].layout == PEN_PADDED || (p->take.on && !field);
+}
 
 /* A row's bytes within a field. */
 static inline uint8_t *pen__batch_row(const struct pen_pooled *b,

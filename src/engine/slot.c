@@ -1,13 +1,17 @@
 /*
  * Reads. A unit that is its row as it is (PLAIN) is read straight into the
  * batch, and neighbouring rows become one read. Everything else is read into
- * the slot's own buffer, or lent by the store.
+ * the slot's own buffer, or lent by the store. Bytes that nobody keeps (what
+ * take= leaves out, all with decode=false) come in pieces through a buffer that
+ * stays in the CPU's cache.
  */
 #include <string.h>
 
 #include "base/clock.h"
 #include "codec/deflate.h"
 #include "engine/worker.h"
+
+#define PIECE (1u << 20)
 
 static struct pen_slot *slot_take(struct pen_worker *w)
 {
@@ -19,6 +23,8 @@ static struct pen_slot *slot_take(struct pen_worker *w)
 	s->live = NULL;
 	s->dst = NULL;
 	s->skew = s->raw_len = 0;
+	s->drained = false;
+	s->at = 0;
 	s->io.lent = NULL;
 	return s;
 }
@@ -43,15 +49,37 @@ void pen__slot_release(struct pen_worker *w, struct pen_slot *s)
 	pen__slot_give(w, s);
 }
 
+/* How much of the unit to read at once. Pieces end where the store likes it
+ * and, while elements change type, between elements. */
+static size_t piece_of(const struct pen_worker *w, const struct pen_slot *s)
+{
+	uint64_t rest = s->unit.len - s->at, end = s->unit.offset + s->at;
+	uint64_t most = w->l->ds->spec->read_size;
+	const struct pen_take *t = &w->l->pool->take;
+
+	if (!s->dst && !s->drained)
+		return (size_t)rest; /* needed whole */
+	if (!most)
+		most = s->drained && !w->q->st->lends ? PIECE : UINT64_MAX;
+	if (t->on && t->from != t->to && s->drained && !s->at && !w->l->drops &&
+	    most < pen__take_bytes(t))
+		most = pen__take_bytes(t);
+	if (rest <= most)
+		return (size_t)rest;
+	if (w->q->st->align > 1 && most > w->q->st->align)
+		most -= (end + most) % w->q->st->align;
+	return (size_t)most;
+}
+
 static int prepare_raw(struct pen_worker *w, struct pen_slot *s,
 		       struct pen_err *err)
 {
 	size_t align = w->q->st->align > 1 ? w->q->st->align : 1;
-	uint64_t from = s->unit.offset - s->unit.offset % align;
+	uint64_t at = s->unit.offset + s->at, from = at - at % align;
 	size_t len, cap = s->raw.cap;
 
-	s->skew = s->unit.offset - from;
-	if (!pen__add(s->unit.len, s->skew + align - 1, &len))
+	s->skew = at - from;
+	if (!pen__add(s->piece, s->skew + align - 1, &len))
 		return pen__fail(err, PEN_EDATA, NULL, "unit is too large");
 	len -= len % align;
 	s->io.offset = from;
@@ -79,10 +107,12 @@ static bool aligned(const struct pen_store *st, const struct pen_io *io)
 static int prepare(struct pen_worker *w, struct pen_slot *s,
 		   struct pen_err *err)
 {
+	s->piece = piece_of(w, s);
+	s->skew = 0;
 	s->io.object = s->unit.object;
-	s->io.offset = s->unit.offset;
-	s->io.len = s->unit.len;
-	s->io.buf = s->dst;
+	s->io.offset = s->unit.offset + s->at;
+	s->io.len = s->piece;
+	s->io.buf = s->dst ? s->dst + s->at : NULL;
 	s->io.user = s;
 	if (s->dst && (w->q->st->lends || aligned(w->q->st, &s->io)))
 		return 0;
@@ -115,10 +145,9 @@ void pen__slot_submit(struct pen_worker *w, struct pen_slot *s)
 		pen__slot_fail(w, s, err.code);
 		return;
 	}
-	if (s->io.buf == s->raw.p && s->raw.p) {
-		s->raw_len = s->io.len;
-		w->raw_bytes += s->raw_len;
-	}
+	w->raw_bytes -= s->raw_len;
+	s->raw_len = s->io.buf == s->raw.p && s->raw.p ? s->io.len : 0;
+	w->raw_bytes += s->raw_len;
 	if (!w->stalled && hand_over(w, s))
 		return;
 	s->next = NULL;
@@ -204,6 +233,12 @@ void pen__issue_plain(struct pen_worker *w, struct pen_pooled *b, uint32_t row,
 			pen__rows_filled(w, b, row, 1);
 			continue;
 		}
+		if (w->l->drops || (w->l->pool->take.on && !u->field)) {
+			pen__slot_flush(w);
+			w->pending = pen__slot_plain(w, b, row, u, NULL);
+			w->pending->drained = true;
+			continue;
+		}
 		dst = pen__batch_row(b, u->field, row, &len);
 		pen__err_reset(&err);
 		if (!pen__slot_fits(d, u, len, &err)) {
@@ -230,46 +265,77 @@ void pen__issue_unit(struct pen_worker *w, struct pen_live *live)
 	s->unit = live->unit;
 	s->live = live;
 	s->batch = NULL;
-	if (!(live->unit.flags & PEN_UNIT_PACKED))
+	s->drained = w->l->drops;
+	if (!(live->unit.flags & PEN_UNIT_PACKED) && !s->drained)
 		s->dst = live->mem.p;
 	pen__slot_submit(w, s);
 }
 
-/* What was read, checked: length and checksum. */
-int pen__slot_check(struct pen_worker *w, struct pen_slot *s,
-		    struct pen_err *err)
+/* Lent memory that nobody looks at would never be read. */
+static void touch(const uint8_t *p, size_t n)
+{
+	uint8_t sum = 0;
+
+	for (size_t i = 0; i < n; i += 4096)
+		sum ^= p[i];
+	__asm__ volatile("" : : "r"(sum));
+}
+
+/* A piece whose bytes are not kept: what is taken of it goes into the row. */
+static void drain(struct pen_worker *w, struct pen_slot *s, const uint8_t *p)
+{
+	const struct pen_take *t = &w->l->pool->take;
+	size_t len;
+	void *row;
+
+	if (w->q->st->lends)
+		touch(p, s->piece);
+	if (w->l->drops)
+		return;
+	row = pen__batch_row(s->batch, s->unit.field, s->row, &len);
+	pen__take_piece(t, row, s->at, p, s->piece);
+	if (s->at + s->piece == s->unit.len)
+		pen__take_end(t, row, s->unit.len);
+}
+
+/* What was read, checked (length, checksum at the end) and put in place. */
+static int take_in(struct pen_worker *w, struct pen_slot *s,
+		   struct pen_err *err)
 {
 	const struct pen_unit *u = &s->unit;
 	const uint8_t *p;
-	uint32_t crc;
 
-	if (s->io.res < 0 || (uint64_t)s->io.res < s->skew + u->len)
+	if (s->io.res < 0 || (uint64_t)s->io.res < s->skew + s->piece)
 		return pen__io_error(w->q->st, &s->io, err);
 	w->read_bytes += (uint64_t)s->io.res;
 	p = (const uint8_t *)s->io.data + s->skew;
-	if (s->dst && s->dst != p)
-		memcpy(s->dst, p, u->len);
-	if (!(u->flags & PEN_UNIT_CRC32))
+	if (s->dst && s->dst + s->at != p)
+		memcpy(s->dst + s->at, p, s->piece);
+	if (s->dst)
+		p = s->dst + s->at;
+	if (s->drained)
+		drain(w, s, p);
+	if (!(u->flags & PEN_UNIT_CRC32) || w->l->drops) {
+		s->at += s->piece;
 		return 0;
-	crc = pen__crc32(u->crc_seed, s->dst ? s->dst : p, u->len);
-	if (crc == u->crc)
+	}
+	s->crc = pen__crc32(s->at ? s->crc : u->crc_seed, p, s->piece);
+	s->at += s->piece;
+	if (s->crc == u->crc || s->at < u->len)
 		return 0;
 	return pen__fail(err, PEN_EDATA, NULL,
 			 "checksum is %08x, but %08x is stored: the data is "
 			 "damaged",
-			 crc, u->crc);
+			 s->crc, u->crc);
 }
 
-static void complete_plain(struct pen_worker *w, struct pen_slot *s)
+static void complete_plain(struct pen_worker *w, struct pen_slot *s,
+			   struct pen_err *err)
 {
 	const struct pen_unit *u = &s->unit;
 	struct pen_pooled *b = s->batch;
-	struct pen_err err;
-	int rc;
 
-	pen__err_reset(&err);
-	rc = pen__slot_check(w, s, &err);
-	if (!rc && !s->dst) { /* a padded row */
+	if (!err->code && !s->dst && !s->drained) { /* a padded row */
 		const struct pen_field *d = &b->pool->field[u->field];
 		size_t len;
 
@@ -277,43 +343,49 @@ static void complete_plain(struct pen_worker *w, struct pen_slot *s)
 			     (const uint8_t *)s->io.data + s->skew,
 			     b->shapes[u->field] + (size_t)s->row * d->ndim);
 	}
-	for (uint32_t i = 0; rc && i < s->nrows; i++)
-		pen__row_failed(w, b, s->row + i, &err);
+	for (uint32_t i = 0; err->code && i < s->nrows; i++)
+		pen__row_failed(w, b, s->row + i, err);
 	pen__rows_filled(w, b, s->row, s->nrows);
 	pen__slot_release(w, s);
 }
 
-static void complete_unit(struct pen_worker *w, struct pen_slot *s)
+static void complete_unit(struct pen_worker *w, struct pen_slot *s,
+			  struct pen_err *err)
 {
 	struct pen_live *live = s->live;
-	struct pen_err err;
-	int rc;
 
-	pen__err_reset(&err);
-	rc = pen__slot_check(w, s, &err);
-	if (!rc && (s->unit.flags & PEN_UNIT_PACKED)) {
+	if (!err->code && (s->unit.flags & PEN_UNIT_PACKED) && !w->l->drops) {
 		struct pen_span raw = { (const uint8_t *)s->io.data + s->skew,
 					s->unit.len };
 		uint64_t t = pen__now_ns();
+		int rc = w->f->ops->unpack(w->f, &s->unit, raw, live->mem.p,
+					   &w->scratch, err);
 
-		rc = w->f->ops->unpack(w->f, &s->unit, raw, live->mem.p,
-				       &w->scratch, &err);
-		if (rc && !err.code)
-			err.code = rc;
+		if (rc && !err->code)
+			err->code = rc;
 		w->unpack_ns += pen__now_ns() - t;
 	}
 	pen__slot_release(w, s);
-	pen__units_ready(&w->l->units, live, rc ? &err : NULL, pen__plan_rows,
-			 w->l);
+	pen__units_ready(&w->l->units, live, err->code ? err : NULL,
+			 pen__plan_rows, w->l);
 	atomic_fetch_sub(&w->l->unit_tasks, 1);
 }
 
 void pen__slot_complete(struct pen_worker *w, struct pen_slot *s)
 {
-	if (s->live)
-		complete_unit(w, s);
+	struct pen_err err;
+	int rc;
+
+	pen__err_reset(&err);
+	rc = take_in(w, s, &err);
+	if (rc && !err.code)
+		err.code = rc;
+	if (!rc && s->at < s->unit.len)
+		pen__slot_submit(w, s); /* the next piece */
+	else if (s->live)
+		complete_unit(w, s, &err);
 	else if (s->job)
-		pen__job_read(w, s);
+		pen__job_read(w, s, &err);
 	else
-		complete_plain(w, s);
+		complete_plain(w, s, &err);
 }

@@ -30,6 +30,10 @@ struct pen_spec {
 	char *index_cache;
 	char *subset, *weights, *labels;
 	bool mlock;
+	bool decode, reshuffle;
+	struct pen_opt_list take;
+	char *cast;
+	uint64_t read_size, epoch_batches;
 	uint64_t open_files;
 	struct pen_pairs for_store, for_format, for_sampler;
 };

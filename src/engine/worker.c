@@ -32,6 +32,21 @@ static void pass_counts(struct pen_worker *w)
 	w->nreads = w->read_bytes = 0;
 }
 
+/* A row that is plain throughout is done in as many pieces as it has units. */
+static void call_hook(struct pen_worker *w)
+{
+	uint32_t per_row = 1, n;
+
+	if (w->f->all_plain && !w->l->shared)
+		per_row = w->f->units_per_sample;
+	w->unhooked += w->nfilled;
+	n = w->unhooked / per_row;
+	w->unhooked %= per_row;
+	if (n)
+		w->l->hook.rows(w->l->hook.arg, (unsigned)(w - w->l->worker),
+				n);
+}
+
 /* Rows of a batch are completed in runs: counted, and their shared units given
  * back, in one step, because both are shared with the other workers. */
 void pen__rows_flush(struct pen_worker *w)
@@ -42,6 +57,8 @@ void pen__rows_flush(struct pen_worker *w)
 	w->filled = NULL;
 	if (!b)
 		return;
+	if (w->l->hook.rows)
+		call_hook(w);
 	pass_counts(w);
 	if (b->live)
 		pen__units_release(&w->l->units,
@@ -143,6 +160,10 @@ static bool room(const struct pen_worker *w)
 {
 	uint32_t need = w->f->units_per_sample;
 
+	/* pieces are best used at once, while they are in the CPU's cache */
+	if (w->inflight && w->q->st->waits &&
+	    (w->l->drops || w->l->pool->take.on))
+		return false;
 	return !w->stalled && w->nfree >= (need ? need : 1) &&
 	       (w->raw_bytes < w->l->raw_limit / 2 || !w->inflight);
 }
@@ -265,8 +286,8 @@ static int worker_init(struct pen_worker *w, struct pen_loader *l,
 	rc = pen__queue_open(&w->q, l->ds->store, w->nslots, err);
 	if (rc)
 		return rc;
-	for (uint32_t i = 0; i < w->f->nfields; i++)
-		if (w->f->field[i].layout == PEN_PADDED)
+	for (uint32_t i = 0; i < l->pool->nfields; i++)
+		if (pen__staged(l->pool, i) && (l->shared || !w->f->all_plain))
 			pad += w->f->field[i].max_bytes;
 	if (pad && pen__block_init(&w->pad, pad))
 		return pen__fail_nomem(err, "padded rows", pad);

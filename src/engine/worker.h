@@ -31,6 +31,10 @@ struct pen_slot {
 	uint8_t *dst;	/* where the bytes belong; NULL: they stay here */
 	size_t skew;	/* bytes before them, read for alignment */
 	size_t raw_len; /* counted in the worker's raw_bytes */
+	bool drained;	/* the bytes are used as they come and not kept */
+	uint64_t at;	/* bytes of the unit that came in before this read */
+	size_t piece;	/* bytes of the unit this read is for */
+	uint32_t crc;	/* of them */
 	uint32_t row, nrows;
 	uint32_t index; /* of the unit in its job */
 	struct pen_block raw;
@@ -60,6 +64,7 @@ struct pen_worker {
 	uint64_t unpack_ns, nreads, read_bytes;
 	struct pen_pooled *filled; /* this batch got nfilled more pieces */
 	uint32_t first_filled, nfilled;
+	uint32_t unhooked; /* pieces the hook was not called for yet */
 	void *dst[PEN_MAX_FIELDS];
 	size_t dst_len[PEN_MAX_FIELDS];
 };
@@ -82,8 +87,6 @@ void pen__slot_retry(struct pen_worker *); /* submits stalled ones */
 void pen__slot_complete(struct pen_worker *, struct pen_slot *);
 void pen__slot_fail(struct pen_worker *, struct pen_slot *, int code);
 void pen__slot_release(struct pen_worker *, struct pen_slot *);
-/* What was read, checked: length and checksum. Copies it to dst. */
-int pen__slot_check(struct pen_worker *, struct pen_slot *, struct pen_err *);
 bool pen__slot_fits(const struct pen_field *, const struct pen_unit *,
 		    size_t len, struct pen_err *);
 void pen__issue_plain(struct pen_worker *, struct pen_pooled *, uint32_t row,
@@ -98,7 +101,9 @@ void pen__gather_rows(struct pen_worker *, struct pen_task *);
 /* job.c */
 void pen__issue_job(struct pen_worker *, struct pen_pooled *, uint32_t row,
 		    uint32_t object, uint64_t k);
-void pen__job_read(struct pen_worker *, struct pen_slot *); /* it came in */
+/* It came in, or err says why not. */
+void pen__job_read(struct pen_worker *, struct pen_slot *,
+		   const struct pen_err *);
 void pen__job_lost(struct pen_worker *, struct pen_slot *); /* inside emit() */
 
 #endif

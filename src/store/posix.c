@@ -347,6 +347,7 @@ static int posix_open(struct pen_store *st, struct pen_err *err)
 
 	(void)err;
 	st->align = o->direct ? 4096 : 1;
+	st->waits = true;
 	return 0;
 }
 

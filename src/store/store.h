@@ -37,6 +37,7 @@ struct pen_store {
 	struct pen_store *under; /* fault: the decorated store */
 	uint32_t align;	   /* > 1: offset, len and buf must be multiples */
 	bool lends;	   /* io->data is the store's own memory */
+	bool waits;	   /* a read is over when submit returns */
 	bool checks_stale; /* compare size and mtime on open (default true) */
 	unsigned max_open; /* open files allowed per queue */
 };

@@ -1,0 +1,194 @@
+/* See take.h. Types change through double: exact up to 2^53. */
+#include "engine/take.h"
+
+#include <math.h>
+#include <string.h>
+
+static double half_to_double(uint16_t h)
+{
+	int e = h >> 10 & 31, m = h & 1023;
+	double v = e == 31 ? (m ? NAN : INFINITY)
+		   : e	   ? ldexp(m + 1024, e - 25)
+			   : ldexp(m, -24);
+
+	return h & 0x8000 ? -v : v;
+}
+
+/* To nearest, ties to even, as the CPU's own conversion does. */
+static uint16_t double_to_half(double v)
+{
+	uint16_t sign = signbit(v) ? 0x8000 : 0;
+	int e;
+
+	v = fabs(v);
+	if (isnan(v))
+		return (uint16_t)(sign | 0x7e00);
+	if (v >= 65520)
+		return (uint16_t)(sign | 0x7c00);
+	frexp(v, &e);
+	if (v < 0x1p-14) /* subnormal, or the smallest normal by rounding */
+		return (uint16_t)(sign | (uint16_t)rint(ldexp(v, 24)));
+	/* a carry out of the mantissa adds one to the exponent, as it should */
+	return (uint16_t)(sign |
+			  (uint16_t)(((e + 14) << 10) +
+				     (int)rint(ldexp(v, 11 - e)) - 1024));
+}
+
+double pen__number_at(const void *p, enum pen_dtype t, size_t i)
+{
+	switch (t) {
+	case PEN_BOOL:
+	case PEN_U8:
+		return ((const uint8_t *)p)[i];
+	case PEN_I8:
+		return ((const int8_t *)p)[i];
+	case PEN_I16:
+		return ((const int16_t *)p)[i];
+	case PEN_U16:
+		return ((const uint16_t *)p)[i];
+	case PEN_I32:
+		return ((const int32_t *)p)[i];
+	case PEN_U32:
+		return ((const uint32_t *)p)[i];
+	case PEN_I64:
+		return (double)((const int64_t *)p)[i];
+	case PEN_U64:
+		return (double)((const uint64_t *)p)[i];
+	case PEN_F16:
+		return half_to_double(((const uint16_t *)p)[i]);
+	case PEN_F32:
+		return (double)((const float *)p)[i];
+	case PEN_F64:
+		return ((const double *)p)[i];
+	default:
+		return NAN;
+	}
+}
+
+/* Into an integer's range: what does not fit is cut off, NaN is 0. */
+static double clamp(double v, double lo, double hi)
+{
+	return !(v > lo) ? (isnan(v) ? 0 : lo) : v > hi ? hi : v;
+}
+
+static void put_number(void *p, enum pen_dtype t, size_t i, double v)
+{
+	switch (t) {
+	case PEN_BOOL:
+		((uint8_t *)p)[i] = v != 0;
+		break;
+	case PEN_U8:
+		((uint8_t *)p)[i] = (uint8_t)clamp(v, 0, UINT8_MAX);
+		break;
+	case PEN_I8:
+		((int8_t *)p)[i] = (int8_t)clamp(v, INT8_MIN, INT8_MAX);
+		break;
+	case PEN_I16:
+		((int16_t *)p)[i] = (int16_t)clamp(v, INT16_MIN, INT16_MAX);
+		break;
+	case PEN_U16:
+		((uint16_t *)p)[i] = (uint16_t)clamp(v, 0, UINT16_MAX);
+		break;
+	case PEN_I32:
+		((int32_t *)p)[i] = (int32_t)clamp(v, INT32_MIN, INT32_MAX);
+		break;
+	case PEN_U32:
+		((uint32_t *)p)[i] = (uint32_t)clamp(v, 0, UINT32_MAX);
+		break;
+	case PEN_I64: /* the largest doubles below 2^63 and 2^64 */
+		((int64_t *)p)[i] = (int64_t)clamp(v, -0x1p63, 0x1p63 - 1024);
+		break;
+	case PEN_U64:
+		((uint64_t *)p)[i] = (uint64_t)clamp(v, 0, 0x1p64 - 2048);
+		break;
+	case PEN_F16:
+		((uint16_t *)p)[i] = double_to_half(v);
+		break;
+	case PEN_F32:
+		((float *)p)[i] = (float)v;
+		break;
+	default:
+		((double *)p)[i] = v;
+	}
+}
+
+/* "3x224x224" as a shape; false: it is none. */
+static bool parse_shape(const struct pen_opt_list *v, struct pen_field *d)
+{
+	if (!v->n || v->n > PEN_MAX_DIMS)
+		return false;
+	for (size_t i = 0; i < v->n; i++)
+		if (v->v[i] < 1)
+			return false;
+	memcpy(d->shape, v->v, v->n * sizeof(*d->shape));
+	d->ndim = (uint32_t)v->n;
+	return true;
+}
+
+static bool parse_dtype(const char *name, enum pen_dtype *out)
+{
+	for (int t = 0; t < PEN_NDTYPES; t++)
+		if (!strcmp(name, pen_dtype_name((enum pen_dtype)t))) {
+			*out = (enum pen_dtype)t;
+			return t <= PEN_F64;
+		}
+	return false;
+}
+
+int pen__take_init(struct pen_take *t, struct pen_field *d,
+		   const struct pen_spec *s, struct pen_err *err)
+{
+	size_t bytes;
+
+	*t = (struct pen_take){ .from = d->dtype, .to = d->dtype };
+	if (!s->take.n && !s->cast)
+		return 0;
+	if (s->cast && (!parse_dtype(s->cast, &t->to) ||
+			(d->dtype > PEN_F64 && t->to != d->dtype)))
+		return pen__fail(err, PEN_EINVAL, "cast",
+				 "%s cannot become '%s': booleans, integers "
+				 "and floats up to float64 can",
+				 pen_dtype_name(d->dtype), s->cast);
+	if (s->take.n && !parse_shape(&s->take, d))
+		return pen__fail(err, PEN_EINVAL, "take",
+				 "is not a shape; write it as 3x224x224");
+	for (uint32_t i = 0; i < d->ndim; i++)
+		if (d->shape[i] < 0)
+			return pen__fail(err, PEN_EINVAL, "cast",
+					 "samples differ in shape: say with "
+					 "take= which one to make");
+	d->dtype = t->to;
+	if (!pen__shape_bytes(d->shape, d->ndim, t->to, &bytes))
+		return pen__fail(err, PEN_EINVAL, "take", "is too large");
+	d->layout = PEN_DENSE;
+	d->max_bytes = bytes;
+	t->n = bytes / pen_dtype_size(t->to);
+	t->on = true;
+	return 0;
+}
+
+void pen__take_piece(const struct pen_take *t, void *row, size_t at,
+		     const void *src, size_t n)
+{
+	size_t all = pen__take_bytes(t), size = pen_dtype_size(t->from);
+
+	if (at >= all)
+		return;
+	if (n > all - at)
+		n = all - at;
+	if (t->from == t->to) {
+		memcpy((uint8_t *)row + at, src, n);
+		return;
+	}
+	for (size_t i = 0; i < n / size; i++)
+		put_number(row, t->to, at / size + i,
+			   pen__number_at(src, t->from, i));
+}
+
+void pen__take_end(const struct pen_take *t, void *row, size_t n)
+{
+	size_t have = n / pen_dtype_size(t->from), to = pen_dtype_size(t->to);
+
+	if (have < t->n)
+		memset((uint8_t *)row + have * to, 0, (t->n - have) * to);
+}

@@ -1,0 +1,38 @@
+/*
+ * What of a sample goes into its row when that is not all of it: take= cuts
+ * every sample to one shape, cast= changes its type. A stand-in for the crop
+ * or resize of a real job, so that the model gets what it would get and memory
+ * holds no more.
+ */
+#ifndef PEN_ENGINE_TAKE_H
+#define PEN_ENGINE_TAKE_H
+
+#include "engine/dataset.h"
+
+struct pen_take {
+	bool on;
+	enum pen_dtype from, to;
+	size_t n; /* elements of a row */
+};
+
+/* The field as the batch has it; `how` says how rows become that. */
+int pen__take_init(struct pen_take *how, struct pen_field *field,
+		   const struct pen_spec *, struct pen_err *);
+/* Bytes of the sample that matter, from its start. */
+static inline size_t pen__take_bytes(const struct pen_take *t)
+{
+	return t->n * pen_dtype_size(t->from);
+}
+/*
+ * A piece of the sample, n bytes from byte `at` on, into the row. With a
+ * change of type pieces begin and end between elements, up to take_bytes.
+ */
+void pen__take_piece(const struct pen_take *, void *row, size_t at,
+		     const void *src, size_t n);
+/* The sample had only n bytes: the rest of its row is zero. */
+void pen__take_end(const struct pen_take *, void *row, size_t n);
+
+/* Element i of an array as a number; NAN for complex and long double. */
+double pen__number_at(const void *p, enum pen_dtype, size_t i);
+
+#endif
