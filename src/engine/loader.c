@@ -195,15 +195,21 @@ static int make_pool(struct pen_loader *l, struct pen_err *err)
 {
 	struct pen_format *out = pen__alloc(1, sizeof(*out));
 	struct pen_take take = { 0 };
+	uint32_t largest = 0;
 	int rc = 0;
 
 	if (!out)
 		return pen__fail_nomem(err, "loader", sizeof(*out));
 	*out = *l->ds->format;
+	for (uint32_t i = 1; i < out->nfields; i++)
+		if (out->field[i].max_bytes > out->field[largest].max_bytes)
+			largest = i;
 	if (l->drops)
 		out->nfields = 0;
 	else if (out->nfields)
-		rc = pen__take_init(&take, &out->field[0], l->ds->spec, err);
+		rc = pen__take_init(&take, &out->field[largest], l->ds->spec,
+				    err);
+	take.field = largest;
 	if (!rc)
 		rc = settle_memory(l, out, err);
 	if (!rc)

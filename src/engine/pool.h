@@ -74,7 +74,7 @@ struct pen_pool {
 	uint32_t cap; /* rows */
 	uint32_t nfields;
 	struct pen_field field[PEN_MAX_FIELDS];
-	struct pen_take take; /* of the first field */
+	struct pen_take take;
 	bool mlock;
 	struct pen_pooled **batch;
 	/* the memory account all of the loader shares */
@@ -102,7 +102,8 @@ void pen__batch_fault(struct pen_pooled *, uint32_t row,
 /* The row is made elsewhere first: to be padded, or cut to what is taken. */
 static inline bool pen__staged(const struct pen_pool *p, uint32_t field)
 {
-	return p->field[field].layout == PEN_PADDED || (p->take.on && !field);
+	return p->field[field].layout == PEN_PADDED ||
+	       (p->take.on && p->take.field == field);
 }
 
 /* A row's bytes within a field. */

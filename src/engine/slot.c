@@ -233,7 +233,8 @@ void pen__issue_plain(struct pen_worker *w, struct pen_pooled *b, uint32_t row,
 			pen__rows_filled(w, b, row, 1);
 			continue;
 		}
-		if (w->l->drops || (w->l->pool->take.on && !u->field)) {
+		if (w->l->drops || (w->l->pool->take.on &&
+				    w->l->pool->take.field == u->field)) {
 			pen__slot_flush(w);
 			w->pending = pen__slot_plain(w, b, row, u, NULL);
 			w->pending->drained = true;

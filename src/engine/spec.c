@@ -156,12 +156,13 @@ const struct pen_opt pen__spec_opts[] = {
 	{ .name = "take",
 	  .type = PEN_OPT_LIST,
 	  .off = OFF(take),
-	  .help = "deliver of each sample's first field only so much, in this "
+	  .help = "deliver of each sample's largest field only so much, in "
+		  "this "
 		  "shape (3x224x224); zero-filled where it has less" },
 	{ .name = "cast",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(cast),
-	  .help = "type of the first field's elements, as NumPy names it" },
+	  .help = "type of the largest field's elements, as NumPy names it" },
 	{ .name = "decode",
 	  .type = PEN_OPT_BOOL,
 	  .off = OFF(decode),

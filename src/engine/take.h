@@ -11,6 +11,7 @@
 
 struct pen_take {
 	bool on;
+	uint32_t field; /* the largest one */
 	enum pen_dtype from, to;
 	size_t n; /* elements of a row */
 };
