@@ -41,7 +41,11 @@ struct command {
 
 extern const struct command *const pen__commands[]; /* ends with NULL */
 extern const struct command pen__cmd_load, pen__cmd_gen, pen__cmd_inspect,
-	pen__cmd_verify, pen__cmd_formats, pen__cmd_stores, pen__cmd_samplers;
+	pen__cmd_verify, pen__cmd_run, pen__cmd_capacity, pen__cmd_formats,
+	pen__cmd_stores, pen__cmd_samplers;
+
+/* Under the name dlio_benchmark. */
+int run_dlio(int argc, char **argv);
 
 /* --- arguments --- */
 
@@ -63,6 +67,7 @@ int args_next(struct args *a);
 
 /* One line on stderr: cause first, then what to do; returns the exit code. */
 int complain(const struct pen_err *err);
+int exit_code(int code); /* of a pen_code */
 int complain_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void print_help(const struct command *cmd);
 void print_opts(FILE *out, const char *prefix, const struct pen_opt *opts);
@@ -81,6 +86,8 @@ struct progress {
 	uint64_t total;	  /* 0: unknown */
 	uint64_t start_ns, shown_ns;
 	bool tty, shown;
+	const char *title; /* in front; may be NULL */
+	double au;	   /* behind, in percent, when > 0 */
 };
 void progress_start(struct progress *, const char *what, uint64_t total);
 void progress_show(struct progress *, uint64_t done, double bytes);

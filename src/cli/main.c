@@ -7,6 +7,7 @@
 #include "penstock.h"
 
 const struct command *const pen__commands[] = {
+	&pen__cmd_run,	    &pen__cmd_capacity,
 	&pen__cmd_load,	    &pen__cmd_gen,
 	&pen__cmd_inspect,  &pen__cmd_verify,
 	&pen__cmd_formats,  &pen__cmd_stores,
@@ -40,7 +41,7 @@ static const struct command *find(const char *name)
 
 static int unknown(const char *name)
 {
-	const char *names[16];
+	const char *names[32];
 	const char *near;
 	size_t n = 0;
 
@@ -62,10 +63,22 @@ static bool wants_help(int argc, char **argv)
 	return false;
 }
 
+static bool called_as(const char *path, const char *name)
+{
+	const char *slash = strrchr(path, '/');
+
+	return !strcmp(slash ? slash + 1 : path, name);
+}
+
 int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "--help";
 	const struct command *cmd;
+
+	if (called_as(argv[0], "dlio_benchmark")) {
+		interrupt_install();
+		return run_dlio(argc - 1, argv + 1);
+	}
 
 	if (!strcmp(name, "--help") || !strcmp(name, "-h") ||
 	    (!strcmp(name, "help") && argc == 2)) {

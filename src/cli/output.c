@@ -11,11 +11,9 @@
 #include "base/clock.h"
 #include "cli/cli.h"
 
-int complain(const struct pen_err *err)
+int exit_code(int code)
 {
-	fprintf(stderr, "penstock: %s%s%s\n", err->where,
-		err->where[0] ? ": " : "", err->msg);
-	switch (err->code) {
+	switch (code) {
 	case PEN_EINVAL:
 		return EXIT_USAGE;
 	case PEN_EDATA:
@@ -28,6 +26,13 @@ int complain(const struct pen_err *err)
 	default:
 		return EXIT_FAILED;
 	}
+}
+
+int complain(const struct pen_err *err)
+{
+	fprintf(stderr, "penstock: %s%s%s\n", err->where,
+		err->where[0] ? ": " : "", err->msg);
+	return exit_code(err->code);
 }
 
 int complain_usage(const char *fmt, ...)
@@ -156,7 +161,9 @@ void progress_show(struct progress *p, uint64_t done, double bytes)
 	if (!p->tty || s < 2 || now - p->shown_ns < 200000000)
 		return;
 	rate = (double)done / s;
-	fprintf(stderr, "\r\033[K%s %s", grouped(done), p->what);
+	fprintf(stderr, "\r\033[K%s%s", p->title ? p->title : "",
+		p->title ? ": " : "");
+	fprintf(stderr, "%s %s", grouped(done), p->what);
 	if (p->total)
 		fprintf(stderr, " of %s (%.0f %%)", grouped(p->total),
 			100.0 * (double)done / (double)p->total);
@@ -166,6 +173,8 @@ void progress_show(struct progress *p, uint64_t done, double bytes)
 	if (p->total && rate > 0)
 		fprintf(stderr, ", %s left",
 			human_time((double)(p->total - done) / rate));
+	if (p->au > 0)
+		fprintf(stderr, ", utilisation %.0f %%", p->au);
 	fflush(stderr);
 	p->shown_ns = now;
 	p->shown = true;

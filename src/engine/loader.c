@@ -168,6 +168,19 @@ static void settle_settings(struct pen_loader *l)
 		l->tail = l->world > 1 ? PEN_TAIL_PAD : PEN_TAIL_KEEP;
 }
 
+/* How much of an epoch's order is taken. */
+static void set_length(struct pen_loader *l)
+{
+	uint64_t global = l->world * l->batch, group = l->hook.group,
+		 most = l->ds->spec->epoch_batches;
+
+	l->length = l->sampler->length;
+	if (most && most < l->length / global)
+		l->length = most * global;
+	if (group)
+		l->length -= l->length % (global * group);
+}
+
 static int open_sampler(struct pen_loader *l, struct pen_err *err)
 {
 	const struct pen_spec *s = l->ds->spec;
@@ -183,10 +196,7 @@ static int open_sampler(struct pen_loader *l, struct pen_err *err)
 			       s->for_sampler.kv, s->for_sampler.n, err);
 	if (rc)
 		return rc;
-	l->length = l->sampler->length;
-	if (s->epoch_batches &&
-	    s->epoch_batches < l->length / (l->world * l->batch))
-		l->length = s->epoch_batches * l->world * l->batch;
+	set_length(l);
 	return 0;
 }
 

@@ -45,11 +45,14 @@ struct pen_plan {		/* touched by the planning worker only */
 	bool failed; /* an error was delivered: nothing comes after it */
 };
 
-/* Called by workers for rows they have made, n at a time; may take long, as
- * preprocessing does. */
+/* What the emulator asks for besides a spec. */
 struct pen_hook {
+	/* Called by workers for rows they have made, n at a time; may take
+	 * long, as preprocessing does. NULL: nothing is called. */
 	void (*rows)(void *arg, unsigned worker, uint32_t n);
 	void *arg;
+	/* Batches are taken in groups: an epoch has whole ones. 0: any. */
+	uint32_t group;
 };
 
 struct pen_loader {

@@ -16,6 +16,7 @@
 
 struct block {
 	uint64_t opt_chunk, opt_chunks;
+	bool mix;
 
 	uint64_t chunk, per_block; /* elements a chunk, chunks a block */
 	uint64_t nchunks;
@@ -49,6 +50,12 @@ static const struct pen_opt options[] = {
 	  .help = "chunks whose samples are mixed with one another",
 	  .min = 1,
 	  .max = 1e18 },
+	{ .name = "mix",
+	  .type = PEN_OPT_BOOL,
+	  .off = offsetof(struct block, mix),
+	  .dflt = "true",
+	  .help = "false: only the chunks are shuffled, samples stay in the "
+		  "order they have in them" },
 	{ .name = NULL },
 };
 
@@ -157,7 +164,10 @@ static int ids(struct pen_sampler *s, uint64_t epoch, uint64_t pos, size_t n,
 		enter_block(s, block_at(b, pos));
 		left = b->start + b->rows.n - pos;
 		now = left < n ? (size_t)left : n;
-		pen__perm_range(&b->rows, pos - b->start, now, out);
+		if (b->mix)
+			pen__perm_range(&b->rows, pos - b->start, now, out);
+		for (size_t i = 0; !b->mix && i < now; i++)
+			out[i] = pos - b->start + i;
 		to_elements(b, out, now);
 		out += now;
 		pos += now;

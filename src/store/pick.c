@@ -73,7 +73,7 @@ double pen__store_resident(const struct pen_objects *o)
 	return n ? sum / n : -1;
 }
 
-static bool uring_works(void)
+bool pen__store_uring_works(void)
 {
 	struct pen_store *st;
 	struct pen_queue *q;
@@ -116,7 +116,7 @@ struct pen_pick pen__store_pick(const struct pen_objects *o, bool whole_objects,
 			.opt = { { "advise", "willneed" } },
 			.nopts = 1,
 		};
-	if (uring_works())
+	if (pen__store_uring_works())
 		return (struct pen_pick){
 			.name = "uring",
 			.why = "not in the page cache: many reads in flight",

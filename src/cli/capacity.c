@@ -1,0 +1,403 @@
+/*
+ * capacity: how many accelerators can this machine and storage feed? Runs the
+ * workload with more and more emulated accelerators, doubling until they are
+ * no longer kept busy, then halving the gap.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "cli/emulate.h"
+#include "emulate/draw.h"
+
+#define MOST_PROBES 64
+#define MOST_REPEATS 31
+
+struct probe {
+	uint64_t n; /* accelerators of a process */
+	double au[MOST_REPEATS], rate[MOST_REPEATS]; /* samples/s */
+	double bytes[MOST_REPEATS];		     /* read, per second */
+	unsigned repeats;
+	bool fed;
+};
+
+struct search {
+	struct emulation e;
+	struct probe probe[MOST_PROBES];
+	unsigned nprobes;
+	uint64_t most, repeats;
+	double seconds; /* of computation in a probe */
+	bool json, quiet;
+	double cached;	   /* share of bytes from the page cache, last probe */
+	char stopped[128]; /* why no more could be tried */
+};
+
+static const struct flag flags[] = {
+	{ "--max", "N", "try no more accelerators than this (4096)" },
+	{ "--repeats", "N", "measure each number so often; medians count (3)" },
+	{ "--seconds", "S", "of emulated computation in a measurement (3)" },
+	{ "--lenient", NULL, "unknown keys are notes, not errors" },
+	{ "--config-dir", "DIR", "look for DIR/workload/NAME.yaml first" },
+	{ "--json", NULL, "print the result as JSON" },
+	{ "--quiet", NULL, "print only the result" },
+	{ NULL, NULL, NULL },
+};
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median(const double *v, unsigned n)
+{
+	double s[MOST_REPEATS];
+
+	memcpy(s, v, n * sizeof(*v));
+	qsort(s, n, sizeof(*s), by_value);
+	return n % 2 ? s[n / 2] : (s[n / 2 - 1] + s[n / 2]) / 2;
+}
+
+static int tick(void *arg, const struct pen_progress *p)
+{
+	(void)arg;
+	(void)p;
+	return interrupted();
+}
+
+/* The workload with n accelerators, only as long as it takes to know. */
+static bool shorten(const struct search *s, uint64_t n, struct pen_config *c)
+{
+	double step = pen__time_mean(&s->e.c.train.computation_time);
+	uint64_t want = step > 0 ? (uint64_t)ceil(s->seconds / step) : 100;
+	uint64_t samples = s->e.c.dataset.num_files_train *
+			   s->e.c.dataset.num_samples_per_file;
+	uint64_t have = samples / (n * (uint64_t)s->e.comm->size *
+				   s->e.c.reader.batch_size);
+
+	*c = s->e.c;
+	c->accelerators = n;
+	c->workflow.checkpoint = c->workflow.evaluation = false;
+	c->workflow.train = true;
+	c->workflow.generate_data = c->workflow.profiling = false;
+	/* the window leaves out the first steps: some must remain */
+	if (want < 8 + c->output.exclude_start_steps)
+		want = 8 + c->output.exclude_start_steps;
+	if (!have)
+		return false;
+	c->train.total_training_steps = (int64_t)(want < have ? want : have);
+	c->train.epochs = want < have ? 1 : (want + have - 1) / have;
+	return true;
+}
+
+/* One measurement. 0, or the exit code. */
+static int measure(struct search *s, struct probe *p,
+		   const struct pen_config *c)
+{
+	struct pen_run r = { .set = &s->e.set,
+			     .c = c,
+			     .comm = s->e.comm,
+			     .probe = true,
+			     .tick = tick,
+			     .log = { .fd = -1, .quiet = true } };
+	struct pen_err err = { 0 };
+	int rc = pen__run(&r, &err);
+	unsigned i = p->repeats;
+
+	if (!rc) {
+		p->au[i] = r.fig.au_all.mean;
+		p->rate[i] = r.fig.throughput_all.mean;
+		p->bytes[i] = r.fig.train_s > 0
+				      ? (double)r.fig.read_bytes / r.fig.train_s
+				      : 0;
+		p->repeats++;
+		s->cached = r.fig.cached_share;
+	}
+	pen__run_fini(&r);
+	if (rc == PEN_ENOMEM) {
+		snprintf(s->stopped, sizeof(s->stopped), "%.100s: %.24s",
+			 err.where, err.msg);
+		return -1;
+	}
+	if (rc == PEN_ECLOSED && interrupted())
+		return 128 + interrupted();
+	return rc ? emulation_failed(&s->e, &err) : 0;
+}
+
+static void show(const struct search *s, const struct probe *p)
+{
+	if (s->quiet || s->json || s->e.comm->rank)
+		return;
+	printf("  %8s accelerators  utilisation %5.1f %%  %10s samples/s  "
+	       "%10s/s  %s\n",
+	       grouped(p->n * (uint64_t)s->e.comm->size),
+	       median(p->au, p->repeats),
+	       human_count(median(p->rate, p->repeats)),
+	       human_bytes(median(p->bytes, p->repeats)),
+	       p->fed ? "fed" : "starved");
+	fflush(stdout);
+}
+
+/* Are n accelerators kept busy? 1 or 0; -1: it cannot be tried (stopped says
+ * why) ; else an exit code through *exit. */
+static int try(struct search *s, uint64_t n, int *exit)
+{
+	struct probe *p = &s->probe[s->nprobes];
+	struct pen_config c;
+
+	if (s->nprobes == MOST_PROBES)
+		return -1;
+	*p = (struct probe){ .n = n };
+	if (!shorten(s, n, &c)) {
+		snprintf(s->stopped, sizeof(s->stopped),
+			 "the data set has no full step for more");
+		return -1;
+	}
+	for (uint64_t i = 0; i < s->repeats; i++) {
+		int rc = measure(s, p, &c);
+
+		if (rc) {
+			*exit = rc > 0 ? rc : -1;
+			return -1;
+		}
+	}
+	p->fed = median(p->au, p->repeats) >= 100 * s->e.c.au;
+	s->nprobes++;
+	show(s, p);
+	return p->fed;
+}
+
+/* The largest number that is fed; *exit >= 0 when something failed. */
+static uint64_t find(struct search *s, int *exit)
+{
+	uint64_t good = 0, bad = 0, n = 1;
+
+	while (!bad && n <= s->most) {
+		int fed = try(s, n, exit);
+
+		if (fed < 0)
+			return good;
+		if (!fed)
+			bad = n;
+		else
+			good = n;
+		n = n < s->most && n * 2 > s->most ? s->most : n * 2;
+	}
+	while (bad && bad - good > 1) {
+		int fed;
+
+		n = good + (bad - good) / 2;
+		fed = try(s, n, exit);
+		if (fed < 0)
+			return good;
+		if (fed)
+			good = n;
+		else
+			bad = n;
+	}
+	return good;
+}
+
+static int by_n(const void *a, const void *b)
+{
+	const struct probe *x = a, *y = b;
+
+	return (x->n > y->n) - (x->n < y->n);
+}
+
+static void print_json(struct search *s, uint64_t best, struct pen_text *t)
+{
+	uint64_t ranks = (uint64_t)s->e.comm->size;
+
+	pen__json_open(t, NULL, '{');
+	pen__json_str(t, "schema", "penstock.capacity/1");
+	pen__json_str(t, "workload", s->e.set.workload);
+	pen__json_int(t, "accelerators", best * ranks);
+	pen__json_num(t, "au_wanted_percentage", 100 * s->e.c.au);
+	pen__json_num(t, "cached_share", s->cached);
+	pen__json_str(t, "stopped", s->stopped);
+	pen__json_open(t, "curve", '[');
+	for (unsigned i = 0; i < s->nprobes; i++) {
+		const struct probe *p = &s->probe[i];
+
+		pen__json_open(t, NULL, '{');
+		pen__json_int(t, "accelerators", p->n * ranks);
+		pen__json_num(t, "au_percentage", median(p->au, p->repeats));
+		pen__json_num(t, "samples_per_s", median(p->rate, p->repeats));
+		pen__json_num(t, "read_bytes_per_s",
+			      median(p->bytes, p->repeats));
+		pen__json_open(t, "au_repeats", '[');
+		for (unsigned k = 0; k < p->repeats; k++)
+			pen__json_num(t, NULL, p->au[k]);
+		pen__json_close(t, ']');
+		pen__json_bool(t, "fed", p->fed);
+		pen__json_close(t, '}');
+	}
+	pen__json_close(t, ']');
+	pen__json_close(t, '}');
+}
+
+/* Utilisation against accelerators, as a picture of characters. */
+static void print_curve(const struct search *s)
+{
+	puts("");
+	for (unsigned i = 0; i < s->nprobes; i++) {
+		const struct probe *p = &s->probe[i];
+		int n = (int)lrint(median(p->au, p->repeats) / 2);
+		int at = (int)lrint(50 * s->e.c.au);
+
+		printf("  %8s |", grouped(p->n * (uint64_t)s->e.comm->size));
+		for (int k = 1; k <= 50; k++)
+			fputs(k <= n ? "#" : k == at ? ":" : " ", stdout);
+		printf("| %5.1f %%\n", median(p->au, p->repeats));
+	}
+}
+
+static int report(struct search *s, uint64_t best)
+{
+	struct pen_text t = { 0 };
+
+	qsort(s->probe, s->nprobes, sizeof(*s->probe), by_n);
+	if (s->json) {
+		print_json(s, best, &t);
+		return text_out(&t, NULL);
+	}
+	print_curve(s);
+	if (!best)
+		printf("\n  This machine and storage cannot feed one "
+		       "accelerator of %s at %.0f %%.\n",
+		       s->e.set.workload, 100 * s->e.c.au);
+	else
+		printf("\n  This machine and storage feed %s emulated "
+		       "accelerator%s of %s at %.0f %% or more.\n",
+		       grouped(best * (uint64_t)s->e.comm->size),
+		       best * (uint64_t)s->e.comm->size == 1 ? "" : "s",
+		       s->e.set.workload, 100 * s->e.c.au);
+	if (s->stopped[0])
+		printf("  More were not tried: %s.\n", s->stopped);
+	if (s->cached > 0.5)
+		printf("  %.0f %% of the bytes came from the page cache: for "
+		       "the storage alone use reader.page_cache=drop or more "
+		       "data.\n",
+		       100 * s->cached);
+	return EXIT_OK;
+}
+
+/* The data has to be there before it can be measured. */
+static int generate(struct search *s)
+{
+	struct pen_config c = s->e.c;
+	struct pen_run r = { .set = &s->e.set,
+			     .c = &c,
+			     .comm = s->e.comm,
+			     .base_dir = "runs",
+			     .tick = tick,
+			     .log = { .fd = -1 } };
+	struct pen_err err = { 0 };
+	int rc;
+
+	if (!c.workflow.generate_data)
+		return 0;
+	c.workflow.train = c.workflow.checkpoint = false;
+	rc = pen__run(&r, &err);
+	pen__run_fini(&r);
+	if (rc == PEN_ECLOSED && interrupted())
+		return 128 + interrupted();
+	return rc ? emulation_failed(&s->e, &err) : 0;
+}
+
+static int take_flag(struct search *s, const struct args *a)
+{
+	uint64_t n;
+
+	if (!strcmp(a->key, "--json")) {
+		s->json = true;
+	} else if (!strcmp(a->key, "--quiet")) {
+		s->quiet = true;
+	} else if (!strcmp(a->key, "--seconds")) {
+		char *end;
+
+		s->seconds = strtod(a->value, &end);
+		if (*end || !(s->seconds > 0))
+			return complain_usage("capacity: --seconds: '%s' is "
+					      "not a time",
+					      a->value);
+	} else if (!strcmp(a->key, "--max") || !strcmp(a->key, "--repeats")) {
+		if (pen__parse_count(a->value, &n) || !n ||
+		    (a->key[2] == 'r' && n > MOST_REPEATS))
+			return complain_usage("capacity: %s: '%s' does not do",
+					      a->key, a->value);
+		*(a->key[2] == 'r' ? &s->repeats : &s->most) = n;
+	} else {
+		return emulation_flag(&s->e, a);
+	}
+	return -1;
+}
+
+static int search(struct search *s)
+{
+	int exit = -1, rc = generate(s);
+	uint64_t best;
+
+	if (rc)
+		return rc;
+	if (!s->quiet && !s->json && !s->e.comm->rank)
+		printf("%s: how many accelerators are kept busy for %.0f %% of "
+		       "the time?\n",
+		       s->e.set.workload, 100 * s->e.c.au);
+	best = find(s, &exit);
+	if (exit > 0)
+		return exit;
+	return s->e.comm->rank ? EXIT_OK : report(s, best);
+}
+
+static int run_capacity(int argc, char **argv)
+{
+	struct args a = { .cmd = &pen__cmd_capacity,
+			  .argc = argc,
+			  .argv = argv };
+	struct search *s = pen__calloc(1, sizeof(*s));
+	int kind, rc = -1;
+
+	if (!s)
+		return EXIT_FAILED;
+	s->most = 4096;
+	s->repeats = 3;
+	s->seconds = 3;
+	emulation_init(&s->e);
+	while (rc < 0 && (kind = args_next(&a)) != ARG_END)
+		rc = kind == ARG_BAD	? EXIT_USAGE
+		     : kind == ARG_FLAG ? take_flag(s, &a)
+					: emulation_arg(&s->e, &a, kind);
+	if (rc < 0)
+		rc = emulation_open(&s->e, "capacity");
+	if (rc < 0)
+		rc = search(s);
+	emulation_close(&s->e);
+	pen__free(s);
+	return rc;
+}
+
+static const char *const examples[] = {
+	"penstock capacity unet3d_small",
+	"the curve, and the largest number that is kept busy",
+	"penstock capacity resnet50_small reader.page_cache=drop --repeats 5",
+	"the storage's own answer, not the page cache's",
+	NULL,
+};
+
+const struct command pen__cmd_capacity = {
+	.name = "capacity",
+	.args = "WORKLOAD|FILE [key=value ...] [flags]",
+	.summary = "how many accelerators can be fed here",
+	.about = "Finds the largest number of emulated accelerators that this "
+		 "machine and storage keep at or above the workload's "
+		 "utilisation threshold (metric.au): doubles, then halves the "
+		 "gap, and prints the curve. Makes the data first when the "
+		 "workload says so.",
+	.flags = flags,
+	.examples = examples,
+	.run = run_capacity,
+};

@@ -1,0 +1,399 @@
+/*
+ * run: emulates a training job's I/O as its workload says, and tells how well
+ * the accelerators were fed. Under the name dlio_benchmark it takes that
+ * program's arguments and prints its lines.
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/emulate.h"
+#include "emulate/draw.h"
+
+struct job {
+	struct emulation e;
+	bool dry, json, quiet, verbose;
+	struct progress bar;
+	char what[32]; /* the bar is about */
+};
+
+static const struct flag flags[] = {
+	{ "--dry-run", NULL,
+	  "say what would be done: files, steps, bytes, memory, time" },
+	{ "--lenient", NULL, "unknown keys are notes, not errors" },
+	{ "--config-dir", "DIR", "look for DIR/workload/NAME.yaml first" },
+	{ "--json", NULL, "print the result file instead of text" },
+	{ "--verbose", NULL, "print every line of the log" },
+	{ "--quiet", NULL, "no progress line" },
+	{ NULL, NULL, NULL },
+};
+
+/* --- while it runs --- */
+
+static void say(void *arg, enum pen_log_level level, const char *line)
+{
+	struct job *j = arg;
+
+	if (j->verbose || level != PEN_LOG_OUTPUT) {
+		progress_end(&j->bar);
+		fprintf(stderr, "%s\n", line);
+	}
+}
+
+static int tick(void *arg, const struct pen_progress *p)
+{
+	struct job *j = arg;
+
+	if (interrupted())
+		return 1;
+	if (!j->bar.tty && j->bar.start_ns)
+		return 0;
+	if (strncmp(j->what, p->what, sizeof(j->what) - 1) != 0 ||
+	    !j->bar.start_ns) {
+		progress_end(&j->bar);
+		snprintf(j->what, sizeof(j->what), "%s", p->what);
+		progress_start(&j->bar, p->unit ? p->unit : "", p->total);
+		j->bar.tty = j->bar.tty && !j->quiet && j->e.comm->rank == 0;
+		j->bar.title = j->what;
+	}
+	j->bar.au = p->au;
+	if (p->total)
+		progress_show(&j->bar, p->done, 0);
+	return 0;
+}
+
+/* --- what it found --- */
+
+static void print_plan(const struct job *j, const struct pen_plan_figures *p)
+{
+	const struct pen_config *c = &j->e.c;
+	unsigned world = emulation_world(&j->e);
+
+	printf("%s: %u accelerator%s, nothing is done\n",
+	       j->e.set.workload ? j->e.set.workload : "workload", world,
+	       world == 1 ? "" : "s");
+	if (p->files_train)
+		printf("  %-14s %s training and %s evaluation files (%s), "
+		       "%s\n",
+		       "data", grouped(p->files_train), grouped(p->files_eval),
+		       c->dataset.format, human_bytes((double)p->data_bytes));
+	if (c->workflow.generate_data)
+		printf("  %-14s %s files are missing, %s to write\n",
+		       "generate", grouped(p->files_missing),
+		       human_bytes((double)p->generate_bytes));
+	if (c->workflow.train)
+		printf("  %-14s %s epochs of %s steps of %s samples each\n",
+		       "train", grouped(c->train.epochs), grouped(p->steps),
+		       grouped(c->reader.batch_size));
+	if (p->evals)
+		printf("  %-14s %s times, %s steps\n", "evaluate",
+		       grouped(p->evals), grouped(p->eval_steps));
+	if (c->workflow.checkpoint)
+		printf("  %-14s %s of %s each\n", "checkpoints",
+		       grouped(p->checkpoints),
+		       human_bytes((double)p->checkpoint_bytes));
+	if (c->workflow.train)
+		printf("  %-14s %s an epoch, %s in all\n", "to be read",
+		       human_bytes((double)p->read_bytes_epoch),
+		       human_bytes((double)p->read_bytes));
+	printf("  %-14s about %s for batches\n", "memory",
+	       human_bytes((double)p->memory_bytes));
+	printf("  %-14s %s of computation", "time", human_time(p->compute_s));
+	if (p->needed_rate > 0)
+		printf("; %s/s keep utilisation at %.0f %%",
+		       human_bytes(p->needed_rate), 100 * c->au);
+	puts("");
+	if (c->workflow.train && !p->steps)
+		puts("  The data has fewer samples than one step of all "
+		     "accelerators needs: the run would fail.");
+}
+
+static void plan_json(const struct pen_plan_figures *p, struct pen_text *t)
+{
+	pen__json_open(t, NULL, '{');
+	pen__json_str(t, "schema", "penstock.plan/1");
+	pen__json_int(t, "files_train", p->files_train);
+	pen__json_int(t, "files_eval", p->files_eval);
+	pen__json_int(t, "files_missing", p->files_missing);
+	pen__json_int(t, "steps_per_epoch", p->steps);
+	pen__json_int(t, "evaluations", p->evals);
+	pen__json_int(t, "eval_steps", p->eval_steps);
+	pen__json_int(t, "data_bytes", p->data_bytes);
+	pen__json_int(t, "generate_bytes", p->generate_bytes);
+	pen__json_int(t, "read_bytes_per_epoch", p->read_bytes_epoch);
+	pen__json_int(t, "read_bytes", p->read_bytes);
+	pen__json_int(t, "memory_bytes", p->memory_bytes);
+	pen__json_int(t, "checkpoints", p->checkpoints);
+	pen__json_int(t, "checkpoint_bytes", p->checkpoint_bytes);
+	pen__json_num(t, "compute_s", p->compute_s);
+	pen__json_num(t, "needed_bytes_per_s", p->needed_rate);
+	pen__json_close(t, '}');
+}
+
+static int dry_run(struct job *j)
+{
+	struct pen_plan_figures p;
+	struct pen_text t = { 0 };
+	struct pen_err err = { 0 };
+
+	if (pen__run_plan(&j->e.c, emulation_world(&j->e), &p, &err))
+		return complain(&err);
+	if (j->e.comm->rank)
+		return EXIT_OK;
+	if (j->json) {
+		plan_json(&p, &t);
+		return text_out(&t, NULL);
+	}
+	print_plan(j, &p);
+	return EXIT_OK;
+}
+
+static void print_epochs(const struct pen_run *r)
+{
+	size_t n = r->fig.nepochs;
+
+	for (size_t i = 0; i < n; i++) {
+		if (n > 12 && i >= 5 && i + 5 < n) {
+			if (i == 5)
+				puts("  ...");
+			continue;
+		}
+		printf("  epoch %-8zu utilisation %5.1f %%, %s samples/s\n",
+		       i + 1, r->fig.au[i], human_count(r->fig.throughput[i]));
+	}
+}
+
+static void print_loading(const struct pen_run *r)
+{
+	const struct pen_figures *f = &r->fig;
+	double s = f->train_s > 0 ? f->train_s : 1;
+
+	printf("  %-14s %.1f %% of the time the accelerators computed "
+	       "(wanted %.0f %%: %s)\n",
+	       "utilisation", f->au_all.mean, 100 * r->c->au,
+	       f->au_met ? "met" : "missed");
+	printf("  %-14s %s samples/s, %s/s delivered, %s/s read in %s reads\n",
+	       "throughput", human_count(f->throughput_all.mean),
+	       human_bytes((double)f->payload_bytes / s),
+	       human_bytes((double)f->read_bytes / s), grouped(f->nreads));
+	printf("  %-14s p50 %s, p99 %s, max %s\n", "batch wait",
+	       human_time((double)pen__hist_percentile(&f->wait, 50) / 1e9),
+	       human_time((double)pen__hist_percentile(&f->wait, 99) / 1e9),
+	       human_time((double)f->wait.max / 1e9));
+	printf("  %-14s %.0f %% of the bytes came from it; %s\n", "page cache",
+	       100 * f->cached_share, r->rec.cache_state);
+	printf("  %-14s %s (%s), %u threads, %u batches ahead\n", "loader",
+	       r->rec.store, r->rec.store_reason, r->rec.nthreads,
+	       r->rec.prefetch);
+}
+
+static void print_checkpoints(const struct pen_run *r)
+{
+	const struct pen_figures *f = &r->fig;
+	double gib = 1 << 30;
+
+	if (f->nsaves)
+		printf("  %-14s %zu of %s, %s each, %s/s%s\n", "saved",
+		       f->nsaves, human_bytes((double)r->rec.checkpoint_bytes),
+		       human_time(f->save_time.mean),
+		       human_bytes(f->save_rate.mean * gib),
+		       r->c->checkpoint.fsync ? " with fsync" : "");
+	if (f->nloads)
+		printf("  %-14s %zu, %s each, %s/s%s\n", "read back", f->nloads,
+		       human_time(f->load_time.mean),
+		       human_bytes(f->load_rate.mean * gib),
+		       r->c->checkpoint.verify ? ", all bytes verified" : "");
+}
+
+static void print_result(const struct job *j, const struct pen_run *r)
+{
+	const struct pen_config *c = r->c;
+	struct pen_text words = { 0 };
+
+	printf("%s: %u emulated accelerator%s", j->e.set.workload, r->rec.world,
+	       r->rec.world == 1 ? "" : "s");
+	if (c->workflow.train)
+		printf(", %s epochs of %s steps of %s samples",
+		       grouped(c->train.epochs),
+		       grouped(r->rec.steps_per_epoch),
+		       grouped(c->reader.batch_size));
+	puts("");
+	if (r->rec.generate_s > 0)
+		printf("  %-14s %s files, %s in %s (%s were there already)\n",
+		       "generated", grouped(r->rec.generated_files),
+		       human_bytes((double)r->rec.generated_bytes),
+		       human_time(r->rec.generate_s),
+		       grouped(r->rec.kept_files));
+	if (c->workflow.train) {
+		print_epochs(r);
+		print_loading(r);
+	}
+	print_checkpoints(r);
+	if (c->workflow.train || c->workflow.checkpoint) {
+		printf("  %-14s %s peak\n", "memory",
+		       human_bytes((double)r->rec.peak_memory));
+		printf("  %-14s %s/result.json\n", "results", r->dir);
+		pen__verdict(&r->rec, &r->fig, &words);
+		if (words.p)
+			printf("\n  In words: %s\n", words.p);
+		pen__text_fini(&words);
+	}
+	if (r->rec.partial)
+		puts("  (interrupted: these are the figures so far)");
+}
+
+static int print_file(const char *dir)
+{
+	char path[4200], buf[65536];
+	size_t n;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/result.json", dir);
+	f = fopen(path, "re");
+	if (!f)
+		return EXIT_FAILED;
+	while ((n = fread(buf, 1, sizeof(buf), f)) > 0)
+		fwrite(buf, 1, n, stdout);
+	fclose(f);
+	return fflush(stdout) ? EXIT_FAILED : EXIT_OK;
+}
+
+static int do_run(struct job *j, const char *base_dir)
+{
+	struct pen_run r = { .set = &j->e.set,
+			     .c = &j->e.c,
+			     .comm = j->e.comm,
+			     .base_dir = base_dir,
+			     .tick = tick,
+			     .arg = j,
+			     .log = { .say = say, .arg = j, .fd = -1 } };
+	bool generate_only = !j->e.c.workflow.train &&
+			     !j->e.c.workflow.checkpoint;
+	struct pen_err err = { 0 };
+	int rc = pen__run(&r, &err), out = EXIT_OK;
+
+	progress_end(&j->bar);
+	if (rc && rc != PEN_ECLOSED) {
+		out = emulation_failed(&j->e, &err);
+	} else if (!j->e.comm->rank && !j->verbose) {
+		if (j->json && !generate_only)
+			out = print_file(r.dir);
+		else
+			print_result(j, &r);
+	}
+	if (rc == PEN_ECLOSED)
+		out = interrupted() ? 128 + interrupted() : EXIT_INTR;
+	pen__run_fini(&r);
+	return out;
+}
+
+/* --- arguments --- */
+
+static int take_flag(struct job *j, const struct args *a)
+{
+	if (!strcmp(a->key, "--dry-run"))
+		j->dry = true;
+	else if (!strcmp(a->key, "--json"))
+		j->json = true;
+	else if (!strcmp(a->key, "--verbose"))
+		j->verbose = true;
+	else if (!strcmp(a->key, "--quiet"))
+		j->quiet = true;
+	else
+		return emulation_flag(&j->e, a);
+	return -1;
+}
+
+static int run_run(int argc, char **argv)
+{
+	struct args a = { .cmd = &pen__cmd_run, .argc = argc, .argv = argv };
+	struct job j = { 0 };
+	int kind, rc = -1;
+
+	emulation_init(&j.e);
+	while (rc < 0 && (kind = args_next(&a)) != ARG_END)
+		rc = kind == ARG_BAD	? EXIT_USAGE
+		     : kind == ARG_FLAG ? take_flag(&j, &a)
+					: emulation_arg(&j.e, &a, kind);
+	if (rc < 0)
+		rc = emulation_open(&j.e, "run");
+	if (rc < 0)
+		rc = j.dry ? dry_run(&j) : do_run(&j, "runs");
+	emulation_close(&j.e);
+	return rc;
+}
+
+/* DLIO's command line: every argument is Hydra's. */
+int run_dlio(int argc, char **argv)
+{
+	struct args a = { .cmd = &pen__cmd_run, .argc = argc, .argv = argv };
+	struct job j = { .verbose = true };
+	bool config = false;
+	int rc = -1;
+
+	emulation_init(&j.e);
+	j.e.set.lenient = true;
+	while (rc < 0 && a.at < argc) {
+		const char *arg = argv[a.at];
+
+		if (!strcmp(arg, "--cfg") || !strcmp(arg, "-c")) {
+			config = true;
+			a.at += 2;
+		} else if (!strcmp(arg, "-cd")) {
+			a.value = a.at + 1 < argc ? argv[a.at + 1] : "";
+			snprintf(a.key, sizeof(a.key), "--config-dir");
+			a.at += 2;
+			rc = emulation_flag(&j.e, &a);
+		} else {
+			int kind = args_next(&a);
+
+			rc = kind == ARG_BAD	? EXIT_USAGE
+			     : kind == ARG_FLAG ? take_flag(&j, &a)
+						: emulation_arg(&j.e, &a, kind);
+		}
+	}
+	if (rc < 0 && !j.e.name && !j.e.set.workload)
+		j.e.name = "default";
+	if (rc < 0)
+		rc = emulation_open(&j.e, "dlio_benchmark");
+	if (rc < 0 && config) {
+		struct pen_text t = { 0 };
+
+		pen__config_print(&j.e.c, &j.e.set, false, &t);
+		rc = text_out(&t, NULL);
+	} else if (rc < 0 && j.e.c.workflow.query) {
+		rc = emulation_query(&j.e);
+	} else if (rc < 0) {
+		rc = do_run(&j, "hydra_log");
+	}
+	emulation_close(&j.e);
+	return rc;
+}
+
+static const char *const examples[] = {
+	"penstock run unet3d_small",
+	"a small medical-imaging job: makes its data, trains, tells the result",
+	"penstock run unet3d_h100 dataset.num_files_train=42 --dry-run",
+	"what such a run would read, and how fast storage has to be",
+	"penstock run resnet50_small accelerators=4 reader.read_threads=2",
+	"four emulated accelerators in this process",
+	"mpirun -n 4 penstock run cosmoflow_small",
+	"one emulated accelerator a rank",
+	"penstock run my.yaml ++workload.train.epochs=2",
+	"a workload of your own, with an argument as DLIO takes it",
+	NULL,
+};
+
+const struct command pen__cmd_run = {
+	.name = "run",
+	.args = "WORKLOAD|FILE [key=value ...] [flags]",
+	.summary = "emulate a training job and say how well it was fed",
+	.about = "Does the I/O of a training job: makes the data where the "
+		 "workload says so, loads batches, waits as long as an "
+		 "accelerator would compute, writes checkpoints. `penstock "
+		 "workloads` lists what there is, `penstock config NAME` all "
+		 "keys and values. Results go to runs/NAME/TIME.",
+	.flags = flags,
+	.examples = examples,
+	.run = run_run,
+};

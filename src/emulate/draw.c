@@ -1,0 +1,125 @@
+/* See draw.h. */
+#include "emulate/draw.h"
+
+#include <math.h>
+#include <sys/prctl.h>
+
+#include "base/clock.h"
+
+/* The kernel wakes a thread late by some tens of microseconds: this long
+ * before the time it is awake and looks at the clock instead. */
+#define SPIN_NS 60000
+
+/* Uniform in (0, 1): a logarithm of it is finite. */
+static double open_unit(struct pen_rng *r)
+{
+	return ((double)(pen__rng_u64(r) >> 12) + 0.5) * 0x1p-52;
+}
+
+static double normal(struct pen_rng *r)
+{
+	double a = open_unit(r), b = open_unit(r);
+
+	return sqrt(-2 * log(a)) * cos(6.283185307179586 * b);
+}
+
+/* Marsaglia and Tsang's squeeze; below one by the usual power of a uniform. */
+static double gamma_draw(struct pen_rng *r, double shape)
+{
+	double d, c, boost = 1;
+
+	if (shape <= 0)
+		return 0;
+	if (shape < 1) {
+		boost = pow(open_unit(r), 1 / shape);
+		shape += 1;
+	}
+	d = shape - 1.0 / 3;
+	c = 1 / sqrt(9 * d);
+	for (;;) {
+		double x = normal(r), v = 1 + c * x;
+
+		if (v <= 0)
+			continue;
+		v = v * v * v;
+		if (log(open_unit(r)) < 0.5 * x * x + d - d * v + d * log(v))
+			return boost * d * v;
+	}
+}
+
+/* By products of uniforms, a piece of at most 500 at a time so that nothing
+ * underflows: Poisson variables add up. */
+static double poisson(struct pen_rng *r, double lam)
+{
+	double n = 0;
+
+	for (; lam > 0; lam -= 500) {
+		double limit = exp(-fmin(lam, 500)), p = open_unit(r);
+
+		for (; p > limit; p *= open_unit(r))
+			n++;
+	}
+	return n;
+}
+
+double pen__time_draw(const struct pen_time_spec *t, struct pen_rng *r)
+{
+	double v = t->mean;
+
+	switch (t->type) {
+	case PEN_DRAW_UNIFORM:
+		v = t->min + (t->max - t->min) * pen__rng_double(r);
+		break;
+	case PEN_DRAW_GAMMA:
+		v = t->scale * gamma_draw(r, t->shape);
+		break;
+	case PEN_DRAW_EXPONENTIAL:
+		v = -t->scale * log(open_unit(r));
+		break;
+	case PEN_DRAW_POISSON:
+		v = poisson(r, t->lam);
+		break;
+	default:
+		if (t->stdev > 0)
+			v += t->stdev * normal(r);
+	}
+	return fabs(v);
+}
+
+double pen__time_mean(const struct pen_time_spec *t)
+{
+	switch (t->type) {
+	case PEN_DRAW_UNIFORM:
+		return fabs(t->min + t->max) / 2;
+	case PEN_DRAW_GAMMA:
+		return t->shape * t->scale;
+	case PEN_DRAW_EXPONENTIAL:
+		return t->scale;
+	case PEN_DRAW_POISSON:
+		return t->lam;
+	default:
+		return fabs(t->mean);
+	}
+}
+
+void pen__wait_init(void)
+{
+	prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+}
+
+void pen__wait_until(uint64_t ns)
+{
+	uint64_t now = pen__now_ns();
+
+	if (ns > now + SPIN_NS) {
+		uint64_t to = ns - SPIN_NS;
+		struct timespec t = { .tv_sec = (time_t)(to / 1000000000),
+				      .tv_nsec = (long)(to % 1000000000) };
+
+		/* a signal ends it early: the caller looks and comes back */
+		if (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL))
+			return;
+	}
+	while (pen__now_ns() < ns)
+		;
+}

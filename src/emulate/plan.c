@@ -1,0 +1,151 @@
+/* What a run would do, without doing any of it: for --dry-run. */
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "emulate/draw.h"
+#include "emulate/layout.h"
+#include "emulate/run.h"
+#include "format/format.h"
+
+static uint64_t times_due(uint64_t epochs, uint64_t first, uint64_t every)
+{
+	first = first ? first : 1;
+	every = every ? every : 1;
+	return epochs < first ? 0 : (epochs - first) / every + 1;
+}
+
+static void count_files(struct pen_plan_figures *p,
+			const struct pen_data_layout *l)
+{
+	char path[4096];
+	struct stat sb;
+
+	for (uint64_t i = 0; i < l->nfiles; i++) {
+		pen__layout_path(l, i, path, sizeof(path));
+		if (stat(path, &sb) == 0)
+			continue;
+		p->files_missing++;
+		p->generate_bytes += pen__layout_bytes(l, i);
+	}
+}
+
+/* Bytes of a sample as the model gets it. */
+static uint64_t row_bytes(const struct pen_config *c,
+			  const struct pen_data_layout *l)
+{
+	const struct pen_opt_list *t = &c->reader.transformed_dims;
+	double n = 1, side = floor(sqrt(c->dataset.record_length_resize));
+
+	if (!c->reader.decode)
+		return 0;
+	for (size_t i = 0; i < t->n; i++)
+		n *= (double)t->v[i];
+	if (t->n)
+		return (uint64_t)n;
+	if (c->dataset.record_length_resize >= 1)
+		return (uint64_t)(side * side);
+	return pen__layout_total(l, PEN_TRAIN) /
+	       (c->dataset.num_files_train * c->dataset.num_samples_per_file);
+}
+
+static void plan_training(const struct pen_config *c,
+			  const struct pen_data_layout *l, unsigned world,
+			  struct pen_plan_figures *p)
+{
+	uint64_t spf = c->dataset.num_samples_per_file, used;
+	double step = pen__time_mean(&c->train.computation_time);
+	uint64_t ahead = (uint64_t)c->reader.prefetch_size,
+		 threads = (uint64_t)c->reader.read_threads;
+
+	p->samples_train = p->files_train * spf;
+	p->steps = p->samples_train / (c->reader.batch_size * world);
+	if (c->train.total_training_steps > 0 &&
+	    (uint64_t)c->train.total_training_steps < p->steps)
+		p->steps = (uint64_t)c->train.total_training_steps;
+	if (c->workflow.evaluation && p->files_eval) {
+		p->evals = times_due(c->train.epochs,
+				     c->evaluation.eval_after_epoch,
+				     c->evaluation.epochs_between_evals);
+		p->eval_steps = p->files_eval * spf /
+				(c->reader.batch_size_eval * world);
+	}
+	used = p->steps * c->reader.batch_size * world;
+	if (p->samples_train)
+		p->read_bytes_epoch =
+			(uint64_t)((double)pen__layout_total(l, PEN_TRAIN) *
+				   (double)used / (double)p->samples_train);
+	p->read_bytes = p->read_bytes_epoch * c->train.epochs +
+			p->evals * pen__layout_total(l, PEN_VALID);
+	p->compute_s = step * (double)p->steps * (double)c->train.epochs +
+		       pen__time_mean(&c->evaluation.eval_time) *
+			       (double)p->eval_steps * (double)p->evals;
+	if (step > 0 && c->au > 0 && p->steps)
+		p->needed_rate = (double)p->read_bytes_epoch /
+				 ((double)p->steps * step / c->au);
+	if (ahead < threads)
+		ahead = threads;
+	p->batch_bytes = c->reader.batch_size * row_bytes(c, l);
+	p->memory_bytes = p->batch_bytes * (ahead + 2) * c->accelerators;
+}
+
+static int plan_checkpoints(const struct pen_config *c, unsigned world,
+			    struct pen_plan_figures *p, struct pen_err *err)
+{
+	int64_t by_step = c->checkpoint.steps_between;
+
+	for (unsigned r = 0; r < world; r++) {
+		struct pen_ckpt *k;
+		int rc = pen__ckpt_new(&k, c, r, world, err);
+
+		if (rc)
+			return rc;
+		p->checkpoint_bytes += pen__ckpt_bytes(k);
+		pen__ckpt_free(k);
+	}
+	if (!c->workflow.train)
+		p->checkpoints = c->checkpoint.num_write > 0
+					 ? (uint64_t)c->checkpoint.num_write
+					 : 0;
+	else if (by_step > 0)
+		p->checkpoints = p->steps / (uint64_t)by_step * c->train.epochs;
+	else if (by_step < 0)
+		p->checkpoints = times_due(c->train.epochs,
+					   c->checkpoint.after_epoch,
+					   c->checkpoint.epochs_between);
+	if (!c->workflow.train)
+		p->compute_s = fabs(c->checkpoint.time_between) *
+			       (double)((c->checkpoint.num_write > 0
+						 ? c->checkpoint.num_write
+						 : 0) +
+					(c->checkpoint.num_read > 0
+						 ? c->checkpoint.num_read
+						 : 0));
+	return 0;
+}
+
+int pen__run_plan(const struct pen_config *c, unsigned world,
+		  struct pen_plan_figures *p, struct pen_err *err)
+{
+	struct pen_data_layout l;
+	int rc = 0;
+
+	*p = (struct pen_plan_figures){ 0 };
+	if (c->workflow.train || c->workflow.generate_data) {
+		rc = pen__layout_init(&l, c, err);
+		if (rc)
+			return rc;
+		p->files_train = c->dataset.num_files_train;
+		p->files_eval = c->dataset.num_files_eval;
+		p->data_bytes = pen__layout_total(&l, PEN_TRAIN) +
+				pen__layout_total(&l, PEN_VALID);
+		if (c->workflow.generate_data)
+			count_files(p, &l);
+		if (c->workflow.train)
+			plan_training(c, &l, world, p);
+		pen__layout_fini(&l);
+	}
+	if (c->workflow.checkpoint)
+		rc = plan_checkpoints(c, world, p, err);
+	return rc;
+}

@@ -1,0 +1,369 @@
+/*
+ * A run from beginning to end: what happens in which order, on every rank, and
+ * what is left behind. A failure anywhere is agreed on, so that all ranks end
+ * together with the same message.
+ */
+#include "emulate/run.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "emulate/draw.h"
+#include "emulate/generate.h"
+#include "emulate/layout.h"
+
+double pen__unix_time(void)
+{
+	return (double)pen__clock_ns_of(CLOCK_REALTIME) / 1e9;
+}
+
+int pen__run_tick(struct pen_run *r, const struct pen_progress *p,
+		  struct pen_err *err)
+{
+	if (!r->tick || !r->tick(r->arg, p))
+		return 0;
+	r->rec.partial = true;
+	return pen__fail(err, PEN_ECLOSED, "run", "interrupted");
+}
+
+/* mkdir -p */
+static int make_dirs(const char *path, struct pen_err *err)
+{
+	char part[4096];
+
+	snprintf(part, sizeof(part), "%s", path);
+	for (char *p = part + 1; *p; p++) {
+		if (*p != '/')
+			continue;
+		*p = '\0';
+		mkdir(part, 0777);
+		*p = '/';
+	}
+	if (mkdir(part, 0777) && errno != EEXIST)
+		return pen__fail_sys(err, errno, path, "cannot be made");
+	return 0;
+}
+
+/* Rank 0 decides on the directory, since its name has the time in it. */
+static int choose_dir(struct pen_run *r, struct pen_err *err)
+{
+	const struct pen_config *c = r->c;
+	const char *given = c->output.folder ? c->output.folder : c->run_dir;
+	time_t now = time(NULL);
+	struct tm tm;
+	char when[32];
+	int rc = 0;
+
+	if (given) {
+		snprintf(r->dir, sizeof(r->dir), "%s", given);
+	} else {
+		localtime_r(&now, &tm);
+		strftime(when, sizeof(when), "%Y-%m-%d-%H-%M-%S", &tm);
+		snprintf(r->dir, sizeof(r->dir), "%s/%s/%s", r->base_dir,
+			 c->model.name ? c->model.name : "run", when);
+	}
+	if (r->comm->rank == 0)
+		rc = make_dirs(r->dir, err);
+	rc = pen__comm_agree(r->comm, rc, err);
+	if (!rc)
+		rc = pen__comm_bcast(r->comm, r->dir, sizeof(r->dir), 0, err);
+	return rc;
+}
+
+static int open_output(struct pen_run *r, struct pen_err *err)
+{
+	const struct pen_config *c = r->c;
+	char path[8300];
+	int rc = choose_dir(r, err);
+
+	if (rc)
+		return rc;
+	r->log.quiet = r->comm->rank != 0;
+	if (r->comm->rank == 0) {
+		snprintf(path, sizeof(path), "%s/%s", r->dir,
+			 c->output.log_file ? c->output.log_file : "dlio.log");
+		rc = pen__log_open(&r->log, path, err);
+		snprintf(path, sizeof(path), "%s/%s", r->dir,
+			 c->output_subdir ? c->output_subdir : ".hydra");
+		if (!rc)
+			rc = make_dirs(path, err);
+		if (!rc)
+			rc = pen__config_save_hydra(c, r->set, path, err);
+	}
+	return pen__comm_agree(r->comm, rc, err);
+}
+
+static void log_start(struct pen_run *r)
+{
+	const struct pen_config *c = r->c;
+	char mode[128];
+
+	snprintf(mode, sizeof(mode), "%s%s%s%s",
+		 c->workflow.generate_data ? "Generating data & " : "",
+		 c->workflow.train ? "Training & " : "",
+		 c->workflow.evaluation ? "Evaluation & " : "",
+		 c->workflow.checkpoint ? "Checkpointing & " : "");
+	if (strlen(mode) > 3)
+		mode[strlen(mode) - 3] = '\0';
+	pen__log(&r->log, "Running DLIO [%s] with %u process(es)", mode,
+		 r->rec.world);
+	pen__log(&r->log, "Reading workload YAML config file '%s'",
+		 r->set->source ? r->set->source : "built in");
+}
+
+int pen__run_mark_epoch(struct pen_run *r, unsigned epoch, struct pen_err *err)
+{
+	struct pen_record *c = &r->rec;
+	struct pen_epoch_mark *m =
+		pen__realloc(c->epoch, c->nepochs + 1, sizeof(*m));
+
+	if (!m)
+		return pen__fail_nomem(err, "epochs", sizeof(*m));
+	c->epoch = m;
+	m[c->nepochs++] = (struct pen_epoch_mark){ .epoch = epoch,
+						   .start = pen__unix_time(),
+						   .meminfo = pen__proc_read(
+							   "/proc/meminfo") };
+	return 0;
+}
+
+/* --- generating --- */
+
+static int generate_tick(void *arg, const struct pen_generate *g)
+{
+	struct pen_run *r = arg;
+	struct pen_progress p = { .what = "generating",
+				  .unit = "bytes",
+				  .done = atomic_load(&g->bytes_done),
+				  .total = g->bytes_total,
+				  .au = -1 };
+
+	return pen__run_tick(r, &p, NULL);
+}
+
+static int generate(struct pen_run *r, struct pen_err *err)
+{
+	struct pen_generate g = {
+		.c = r->c, .comm = r->comm, .tick = generate_tick, .arg = r
+	};
+	uint64_t t0 = pen__now_ns();
+	int rc;
+
+	pen__log(&r->log, "Starting data generation");
+	rc = pen__generate(&g, err);
+	r->rec.generate_s = (double)(pen__now_ns() - t0) / 1e9;
+	r->rec.generated_bytes = atomic_load(&g.bytes_done);
+	r->rec.generated_files = atomic_load(&g.files_done);
+	r->rec.kept_files = atomic_load(&g.files_kept);
+	rc = pen__comm_agree(r->comm, rc, err);
+	if (!rc)
+		pen__log(&r->log, "Generation done");
+	return rc;
+}
+
+/* --- setting up --- */
+
+static void start_record(struct pen_run *r)
+{
+	struct pen_record *c = &r->rec;
+	struct pen_data_layout lay;
+
+	*c = (struct pen_record){ .c = r->c, .comm = r->comm };
+	c->naccel = r->c->accelerators ? (unsigned)r->c->accelerators : 1;
+	c->world = c->naccel * (unsigned)r->comm->size;
+	c->first = c->naccel * (unsigned)r->comm->rank;
+	c->start = pen__unix_time();
+	pen__hist_init(&c->wait);
+	pen__hist_init(&c->step);
+	snprintf(c->cache_state, sizeof(c->cache_state),
+		 "page cache left as it was");
+	if (!pen__layout_init(&lay, r->c, NULL)) {
+		c->record_bytes = (uint64_t)r->c->dataset.record_length;
+		if (r->c->dataset.record_dims.n)
+			c->record_bytes = pen__layout_bytes(&lay, 0) /
+					  r->c->dataset.num_samples_per_file;
+		pen__disk_of(lay.root, c->device, sizeof(c->device));
+		pen__layout_fini(&lay);
+	}
+}
+
+/* The seed of the order; "random" is another one every run, the same on all
+ * ranks, and noted in the result. */
+static int settle_seed(struct pen_run *r, struct pen_err *err)
+{
+	const struct pen_config *c = r->c;
+
+	r->seed = c->train.seed;
+	if (c->reader.file_shuffle != PEN_SHUFFLE_RANDOM &&
+	    c->reader.sample_shuffle != PEN_SHUFFLE_RANDOM)
+		return 0;
+	r->seed = pen__mix64(pen__clock_ns_of(CLOCK_REALTIME) ^
+			     (uint64_t)getpid() << 40) >>
+		  11;
+	return pen__comm_bcast(r->comm, &r->seed, sizeof(r->seed), 0, err);
+}
+
+static int open_checkpoints(struct pen_run *r, struct pen_err *err)
+{
+	double sum = 0;
+	int rc = 0;
+
+	if (r->c->workflow.checkpoint) {
+		r->ckpt = pen__calloc(r->rec.naccel, sizeof(struct pen_ckpt *));
+		if (!r->ckpt)
+			rc = pen__fail_nomem(err, "checkpoints", 0);
+	}
+	for (unsigned a = 0; !rc && r->ckpt && a < r->rec.naccel; a++) {
+		rc = pen__ckpt_new(&r->ckpt[a], r->c, r->rec.first + a,
+				   r->rec.world, err);
+		if (!rc)
+			sum += (double)pen__ckpt_bytes(r->ckpt[a]);
+	}
+	rc = pen__comm_agree(r->comm, rc, err);
+	if (!rc)
+		rc = pen__comm_reduce(r->comm, &sum, 1, PEN_SUM, err);
+	r->rec.checkpoint_bytes = (uint64_t)sum;
+	return rc;
+}
+
+/* keep_files=False: rank 0 removes what the layout says is there. */
+static void remove_data(const struct pen_run *r)
+{
+	struct pen_data_layout lay;
+	char path[4096];
+
+	if (r->c->dataset.keep_files || r->comm->rank ||
+	    pen__layout_init(&lay, r->c, NULL))
+		return;
+	for (uint64_t i = 0; i < lay.nfiles; i++) {
+		pen__layout_path(&lay, i, path, sizeof(path));
+		unlink(path);
+	}
+	pen__layout_fini(&lay);
+}
+
+static int save_results(struct pen_run *r, const struct pen_text *watch,
+			struct pen_err *err)
+{
+	char path[8300];
+	int rc = pen__output_dlio(&r->rec, &r->fig, r->dir, err);
+
+	if (!rc) {
+		snprintf(path, sizeof(path), "%s/result.json", r->dir);
+		rc = pen__output_result(&r->rec, &r->fig, r->set, watch, path,
+					err);
+	}
+	if (!rc && r->c->output.trace) {
+		snprintf(path, sizeof(path), "%s/trace-%d.json", r->dir,
+			 r->comm->rank);
+		rc = pen__output_trace(&r->rec, path, err);
+	}
+	return pen__comm_agree(r->comm, rc, err);
+}
+
+/* Figures and files; also of a run that was ended early. */
+static int finish(struct pen_run *r, struct pen_watch *watch,
+		  struct pen_err *err)
+{
+	struct pen_text samples = { 0 };
+	struct rusage u;
+	char path[8300];
+	int rc = 0;
+
+	getrusage(RUSAGE_SELF, &u);
+	r->rec.peak_memory = (uint64_t)u.ru_maxrss * 1024;
+	r->rec.end = pen__unix_time();
+	if (watch && !r->probe && r->c->workflow.profiling &&
+	    r->c->profiling.profiler == 1) {
+		snprintf(path, sizeof(path), "%s/iostat.json", r->dir);
+		rc = pen__watch_iostat(watch, path, err);
+	}
+	pen__json_open(&samples, NULL, '{');
+	pen__watch_stop(watch, &samples);
+	pen__json_close(&samples, '}');
+	rc = pen__comm_agree(r->comm, rc, err);
+	if (!rc)
+		rc = pen__figures(&r->fig, &r->rec, err);
+	if (!rc && !r->probe)
+		rc = save_results(r, &samples, err);
+	pen__text_fini(&samples);
+	if (!rc && !r->probe) {
+		pen__log(&r->log, "Saved outputs in %s", r->dir);
+		pen__log_metrics(&r->log, &r->rec, &r->fig);
+	}
+	return rc;
+}
+
+static int work(struct pen_run *r, struct pen_err *err)
+{
+	const struct pen_config *c = r->c;
+	int rc = 0;
+
+	if (c->workflow.generate_data && !r->probe)
+		rc = generate(r, err);
+	if (!rc && c->workflow.checkpoint)
+		rc = open_checkpoints(r, err);
+	if (!rc && c->workflow.train)
+		rc = pen__run_train(r, err);
+	else if (!rc && c->workflow.checkpoint)
+		rc = pen__run_checkpoints(r, err);
+	return rc;
+}
+
+int pen__run(struct pen_run *r, struct pen_err *err)
+{
+	const struct pen_config *c = r->c;
+	bool generate_only = !c->workflow.train && !c->workflow.checkpoint;
+	struct pen_watch *watch = NULL;
+	struct pen_err late = { 0 };
+	int rc, end_rc;
+
+	start_record(r);
+	r->log.fd = -1;
+	rc = r->probe ? 0 : open_output(r, err);
+	if (!rc)
+		rc = settle_seed(r, err);
+	if (rc)
+		return rc;
+	log_start(r);
+	if (!generate_only && r->comm->local_rank == 0)
+		(void)!pen__watch_start(&watch, r->rec.device, NULL);
+	rc = work(r, err);
+	/* an interrupted run has a result, marked as partial; others do not */
+	r->rec.partial = rc == PEN_ECLOSED;
+	if (generate_only || (rc && rc != PEN_ECLOSED)) {
+		struct pen_text none = { 0 };
+
+		pen__watch_stop(watch, &none);
+		pen__text_fini(&none);
+		return rc;
+	}
+	end_rc = finish(r, watch, &late);
+	if (end_rc && !rc) {
+		*err = late;
+		rc = end_rc;
+	}
+	remove_data(r);
+	return rc;
+}
+
+void pen__run_fini(struct pen_run *r)
+{
+	for (unsigned a = 0; r->ckpt && a < r->rec.naccel; a++)
+		pen__ckpt_free(r->ckpt[a]);
+	pen__free(r->ckpt);
+	r->ckpt = NULL;
+	pen__log_close(&r->log);
+	pen__figures_fini(&r->fig);
+	pen__record_fini(&r->rec);
+}

@@ -1,0 +1,75 @@
+/*
+ * A run: generate, train, evaluate, checkpoint, as the workload says; then
+ * figures and files. The command only parses, shows and exits.
+ */
+#ifndef PEN_EMULATE_RUN_H
+#define PEN_EMULATE_RUN_H
+
+#include "emulate/checkpoint.h"
+#include "emulate/output.h"
+
+struct pen_progress {
+	const char *what; /* "generating", "epoch 2", ...; NULL: nothing yet */
+	uint64_t done, total;
+	const char *unit; /* "bytes", "steps" */
+	double au;	  /* of the steps so far, percent; < 0: unknown */
+};
+
+struct pen_run {
+	/* given */
+	struct pen_settings *set;
+	const struct pen_config *c;
+	struct pen_comm *comm;
+	struct pen_log log;
+	const char *base_dir; /* where results go by default: "hydra_log" */
+	bool probe;	      /* only measure: leave no files behind */
+	/* Asked often from the running thread: a result other than 0 ends the
+	 * run, with a partial result. May be NULL. */
+	int (*tick)(void *arg, const struct pen_progress *);
+	void *arg;
+
+	/* out */
+	struct pen_record rec;
+	struct pen_figures fig;
+	char dir[4096]; /* where the files are */
+
+	/* running */
+	struct pen_ckpt **ckpt; /* one per local accelerator; NULL: none */
+	uint64_t seed;		/* of the order, "random" resolved */
+};
+
+/* Collective. The record and figures are valid also after an interrupt. */
+int pen__run(struct pen_run *, struct pen_err *err);
+void pen__run_fini(struct pen_run *);
+
+/* What a run would do, from the settings alone. */
+struct pen_plan_figures {
+	uint64_t files_train, files_eval, files_missing, samples_train;
+	uint64_t steps, eval_steps, evals; /* an epoch's steps */
+	uint64_t data_bytes, generate_bytes, read_bytes_epoch, read_bytes;
+	uint64_t batch_bytes, memory_bytes;
+	uint64_t checkpoints, checkpoint_bytes;
+	double compute_s;   /* the accelerators alone, all epochs */
+	double needed_rate; /* bytes/s of all ranks, for AU at the threshold */
+};
+int pen__run_plan(const struct pen_config *, unsigned world,
+		  struct pen_plan_figures *, struct pen_err *err);
+
+/* --- parts of a run, each in its file --- */
+
+/* train.c: all epochs, with evaluation and checkpoints */
+int pen__run_train(struct pen_run *, struct pen_err *err);
+/* save.c: checkpoints alone */
+int pen__run_checkpoints(struct pen_run *, struct pen_err *err);
+/* save.c: one by all ranks, as a phase of its own; or its reading back */
+int pen__run_checkpoint(struct pen_run *, unsigned epoch, unsigned block,
+			uint64_t step, bool load, struct pen_err *err);
+/* An epoch begins. */
+int pen__run_mark_epoch(struct pen_run *, unsigned epoch, struct pen_err *err);
+/* Does something end the run now? 0, or PEN_ECLOSED. */
+int pen__run_tick(struct pen_run *, const struct pen_progress *,
+		  struct pen_err *err);
+/* Seconds since 1970. */
+double pen__unix_time(void);
+
+#endif

@@ -1,0 +1,164 @@
+/*
+ * Checkpoints as part of a run: every local accelerator's share at once, timed
+ * as a phase of its own, on all ranks together.
+ */
+#include <math.h>
+#include <stdatomic.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/team.h"
+#include "emulate/draw.h"
+#include "emulate/run.h"
+
+/* Interrupts are looked for this often. */
+#define LOOK_NS 50000000
+
+struct ckpt_job {
+	struct pen_run *r;
+	struct pen_err *err; /* per accelerator */
+	atomic_uint next;
+	unsigned epoch;
+	uint64_t step;
+	bool load;
+};
+
+static void ckpt_work(void *arg, unsigned t)
+{
+	struct ckpt_job *j = arg;
+	unsigned a;
+
+	(void)t;
+	while ((a = atomic_fetch_add(&j->next, 1)) < j->r->rec.naccel) {
+		struct pen_ckpt *k = j->r->ckpt[a];
+
+		if (j->load)
+			pen__ckpt_load(k, j->epoch, j->step, &j->err[a]);
+		else
+			pen__ckpt_save(k, j->epoch, j->step, &j->err[a]);
+	}
+}
+
+static int ckpt_all(struct pen_run *r, unsigned epoch, uint64_t step, bool load,
+		    struct pen_err *err)
+{
+	unsigned n = r->rec.naccel, most = pen__cpus();
+	struct ckpt_job j = {
+		.r = r, .epoch = epoch, .step = step, .load = load
+	};
+	struct pen_team *team = NULL;
+	int rc = 0;
+
+	j.err = pen__calloc(n, sizeof(*j.err));
+	if (!j.err)
+		return pen__fail_nomem(err, "checkpoint", n * sizeof(*j.err));
+	if (n == 1)
+		ckpt_work(&j, 0);
+	else
+		rc = pen__team_start(&team, n < most ? n : most, "pen-ckpt",
+				     ckpt_work, &j, err);
+	pen__team_join(team);
+	for (unsigned a = 0; !rc && a < n; a++)
+		if (j.err[a].code) {
+			*err = j.err[a];
+			rc = err->code;
+		}
+	pen__free(j.err);
+	return rc;
+}
+
+/* One checkpoint by all ranks, as a phase of its own. */
+int pen__run_checkpoint(struct pen_run *r, unsigned epoch, unsigned block,
+			uint64_t step, bool load, struct pen_err *err)
+{
+	const char *verb = load ? "loading" : "saving";
+	double cpu = (double)pen__cpu_ns() / 1e9, gib = 1 << 30;
+	struct pen_self_io before, after;
+	struct pen_phase *p;
+	uint64_t t0;
+	int rc;
+
+	pen__log(&r->log,
+		 "Starting %s checkpoint %u after total step %llu for epoch %u",
+		 verb, block, (unsigned long long)step, epoch);
+	p = pen__record_phase(&r->rec, load ? PEN_PHASE_LOAD : PEN_PHASE_SAVE,
+			      epoch, block);
+	if (!p)
+		return pen__fail_nomem(err, "checkpoint", 0);
+	pen__self_io(&before);
+	p->start = pen__unix_time();
+	t0 = pen__now_ns();
+	rc = ckpt_all(r, epoch, step, load, err);
+	if (r->c->checkpoint.rank_sync)
+		rc = pen__comm_agree(r->comm, rc, err);
+	p->seconds = (double)(pen__now_ns() - t0) / 1e9;
+	p->end = pen__unix_time();
+	pen__self_io(&after);
+	for (unsigned a = 0; a < r->rec.naccel; a++)
+		p->bytes += pen__ckpt_bytes(r->ckpt[a]);
+	p->verified = load && r->c->checkpoint.verify;
+	p->io.cpu_s = (double)pen__cpu_ns() / 1e9 - cpu;
+	p->io.device_read_bytes = after.read_bytes - before.read_bytes;
+	p->io.device_write_bytes = after.write_bytes - before.write_bytes;
+	p->io.written_bytes = load ? 0 : p->bytes;
+	rc = pen__comm_agree(r->comm, rc, err);
+	if (!rc)
+		pen__log(&r->log,
+			 "Finished %s checkpoint %u for epoch %u in %.4f s; "
+			 "Throughput: %.4f GB/s",
+			 verb, block, epoch, p->seconds,
+			 (double)r->rec.checkpoint_bytes / gib / p->seconds);
+	return rc;
+}
+
+static int pause_between(struct pen_run *r, struct pen_err *err)
+{
+	struct pen_progress p = { .what = "checkpoints", .au = -1 };
+	uint64_t end = pen__now_ns() +
+		       (uint64_t)(fabs(r->c->checkpoint.time_between) * 1e9);
+	int rc = 0;
+
+	while (!rc && pen__now_ns() < end) {
+		uint64_t next = pen__now_ns() + LOOK_NS;
+
+		pen__wait_until(next < end ? next : end);
+		rc = pen__run_tick(r, &p, err);
+	}
+	return pen__comm_agree(r->comm, rc, err);
+}
+
+int pen__run_checkpoints(struct pen_run *r, struct pen_err *err)
+{
+	int64_t nw = r->c->checkpoint.num_write, nr = r->c->checkpoint.num_read;
+	int rc = pen__run_mark_epoch(r, 1, err);
+
+	if (!rc && nw > 0)
+		pen__log(&r->log, "Checkpointing write started");
+	for (int64_t i = 1; !rc && i <= nw; i++) {
+		rc = pause_between(r, err);
+		if (!rc)
+			rc = pen__run_checkpoint(r, 1, (unsigned)i, (uint64_t)i,
+						 false, err);
+	}
+	if (!rc && nw > 0)
+		pen__log(&r->log, "Checkpointing write finished");
+	if (!rc && nr > 0 && pen__ckpt_count(r->c) < (uint64_t)nr)
+		rc = pen__fail(err, PEN_ENOTFOUND, r->c->checkpoint.folder,
+			       "has %llu checkpoints, %lld are to be read",
+			       (unsigned long long)pen__ckpt_count(r->c),
+			       (long long)nr);
+	rc = pen__comm_agree(r->comm, rc, err);
+	if (!rc && nr > 0)
+		pen__log(&r->log, "Checkpointing read started");
+	for (int64_t i = 1; !rc && i <= nr; i++) {
+		rc = pause_between(r, err);
+		if (!rc)
+			rc = pen__run_checkpoint(r, 1, (unsigned)i, (uint64_t)i,
+						 true, err);
+	}
+	if (!rc && nr > 0)
+		pen__log(&r->log, "Checkpointing read finished");
+	if (r->rec.nepochs)
+		r->rec.epoch[r->rec.nepochs - 1].end = pen__unix_time();
+	return rc;
+}

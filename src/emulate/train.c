@@ -1,0 +1,503 @@
+/*
+ * The training loop. The accelerators of a process are emulated by one thread:
+ * a step hands each its batch, in turn, and lasts until the last of them has
+ * computed, because in training all wait for all (the exchange of gradients).
+ * So a step costs one sleep, however many accelerators there are, and every
+ * CPU is left to the loader.
+ *
+ * A batch goes back to the loader as soon as an accelerator has it: on a real
+ * one it has been copied to the device by then.
+ */
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "emulate/data.h"
+#include "emulate/draw.h"
+
+/* Interrupts are looked for this often while an accelerator computes. */
+#define LOOK_NS 50000000
+
+struct loop {
+	struct pen_run *r;
+	struct pen_data *d;
+	struct pen_phase *p; /* the block at hand */
+	const struct pen_time_spec *time;
+	enum pen_phase_kind kind;
+	unsigned epoch;
+	uint64_t steps;		  /* to do */
+	uint64_t step;		  /* done in this epoch */
+	uint64_t block_ns;	  /* its start */
+	double compute_s, load_s; /* so far, for the progress line */
+	uint64_t *free_at;	  /* without barrier: per accelerator */
+	struct pen_io_delta before;
+};
+
+static void take_counts(const struct pen_loader *l, struct pen_io_delta *d)
+{
+	struct pen_self_io io;
+	struct pen_stats s;
+
+	pen_loader_stats(l, &s);
+	pen__self_io(&io);
+	*d = (struct pen_io_delta){
+		.payload_bytes = s.payload_bytes,
+		.read_bytes = s.read_bytes,
+		.nreads = s.nreads,
+		.device_read_bytes = io.read_bytes,
+		.device_write_bytes = io.write_bytes,
+		.cpu_s = (double)pen__cpu_ns() / 1e9,
+		.plan_ns = s.plan_ns,
+		.read_ns = s.read_ns,
+		.unpack_ns = s.unpack_ns,
+		.emit_ns = s.emit_ns,
+		.idle_ns = s.idle_ns,
+	};
+}
+
+static void subtract(struct pen_io_delta *a, const struct pen_io_delta *b)
+{
+	a->payload_bytes -= b->payload_bytes;
+	a->read_bytes -= b->read_bytes;
+	a->nreads -= b->nreads;
+	a->device_read_bytes -= b->device_read_bytes;
+	a->device_write_bytes -= b->device_write_bytes;
+	a->cpu_s -= b->cpu_s;
+	a->plan_ns -= b->plan_ns;
+	a->read_ns -= b->read_ns;
+	a->unpack_ns -= b->unpack_ns;
+	a->emit_ns -= b->emit_ns;
+	a->idle_ns -= b->idle_ns;
+}
+
+static int look(struct loop *o, struct pen_err *err)
+{
+	char what[32];
+	struct pen_progress p = { .what = what,
+				  .done = o->step,
+				  .total = o->steps,
+				  .unit = "steps",
+				  .au = -1 };
+
+	if (!o->r->tick)
+		return 0;
+	snprintf(what, sizeof(what), "%s %u",
+		 o->kind == PEN_PHASE_TRAIN ? "epoch" : "evaluation after",
+		 o->epoch);
+	if (o->compute_s > 0)
+		p.au = 100 * o->compute_s / (o->compute_s + o->load_s);
+	return pen__run_tick(o->r, &p, err);
+}
+
+/* Computing: until the monotonic clock reads ns. */
+static int compute(struct loop *o, uint64_t ns, struct pen_err *err)
+{
+	for (;;) {
+		uint64_t now = pen__now_ns(), next = now + LOOK_NS;
+		int rc = look(o, err);
+
+		if (rc || now >= ns)
+			return rc;
+		pen__wait_until(next < ns ? next : ns);
+	}
+}
+
+static double draw(const struct loop *o, unsigned accel)
+{
+	const struct pen_run *r = o->r;
+	uint64_t id = (o->step * r->rec.world + r->rec.first + accel) * 2 +
+		      (o->kind == PEN_PHASE_EVAL);
+	struct pen_rng g =
+		pen__rng(pen__rng_key(r->c->train.seed, o->epoch), id);
+
+	return pen__time_draw(o->time, &g);
+}
+
+/* One accelerator gets its batch. *at: when it has it. */
+static int fetch(struct loop *o, uint64_t *at, struct pen_err *err)
+{
+	struct pen_batch *b;
+	int rc;
+
+	do
+		rc = pen_loader_next(o->d->l, &b, err);
+	while (rc == PEN_END && o->step == 0);
+	*at = pen__now_ns();
+	if (rc == PEN_END)
+		return pen__fail(err, PEN_EDATA, "dataset",
+				 "ended early: samples were skipped");
+	if (!rc)
+		pen_batch_unref(b);
+	return rc;
+}
+
+static int note(struct loop *o, unsigned accel, uint64_t load_ns, double busy,
+		struct pen_err *err)
+{
+	struct pen_record *r = &o->r->rec;
+
+	if (!o->p->of[accel].n && !accel)
+		o->p->first_batch_s = (double)load_ns / 1e9;
+	if (pen__record_step(o->p, accel, (double)load_ns / 1e9, busy))
+		return pen__fail_nomem(err, "steps", o->steps * 8);
+	o->compute_s += busy;
+	o->load_s += (double)load_ns / 1e9;
+	if (o->kind != PEN_PHASE_TRAIN)
+		return 0;
+	pen__hist_add(&r->wait, load_ns);
+	pen__hist_add(&r->step, load_ns + (uint64_t)(busy * 1e9));
+	return 0;
+}
+
+/* A step of all, which ends when the last has computed, on every rank. */
+static int step_together(struct loop *o, struct pen_err *err)
+{
+	uint64_t t0 = pen__now_ns(), at, end = 0;
+	int rc = 0;
+
+	for (unsigned a = 0; !rc && a < o->r->rec.naccel; a++) {
+		double busy = draw(o, a);
+
+		rc = fetch(o, &at, err);
+		if (!rc)
+			rc = note(o, a, at - t0, busy, err);
+		at += (uint64_t)(busy * 1e9);
+		end = at > end ? at : end;
+	}
+	if (!rc)
+		rc = compute(o, end, err);
+	rc = pen__comm_agree(o->r->comm, rc, err);
+	o->step++;
+	return rc;
+}
+
+/* A step of each, nobody waits: who is free first gets the next batch. */
+static int step_apart(struct loop *o, struct pen_err *err)
+{
+	unsigned n = o->r->rec.naccel;
+	int rc = 0;
+
+	for (unsigned i = 0; !rc && i < n; i++) {
+		unsigned a = 0;
+		uint64_t at;
+		double busy;
+
+		for (unsigned k = 1; k < n; k++) {
+			size_t x = o->p->of[k].n, y = o->p->of[a].n;
+
+			if (x < y || (x == y && o->free_at[k] < o->free_at[a]))
+				a = k;
+		}
+		rc = compute(o, o->free_at[a], err);
+		if (!rc)
+			rc = fetch(o, &at, err);
+		if (rc)
+			break;
+		busy = draw(o, a);
+		rc = note(o, a, at - o->free_at[a], busy, err);
+		o->free_at[a] = at + (uint64_t)(busy * 1e9);
+	}
+	o->step++;
+	return rc;
+}
+
+static int start_block(struct loop *o, unsigned block, struct pen_err *err)
+{
+	struct pen_run *r = o->r;
+
+	o->p = pen__record_phase(&r->rec, o->kind, o->epoch, block);
+	if (!o->p)
+		return pen__fail_nomem(err, "steps", 0);
+	if (o->kind == PEN_PHASE_TRAIN)
+		pen__log(&r->log, "Starting block %u", block);
+	take_counts(o->d->l, &o->before);
+	o->p->start = pen__unix_time();
+	o->block_ns = pen__now_ns();
+	for (unsigned a = 0; a < r->rec.naccel; a++)
+		o->free_at[a] = o->block_ns;
+	return 0;
+}
+
+static void log_block(struct loop *o)
+{
+	struct pen_run *r = o->r;
+	struct pen_block_figures f;
+	unsigned e = o->epoch, b = o->p->block;
+
+	pen__log(&r->log, "Ending block %u - %zu steps completed in %.2f s", b,
+		 o->p->of[0].n, o->p->seconds);
+	pen__block_figures(r->c, o->p, 0, &f);
+	pen__log(&r->log,
+		 "Epoch %u - Block %u [Training] Accelerator Utilization [AU] "
+		 "(%%): %.4f",
+		 e, b, f.au);
+	pen__log(&r->log,
+		 "Epoch %u - Block %u [Training] Throughput (samples/second): "
+		 "%.4f",
+		 e, b, f.throughput * r->rec.world);
+	pen__log(&r->log,
+		 "Epoch %u - Block %u [Training] Computation time per step "
+		 "(second): %.4f+/-%.4f (set value: {'mean': %g})",
+		 e, b, f.compute_mean, f.compute_stdev,
+		 pen__time_mean(o->time));
+}
+
+static void end_block(struct loop *o)
+{
+	struct pen_io_delta *d = &o->p->io;
+
+	o->p->end = pen__unix_time();
+	o->p->seconds = (double)(pen__now_ns() - o->block_ns) / 1e9;
+	take_counts(o->d->l, d);
+	subtract(d, &o->before);
+	if (o->kind == PEN_PHASE_TRAIN)
+		log_block(o);
+}
+
+static int one_step(struct loop *o, struct pen_err *err)
+{
+	return o->r->c->train.barrier ? step_together(o, err)
+				      : step_apart(o, err);
+}
+
+/* All steps of an epoch, in blocks that end with a checkpoint. */
+static int train_epoch(struct loop *o, struct pen_err *err)
+{
+	struct pen_run *r = o->r;
+	int64_t every = r->c->checkpoint.steps_between;
+	bool by_step = r->ckpt && every > 0;
+	unsigned block = 1;
+	int rc = start_block(o, block, err);
+
+	while (!rc && o->step < o->steps) {
+		rc = one_step(o, err);
+		if (rc || !by_step || o->step % (uint64_t)every)
+			continue;
+		end_block(o);
+		rc = pen__run_checkpoint(r, o->epoch, block, o->step, false,
+					 err);
+		o->p = NULL;
+		if (!rc && o->step < o->steps)
+			rc = start_block(o, ++block, err);
+	}
+	if (o->p)
+		end_block(o);
+	if (!r->c->train.barrier)
+		rc = pen__comm_agree(r->comm, rc, err);
+	return rc;
+}
+
+static int evaluate(struct loop *o, struct pen_err *err)
+{
+	struct pen_run *r = o->r;
+	struct pen_block_figures f;
+	int rc;
+
+	pen__log(&r->log, "Starting eval - %llu steps expected",
+		 (unsigned long long)o->steps);
+	rc = start_block(o, 1, err);
+	if (rc)
+		return rc;
+	while (!rc && o->step < o->steps)
+		rc = one_step(o, err);
+	end_block(o);
+	if (!r->c->train.barrier)
+		rc = pen__comm_agree(r->comm, rc, err);
+	pen__log(&r->log, "Ending eval - %llu steps completed in %.2f s",
+		 (unsigned long long)o->step, o->p->seconds);
+	pen__block_figures(r->c, o->p, 0, &f);
+	pen__log(&r->log,
+		 "Epoch %u [Eval] Accelerator Utilization [AU] (%%): %.4f",
+		 o->epoch, f.au);
+	pen__log(&r->log, "Epoch %u [Eval] Throughput (samples/second): %.4f",
+		 o->epoch, f.throughput * r->rec.world);
+	return rc;
+}
+
+static bool eval_due(const struct pen_config *c, uint64_t epoch)
+{
+	uint64_t first = c->evaluation.eval_after_epoch,
+		 every = c->evaluation.epochs_between_evals;
+
+	first = first ? first : 1;
+	if (!c->workflow.evaluation || !c->dataset.num_files_eval)
+		return false;
+	return epoch >= first && (epoch - first) % (every ? every : 1) == 0;
+}
+
+static bool checkpoint_due(const struct pen_run *r, uint64_t epoch)
+{
+	uint64_t first = r->c->checkpoint.after_epoch,
+		 every = r->c->checkpoint.epochs_between;
+
+	return r->ckpt && r->c->checkpoint.steps_between < 0 &&
+	       epoch >= first && (epoch - first) % (every ? every : 1) == 0;
+}
+
+struct training {
+	struct pen_run *r;
+	struct pen_data train, eval;
+	uint64_t *free_at;
+};
+
+static int clear_cache(struct pen_run *r, struct pen_err *err)
+{
+	int rc = 0;
+
+	if (r->c->reader.page_cache != PEN_CACHE_KEEP)
+		rc = pen__data_drop_cache(r, PEN_TRAIN, r->rec.cache_state,
+					  sizeof(r->rec.cache_state), err);
+	return pen__comm_agree(r->comm, rc, err);
+}
+
+static int run_epoch(struct training *t, unsigned epoch, struct pen_err *err)
+{
+	struct pen_run *r = t->r;
+	struct loop o = { .r = r,
+			  .d = &t->train,
+			  .kind = PEN_PHASE_TRAIN,
+			  .time = &r->c->train.computation_time,
+			  .epoch = epoch,
+			  .steps = t->train.steps,
+			  .free_at = t->free_at };
+	size_t first = r->rec.nphases;
+	double cached;
+	uint64_t t0;
+	int rc = pen__run_mark_epoch(r, epoch, err);
+
+	if (!rc && epoch > 1)
+		rc = clear_cache(r, err);
+	if (rc)
+		return rc;
+	cached = pen__store_resident(&t->train.l->ds->objs);
+	if (r->c->train.total_training_steps > 0)
+		pen__log(&r->log,
+			 "Starting epoch %u: Overriding number of steps to "
+			 "%llu.",
+			 epoch, (unsigned long long)o.steps);
+	else
+		pen__log(&r->log, "Starting epoch %u: %llu steps expected",
+			 epoch, (unsigned long long)o.steps);
+	t0 = pen__now_ns();
+	rc = train_epoch(&o, err);
+	if (r->rec.nphases > first)
+		r->rec.phase[first].cached_before = cached;
+	if (!rc && checkpoint_due(r, epoch))
+		rc = pen__run_checkpoint(r, epoch, 1, o.step, false, err);
+	pen__log(&r->log, "Ending epoch %u - %llu steps completed in %.2f s",
+		 epoch, (unsigned long long)o.step,
+		 (double)(pen__now_ns() - t0) / 1e9);
+	if (!rc && eval_due(r->c, epoch)) {
+		struct loop e = { .r = r,
+				  .d = &t->eval,
+				  .kind = PEN_PHASE_EVAL,
+				  .time = &r->c->evaluation.eval_time,
+				  .epoch = epoch,
+				  .steps = t->eval.steps,
+				  .free_at = t->free_at };
+
+		rc = evaluate(&e, err);
+	}
+	r->rec.epoch[r->rec.nepochs - 1].end = pen__unix_time();
+	return rc;
+}
+
+/* Both loaders; nobody starts before all have theirs. */
+static int open_data(struct training *t, struct pen_err *err)
+{
+	struct pen_run *r = t->r;
+	uint64_t epochs = r->c->train.epochs, evals = 0, t0 = pen__now_ns();
+	int rc;
+
+	for (uint64_t e = 1; e <= epochs; e++)
+		evals += eval_due(r->c, e);
+	rc = clear_cache(r, err);
+	if (rc)
+		return rc;
+	t->free_at = pen__calloc(r->rec.naccel, sizeof(*t->free_at));
+	if (!t->free_at)
+		rc = pen__fail_nomem(err, "accelerators", 0);
+	if (!rc)
+		rc = pen__data_open(&t->train, r, PEN_TRAIN, epochs, err);
+	if (!rc && evals)
+		rc = pen__data_open(&t->eval, r, PEN_VALID, evals, err);
+	r->rec.open_s = (double)(pen__now_ns() - t0) / 1e9;
+	return pen__comm_agree(r->comm, rc, err);
+}
+
+static void note_loader(struct training *t)
+{
+	struct pen_record *c = &t->r->rec;
+	const struct pen_loader *l = t->train.l;
+	struct pen_stats s;
+
+	pen_loader_stats(l, &s);
+	c->steps_per_epoch = t->train.steps;
+	c->eval_steps = t->eval.steps;
+	c->nsamples_train = t->train.nsamples;
+	c->nsamples_eval = t->eval.nsamples;
+	c->data_bytes_train = t->train.nbytes;
+	c->data_bytes_eval = t->eval.nbytes;
+	c->buffer_peak = s.memory_peak_bytes;
+	c->nthreads = s.nthreads;
+	c->prefetch = s.prefetch;
+	c->queue_depth = s.queue_depth;
+	snprintf(c->store, sizeof(c->store), "%s", l->ds->store->ops->name);
+	snprintf(c->store_reason, sizeof(c->store_reason), "%s",
+		 l->ds->why_store);
+	snprintf(c->sampler, sizeof(c->sampler), "%s", l->sampler->ops->name);
+}
+
+static void log_plan(const struct training *t)
+{
+	const struct pen_run *r = t->r;
+	const struct pen_config *c = r->c;
+	struct pen_log *log = (struct pen_log *)(uintptr_t)&r->log;
+
+	pen__log(log,
+		 "Max steps per epoch: %llu = %llu * %llu / %llu / %u (samples "
+		 "per file * num files / batch size / comm size)",
+		 (unsigned long long)t->train.steps,
+		 (unsigned long long)c->dataset.num_samples_per_file,
+		 (unsigned long long)c->dataset.num_files_train,
+		 (unsigned long long)c->reader.batch_size, r->rec.world);
+	if (t->eval.l)
+		pen__log(log,
+			 "Steps per eval: %llu = %llu * %llu / %llu / %u "
+			 "(samples per file * num files / batch size eval / "
+			 "comm size)",
+			 (unsigned long long)t->eval.steps,
+			 (unsigned long long)c->dataset.num_samples_per_file,
+			 (unsigned long long)c->dataset.num_files_eval,
+			 (unsigned long long)c->reader.batch_size_eval,
+			 r->rec.world);
+	if (t->train.nsamples !=
+	    c->dataset.num_samples_per_file * c->dataset.num_files_train)
+		pen__log_warn(
+			log,
+			"The files hold %llu samples, not %llu files * "
+			"%llu: what is there counts",
+			(unsigned long long)t->train.nsamples,
+			(unsigned long long)c->dataset.num_files_train,
+			(unsigned long long)c->dataset.num_samples_per_file);
+}
+
+int pen__run_train(struct pen_run *r, struct pen_err *err)
+{
+	struct training t = { .r = r };
+	int rc = open_data(&t, err);
+
+	if (!rc) {
+		note_loader(&t);
+		log_plan(&t);
+		pen__wait_init();
+	}
+	for (uint64_t e = 1; !rc && e <= r->c->train.epochs; e++)
+		rc = run_epoch(&t, (unsigned)e, err);
+	if (t.train.l)
+		note_loader(&t);
+	pen__data_close(&t.train);
+	pen__data_close(&t.eval);
+	pen__free(t.free_at);
+	return rc;
+}
