@@ -10,7 +10,8 @@ const struct command *const pen__commands[] = {
 	&pen__cmd_load,	    &pen__cmd_gen,
 	&pen__cmd_inspect,  &pen__cmd_verify,
 	&pen__cmd_formats,  &pen__cmd_stores,
-	&pen__cmd_samplers, NULL,
+	&pen__cmd_samplers, &pen__cmd_workloads,
+	&pen__cmd_config,   NULL,
 };
 
 static void usage(FILE *out)
@@ -40,7 +41,7 @@ static const struct command *find(const char *name)
 
 static int unknown(const char *name)
 {
-	const char *names[16];
+	const char *names[32];
 	const char *near;
 	size_t n = 0;
 
