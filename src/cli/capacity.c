@@ -331,7 +331,7 @@ static int take_flag(struct search *s, const struct args *a)
 					      a->key, a->value);
 		*(a->key[2] == 'r' ? &s->repeats : &s->most) = n;
 	} else {
-		return emulation_flag(&s->e, a);
+		return emulation_arg(&s->e, a, ARG_FLAG);
 	}
 	return -1;
 }

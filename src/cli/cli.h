@@ -42,7 +42,7 @@ struct command {
 extern const struct command *const pen__commands[]; /* ends with NULL */
 extern const struct command pen__cmd_load, pen__cmd_gen, pen__cmd_inspect,
 	pen__cmd_verify, pen__cmd_run, pen__cmd_capacity, pen__cmd_formats,
-	pen__cmd_stores, pen__cmd_samplers;
+	pen__cmd_stores, pen__cmd_samplers, pen__cmd_config, pen__cmd_workloads;
 
 /* Under the name dlio_benchmark. */
 int run_dlio(int argc, char **argv);
@@ -104,6 +104,12 @@ int text_out(struct pen_text *, const char *path);
 struct pen_spec;
 /* Settings and paths shared by the commands that read. EXIT code or -1. */
 int spec_arg(struct pen_spec *, const struct args *, int kind);
+struct pen_settings;
+/* The same for the commands that take a workload: its *name, settings,
+ * --lenient and --config-dir. EXIT code or -1. */
+int settings_arg(struct pen_settings *, const char **name, const struct args *,
+		 int kind);
+void print_notes(const struct pen_settings *); /* on stderr */
 /* "3x224x224" or "scalar" */
 const char *shape_text(const int64_t *shape, uint32_t ndim);
 uint64_t peak_memory(void); /* of this process, in bytes */

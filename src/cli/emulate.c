@@ -1,10 +1,6 @@
 /* See emulate.h. */
 #include "cli/emulate.h"
 
-#include <string.h>
-
-#include "base/mem.h"
-
 void emulation_init(struct emulation *e)
 {
 	*e = (struct emulation){ 0 };
@@ -18,33 +14,9 @@ void emulation_close(struct emulation *e)
 	pen__comm_close(e->comm);
 }
 
-int emulation_flag(struct emulation *e, const struct args *a)
-{
-	if (!strcmp(a->key, "--lenient")) {
-		e->set.lenient = true;
-		return -1;
-	}
-	pen__free(e->set.config_dir);
-	e->set.config_dir = pen__strdup(a->value);
-	return e->set.config_dir ? -1 : EXIT_FAILED;
-}
-
 int emulation_arg(struct emulation *e, const struct args *a, int kind)
 {
-	struct pen_err err = { 0 };
-
-	if (kind == ARG_SETTING) {
-		const char *raw = a->argv[a->at - 1];
-
-		if (!pen__settings_arg(&e->set, raw, &err))
-			return -1;
-		return complain(&err);
-	}
-	if (e->name)
-		return complain_usage("one workload, not '%s' as well",
-				      a->value);
-	e->name = a->value;
-	return -1;
+	return settings_arg(&e->set, &e->name, a, kind);
 }
 
 unsigned emulation_world(const struct emulation *e)
@@ -59,19 +31,6 @@ int emulation_failed(const struct emulation *e, const struct pen_err *err)
 	if (!e->comm || e->comm->rank == 0)
 		return complain(err);
 	return exit_code(err->code);
-}
-
-/* Every rank reads the same and finds the same; one of them says it. */
-static void print_notes(const struct emulation *e)
-{
-	const char *p = e->set.notes.p;
-
-	while (p && *p && e->comm->rank == 0) {
-		size_t n = strcspn(p, "\n");
-
-		fprintf(stderr, "penstock: note: %.*s\n", (int)n, p);
-		p += n + (p[n] == '\n');
-	}
 }
 
 int emulation_open(struct emulation *e, const char *command)
@@ -92,7 +51,8 @@ int emulation_open(struct emulation *e, const char *command)
 	rc = pen__comm_agree(e->comm, rc, &err);
 	if (rc)
 		return emulation_failed(e, &err);
-	print_notes(e);
+	if (e->comm->rank == 0) /* every rank finds the same */
+		print_notes(&e->set);
 	return -1;
 }
 

@@ -15,7 +15,6 @@ struct emulation {
 void emulation_init(struct emulation *);
 void emulation_close(struct emulation *);
 /* Each: an exit code when it went wrong (and said so), else -1. */
-int emulation_flag(struct emulation *, const struct args *);
 int emulation_arg(struct emulation *, const struct args *, int kind);
 /* Ranks, workload and config, in this order; notes go to stderr once. */
 int emulation_open(struct emulation *, const char *command);

@@ -300,7 +300,7 @@ static int take_flag(struct job *j, const struct args *a)
 	else if (!strcmp(a->key, "--quiet"))
 		j->quiet = true;
 	else
-		return emulation_flag(&j->e, a);
+		return emulation_arg(&j->e, a, ARG_FLAG);
 	return -1;
 }
 
@@ -343,7 +343,7 @@ int run_dlio(int argc, char **argv)
 			a.value = a.at + 1 < argc ? argv[a.at + 1] : "";
 			snprintf(a.key, sizeof(a.key), "--config-dir");
 			a.at += 2;
-			rc = emulation_flag(&j.e, &a);
+			rc = emulation_arg(&j.e, &a, ARG_FLAG);
 		} else {
 			int kind = args_next(&a);
 

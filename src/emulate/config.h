@@ -32,6 +32,36 @@ enum pen_draw_type {
 	PEN_DRAW_POISSON
 };
 
+enum pen_storage_type {
+	PEN_STORAGE_LOCAL_FS,
+	PEN_STORAGE_PARALLEL_FS,
+	PEN_STORAGE_DIRECT_FS, /* local, and reader.odirect */
+	PEN_STORAGE_S3,	       /* these two are refused by settle */
+	PEN_STORAGE_AISTORE
+};
+enum pen_data_loader { /* a name only, but for synthetic: no I/O */
+		       PEN_LOADER_TENSORFLOW,
+		       PEN_LOADER_PYTORCH,
+		       PEN_LOADER_DALI,
+		       PEN_LOADER_NATIVE_DALI,
+		       PEN_LOADER_CUSTOM, /* refused by settle */
+		       PEN_LOADER_NONE,
+		       PEN_LOADER_SYNTHETIC
+};
+enum pen_compression {
+	PEN_COMPRESS_NONE,
+	PEN_COMPRESS_GZIP, /* hdf5 */
+	PEN_COMPRESS_LZF,  /* hdf5 */
+	PEN_COMPRESS_ZIP,  /* npz */
+	PEN_COMPRESS_OTHER /* this and above are refused by settle */
+};
+enum pen_profiler {
+	PEN_PROFILER_NONE,
+	PEN_PROFILER_IOSTAT,
+	PEN_PROFILER_DARSHAN,
+	PEN_PROFILER_TENSORBOARD
+};
+
 /* A time in seconds: a number, or a distribution to draw from. */
 struct pen_time_spec {
 	int type; /* enum pen_draw_type */
@@ -58,8 +88,9 @@ struct pen_config {
 	} workflow;
 
 	struct {	  /* storage */
-		int type; /* local_fs parallel_fs direct_fs; else refused */
+		int type; /* pen_storage_type */
 		char *root;
+		struct pen_pairs options; /* storage_options.X=Y */
 	} storage;
 
 	struct { /* dataset */
@@ -72,7 +103,7 @@ struct pen_config {
 		struct pen_opt_list hdf5_chunk_dims, hdf5_max_shape;
 		char *data_folder, *file_prefix;
 		uint64_t num_subfolders_train, num_subfolders_eval;
-		int compression; /* none gzip lzf bz2 zip xz */
+		int compression; /* pen_compression */
 		int64_t compression_level;
 		bool enable_chunking;
 		uint64_t chunk_size, generation_buffer_size;
@@ -82,8 +113,8 @@ struct pen_config {
 		uint64_t seed;		/* of the content */
 	} dataset;
 
-	struct { /* reader */
-		int data_loader;
+	struct {		 /* reader */
+		int data_loader; /* pen_data_loader */
 		uint64_t batch_size, batch_size_eval;
 		int64_t read_threads, computation_threads, prefetch_size;
 		int file_shuffle, sample_shuffle; /* pen_shuffle */
@@ -141,15 +172,28 @@ struct pen_config {
 	double au; /* metric.au: pass threshold, a fraction */
 
 	struct {
-		int profiler; /* none iostat darshan tensorboard */
-		char *iostat_devices;
+		int profiler;	      /* pen_profiler */
+		char *iostat_devices; /* "sda, sdb" */
 	} profiling;
 
 	uint64_t accelerators;	 /* ours: emulated by this process */
 	struct pen_pairs loader; /* loader.X=Y */
 
-	/* hydra's */
+	/* Hydra's. run_dir holds the time of settling: of a job's ranks, take
+	 * rank 0's. */
 	char *run_dir, *output_subdir;
+
+	struct { /* keys of DLIO's that mean nothing here: checked and kept */
+		bool debug, use_s3dlio_gen, skip_listing;
+		int checkpoint_type, file_access, multiprocessing, sampler;
+		char *data_loader_class, *reader_class, *checkpoint_class;
+		char *storage_library, *data_gen_method;
+		char *parquet_columns, *parquet_partition, *parquet_read_mode;
+		uint64_t record_element_bytes, parquet_row_group, parquet_batch,
+			listing_interval;
+		int64_t write_threads;
+		double settle_seconds;
+	} unused;
 };
 
 enum pen_state_dtype { /* of checkpoint tensors */
@@ -164,14 +208,18 @@ enum pen_state_dtype { /* of checkpoint tensors */
 /* --- where values come from --- */
 
 struct pen_setting {
-	char *key;    /* canonical, dotted */
-	char *value;  /* as written; lists as [a, b] */
-	char *origin; /* "workloads/unet3d.yaml:12:3", "argument" */
+	char *key;	 /* canonical, dotted */
+	char *value;	 /* as written; lists as [a, b] */
+	char *origin;	 /* "workloads/unet3d.yaml:12:3", "argument" */
+	unsigned source; /* the n-th YAML; PEN_FROM_ARGS */
+	unsigned rank;	 /* of two names in one source, the higher wins */
 };
+#define PEN_FROM_ARGS UINT32_MAX
 
 struct pen_settings {
-	struct pen_setting *v; /* later ones win */
+	struct pen_setting *v; /* by source; later ones win */
 	size_t n;
+	unsigned nsources;	   /* YAML texts read */
 	bool lenient;		   /* unknown keys are notes, as with DLIO */
 	struct pen_text notes;	   /* one line each: old names, ignored keys */
 	struct pen_text overrides; /* arguments as given, one a line */
@@ -182,8 +230,9 @@ struct pen_settings {
 
 void pen__settings_init(struct pen_settings *);
 void pen__settings_fini(struct pen_settings *);
-/* Adds one; resolves old names (with a note), checks that the key exists and
- * that the value has its type, with a suggestion otherwise. */
+/* Adds one, above all YAML; resolves old names (with a note), checks that the
+ * key exists and that the value has its type, with a suggestion otherwise. A
+ * value in brackets, braces or quotes is read as YAML. */
 int pen__settings_set(struct pen_settings *, const char *key, const char *value,
 		      const char *origin, struct pen_err *err);
 /* YAML text, top level with or without `workload:`; file names its origin. */
@@ -198,7 +247,8 @@ int pen__settings_yaml(struct pen_settings *, const char *text, size_t n,
 int pen__settings_arg(struct pen_settings *, const char *arg,
 		      struct pen_err *err);
 /* Loads the chosen workload: from config_dir/workload/NAME.yaml, a file, or
- * what was built in (see workload.h). Arguments win over it whenever given. */
+ * what was built in (see workload.h). Arguments win over it whenever given.
+ * NULL: the one that workload=NAME named, or else "default". */
 int pen__settings_load(struct pen_settings *, const char *name_or_file,
 		       struct pen_err *err);
 
@@ -216,11 +266,27 @@ void pen__config_print(const struct pen_config *c, const struct pen_settings *,
 /* The value of one dotted key, as text; PEN_EINVAL when there is none. */
 int pen__config_query(const struct pen_config *c, const char *key,
 		      struct pen_text *out, struct pen_err *err);
-/* {config,hydra,overrides}.yaml into DIR, as Hydra writes them. */
+/* All values, typed, as members of the open JSON object, nested as in YAML. */
+void pen__config_json(const struct pen_config *c, struct pen_text *json);
+/* {config,hydra,overrides}.yaml into DIR (made when missing), as Hydra writes
+ * them. */
 int pen__config_save_hydra(const struct pen_config *c,
 			   const struct pen_settings *, const char *dir,
 			   struct pen_err *err);
 /* The table of all keys, for help and docs. */
 extern const struct pen_opt pen__config_opts[];
+
+/* --- what they amount to --- */
+
+/* Bytes of one sample, as configured (before any encoding). */
+uint64_t pen__config_sample_bytes(const struct pen_config *);
+/* About the bytes on disk of all files, train and eval. */
+double pen__config_data_bytes(const struct pen_config *);
+/* Parameters of the transformer; 0: it is none. */
+double pen__config_parameters(const struct pen_config *);
+/* About the bytes of one whole checkpoint, of one replica of the model. */
+double pen__config_checkpoint_bytes(const struct pen_config *);
+/* PEN_NDTYPES: not a name NumPy has. */
+enum pen_dtype pen__config_dtype(const char *numpy_name);
 
 #endif

@@ -1,0 +1,72 @@
+/* Shared by the files that make up the settings; nobody else includes it. */
+#ifndef PEN_EMULATE_CONFIG_INT_H
+#define PEN_EMULATE_CONFIG_INT_H
+
+#include "emulate/config.h"
+
+#define PEN_KEY_MAX 192
+
+/* --- names (names.c) --- */
+
+/* A key as it is called today. */
+struct pen_key {
+	char name[PEN_KEY_MAX];
+	char old[PEN_KEY_MAX]; /* what was written, when that is an old name */
+	char now[PEN_KEY_MAX]; /* and what that is called today */
+	unsigned rank;	       /* old name 0, today's 1, data_reader 2 */
+	const struct pen_opt *opt; /* NULL: unknown, or free */
+	bool free; /* loader.X, storage.storage_options.X: not in the table */
+};
+/* false: longer than any key */
+bool pen__key_resolve(const char *given, struct pen_key *out);
+/* Is there any key below it? */
+bool pen__key_is_section(const char *name);
+/* What could have been meant by an unknown key, or NULL. */
+const char *pen__key_suggest(const char *name);
+/* train.computation_time and its like: the spec at `opt`, or NULL. */
+struct pen_time_spec *pen__key_time(const char *name, struct pen_config *c);
+/* Below such a key, or its _stdev: part of the spec, not printed alone. */
+bool pen__key_in_time(const char *name);
+bool pen__starts_with(const char *s, const char *prefix);
+
+/* --- values (values.c) --- */
+
+struct pen_value {
+	const char *text;
+	bool null, list, quoted;
+};
+/* The value as the option table takes it, into *out (to be freed); checks that
+ * it fits. The error names neither key nor place: msg only. */
+int pen__value_normal(const struct pen_opt *, const struct pen_value *,
+		      char **out, struct pen_err *err);
+
+/* --- notes --- */
+
+/* One line, once. */
+void pen__settings_note(struct pen_settings *, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+/* The last one for a key, or NULL. */
+const struct pen_setting *pen__settings_find(const struct pen_settings *,
+					     const char *key);
+/* Fails with the place where key was given, or else with its name. */
+int pen__settings_fail(const struct pen_settings *, int code, const char *key,
+		       struct pen_err *err, const char *fmt, ...)
+	__attribute__((format(printf, 5, 6)));
+
+/* Resolves ${...} in all text values. */
+int pen__config_interpolate(struct pen_config *, const struct pen_settings *,
+			    struct pen_err *);
+/* What must hold between values (check.c); may add notes and settle what
+ * follows from others. */
+int pen__config_check(struct pen_config *, struct pen_settings *,
+		      struct pen_err *);
+int pen__pairs_add(struct pen_pairs *, const char *key, const char *value,
+		   struct pen_err *err);
+void pen__pairs_fini(struct pen_pairs *);
+
+/* --- printing (config_print.c) --- */
+
+void pen__config_yaml(const struct pen_config *, const struct pen_settings *,
+		      unsigned indent, bool origins, struct pen_text *out);
+
+#endif

@@ -1,0 +1,563 @@
+/*
+ * YAML into a tree, by libyaml's events. The tree is ours and not libyaml's
+ * document, because that one can hold cycles and knows no duplicate keys. An
+ * alias is a pointer to a finished node, so the tree has no cycles; what
+ * aliases expand to is counted before anyone walks it.
+ */
+#include "emulate/yaml.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <yaml.h>
+
+#include "base/mem.h"
+
+#define MAX_TEXT ((size_t)1 << 20)
+#define MAX_DEPTH 64
+#define MAX_KEYS 1000
+#define MAX_WEIGHT 50000
+#define MAX_ANCHORS 64
+
+struct anchor {
+	char name[64];
+	struct pen_yaml_node *node;
+};
+
+struct reader {
+	yaml_parser_t y;
+	struct pen_yaml *doc;
+	const char *file, *text;
+	size_t n;
+	struct anchor anchor[MAX_ANCHORS];
+	size_t nanchors;
+	size_t nnodes;
+	struct pen_err *err;
+};
+
+static int node_of(struct reader *r, const yaml_event_t *ev, unsigned depth,
+		   struct pen_yaml_node **out);
+
+static int fail_at(const struct reader *r, size_t line, size_t col,
+		   const char *what)
+{
+	char at[256];
+
+	snprintf(at, sizeof(at), "%.200s:%zu:%zu", r->file, line, col);
+	return pen__fail(r->err, PEN_EINVAL, at, "%s", what);
+}
+
+static int fail_event(const struct reader *r, const yaml_event_t *ev,
+		      const char *what)
+{
+	return fail_at(r, ev->start_mark.line + 1, ev->start_mark.column + 1,
+		       what);
+}
+
+/* libyaml knows where bad bytes are, but not in which line. */
+static int fail_bytes(const struct reader *r)
+{
+	size_t line = 1, col = 1, to = r->y.problem_offset;
+
+	for (size_t i = 0; i < to && i < r->n; i++) {
+		col = r->text[i] == '\n' ? 1 : col + 1;
+		line += r->text[i] == '\n';
+	}
+	if (strstr(r->y.problem, "control"))
+		return fail_at(r, line, col, "is not text: a control byte");
+	return fail_at(r, line, col, "is not text: bytes that are not UTF-8");
+}
+
+static bool tab_before(const struct reader *r, size_t line)
+{
+	const char *p = r->text, *end = r->text + r->n;
+
+	while (line-- && p) {
+		p = memchr(p, '\n', (size_t)(end - p));
+		p = p ? p + 1 : NULL;
+	}
+	while (p && p < end && *p == ' ')
+		p++;
+	return p && p < end && *p == '\t';
+}
+
+/* What libyaml says, in words for someone who has the file in front of them. */
+static int fail_syntax(const struct reader *r)
+{
+	static const struct {
+		const char *theirs, *ours;
+	} words[] = {
+		{ "did not find expected key",
+		  "a key is expected here; check the indentation" },
+		{ "mapping values are not allowed",
+		  "a ':' too many; quote the text, or check the indentation" },
+		{ "could not find expected ':'", "a ':' is missing" },
+		{ "did not find expected ',' or",
+		  "the bracket opened before is not closed, or a ',' is "
+		  "missing" },
+		{ "found unexpected end of stream",
+		  "the quote opened before is not closed" },
+		{ "did not find expected <document start>",
+		  "this belongs to nothing; check the indentation" },
+		{ "did not find expected '-' indicator",
+		  "a '-' is expected here; check the indentation" },
+	};
+	const yaml_mark_t *m = &r->y.problem_mark;
+	const char *what = r->y.problem ? r->y.problem : "is not YAML";
+	char buf[200];
+
+	if (r->y.error == YAML_READER_ERROR)
+		return fail_bytes(r);
+	if (tab_before(r, m->line))
+		return fail_at(r, m->line + 1, m->column + 1,
+			       "a tab indents this line; YAML takes blanks "
+			       "only");
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strstr(what, words[i].theirs))
+			return fail_at(r, m->line + 1, m->column + 1,
+				       words[i].ours);
+	snprintf(buf, sizeof(buf), "is not YAML: %s", what);
+	return fail_at(r, m->line + 1, m->column + 1, buf);
+}
+
+static int next_event(struct reader *r, yaml_event_t *ev)
+{
+	if (yaml_parser_parse(&r->y, ev))
+		return 0;
+	if (r->y.error == YAML_MEMORY_ERROR)
+		return pen__fail_nomem(r->err, r->file, r->n);
+	return fail_syntax(r);
+}
+
+static struct pen_yaml_node *new_node(struct reader *r, const yaml_event_t *ev,
+				      enum pen_yaml_kind kind)
+{
+	struct pen_yaml_node *node = pen__calloc(1, sizeof(*node));
+
+	if (!node) {
+		pen__fail_nomem(r->err, r->file, sizeof(*node));
+		return NULL;
+	}
+	node->kind = kind;
+	node->line = (unsigned)ev->start_mark.line + 1;
+	node->col = (unsigned)ev->start_mark.column + 1;
+	node->weight = 1;
+	node->next = r->doc->all;
+	r->doc->all = node;
+	return node;
+}
+
+/* Tags say what a value is; only what YAML itself has is taken. */
+static int check_tag(const struct reader *r, const yaml_event_t *ev,
+		     const yaml_char_t *tag, bool *str)
+{
+	static const char base[] = "tag:yaml.org,2002:";
+	static const char *const known[] = { "str",  "int", "float", "bool",
+					     "null", "seq", "map",   NULL };
+	const char *t = (const char *)tag;
+
+	*str = false;
+	if (!t || !strcmp(t, "!"))
+		return 0;
+	if (!strncmp(t, base, sizeof(base) - 1))
+		for (size_t i = 0; known[i]; i++)
+			if (!strcmp(t + sizeof(base) - 1, known[i])) {
+				*str = !i;
+				return 0;
+			}
+	return fail_event(r, ev, "tags (!...) are not supported");
+}
+
+static int set_anchor(struct reader *r, const yaml_event_t *ev,
+		      const yaml_char_t *name, struct pen_yaml_node *node)
+{
+	struct anchor *a;
+
+	if (!name)
+		return 0;
+	if (r->nanchors == MAX_ANCHORS)
+		return fail_event(r, ev, "more than 64 anchors");
+	a = &r->anchor[r->nanchors];
+	if (snprintf(a->name, sizeof(a->name), "%s", (const char *)name) >=
+	    (int)sizeof(a->name))
+		return fail_event(r, ev, "an anchor with too long a name");
+	a->node = node;
+	r->nanchors++;
+	return 0;
+}
+
+/* The latest of that name; an anchor may be set again. */
+static int find_alias(struct reader *r, const yaml_event_t *ev,
+		      struct pen_yaml_node **out)
+{
+	const char *name = (const char *)ev->data.alias.anchor;
+	char what[128];
+
+	for (size_t i = r->nanchors; i-- > 0;)
+		if (!strcmp(r->anchor[i].name, name)) {
+			*out = r->anchor[i].node;
+			return 0;
+		}
+	snprintf(what, sizeof(what), "no finished anchor '&%.60s' before this",
+		 name);
+	return fail_event(r, ev, what);
+}
+
+static bool is_null(const char *s)
+{
+	return !*s || !strcmp(s, "~") || !strcmp(s, "null") ||
+	       !strcmp(s, "Null") || !strcmp(s, "NULL");
+}
+
+static int scalar_of(struct reader *r, const yaml_event_t *ev,
+		     struct pen_yaml_node **out)
+{
+	const char *s = (const char *)ev->data.scalar.value;
+	const size_t n = ev->data.scalar.length;
+	struct pen_yaml_node *node;
+	enum pen_yaml_kind kind = PEN_YAML_QUOTED;
+	bool str;
+
+	if (check_tag(r, ev, ev->data.scalar.tag, &str))
+		return PEN_EINVAL;
+	if (memchr(s, '\0', n))
+		return fail_event(r, ev, "a NUL in the text");
+	if (ev->data.scalar.style == YAML_PLAIN_SCALAR_STYLE && !str)
+		kind = is_null(s) ? PEN_YAML_NULL : PEN_YAML_PLAIN;
+	node = new_node(r, ev, kind);
+	if (!node)
+		return PEN_ENOMEM;
+	node->text = pen__strndup(s, kind == PEN_YAML_NULL ? 0 : n);
+	if (!node->text)
+		return pen__fail_nomem(r->err, r->file, n);
+	*out = node;
+	return set_anchor(r, ev, ev->data.scalar.anchor, node);
+}
+
+/* Appends; the key becomes the node's. */
+static int add_item(struct reader *r, struct pen_yaml_node *to,
+		    struct pen_yaml_item item)
+{
+	struct pen_yaml_item *v;
+
+	if ((to->n & (to->n + 1)) == 0) { /* full at 0, 1, 3, 7, ... */
+		v = pen__realloc(to->item, to->n * 2 + 1, sizeof(*v));
+		if (!v) {
+			if (!item.merged)
+				pen__free(item.key);
+			return pen__fail_nomem(r->err, r->file, sizeof(*v));
+		}
+		to->item = v;
+	}
+	to->item[to->n++] = item;
+	to->weight += item.node ? item.node->weight : 0;
+	if (to->weight > MAX_WEIGHT)
+		return fail_at(r, item.line, item.col,
+			       "more than 50,000 values, with what its aliases "
+			       "stand for");
+	return 0;
+}
+
+static int list_of(struct reader *r, const yaml_event_t *start, unsigned depth,
+		   struct pen_yaml_node **out)
+{
+	struct pen_yaml_node *list, *node = NULL;
+	yaml_event_t ev;
+	bool done = false, str;
+	int rc = check_tag(r, start, start->data.sequence_start.tag, &str);
+
+	if (rc)
+		return rc;
+	list = new_node(r, start, PEN_YAML_LIST);
+	if (!list)
+		return PEN_ENOMEM;
+	while (!rc && !done) {
+		rc = next_event(r, &ev);
+		if (rc)
+			return rc;
+		done = ev.type == YAML_SEQUENCE_END_EVENT;
+		if (!done)
+			rc = node_of(r, &ev, depth + 1, &node);
+		if (!done && !rc)
+			rc = add_item(
+				r, list,
+				(struct pen_yaml_item){ .line = node->line,
+							.col = node->col,
+							.node = node });
+		yaml_event_delete(&ev);
+	}
+	*out = list;
+	return rc ? rc
+		  : set_anchor(r, start, start->data.sequence_start.anchor,
+			       list);
+}
+
+static const struct pen_yaml_item *item_named(const struct pen_yaml_node *map,
+					      const char *key)
+{
+	for (size_t i = 0; i < map->n; i++)
+		if (!strcmp(map->item[i].key, key))
+			return &map->item[i];
+	return NULL;
+}
+
+static int key_of(struct reader *r, const struct pen_yaml_node *map,
+		  const yaml_event_t *ev, struct pen_yaml_item *item)
+{
+	const struct pen_yaml_item *had;
+	const char *s = (const char *)ev->data.scalar.value;
+	char what[160];
+
+	if (ev->type != YAML_SCALAR_EVENT)
+		return fail_event(r, ev, "a key must be text");
+	if (!*s || memchr(s, '\0', ev->data.scalar.length))
+		return fail_event(r, ev, "a key is missing before the ':'");
+	if (map->n >= MAX_KEYS)
+		return fail_event(r, ev, "more than 1,000 keys in a map");
+	had = item_named(map, s);
+	if (had && strcmp(s, "<<")) {
+		snprintf(what, sizeof(what),
+			 "'%.80s' is there twice, first in line %u", s,
+			 had->line);
+		return fail_event(r, ev, what);
+	}
+	*item = (struct pen_yaml_item){
+		.key = pen__strdup(s),
+		.line = (unsigned)ev->start_mark.line + 1,
+		.col = (unsigned)ev->start_mark.column + 1,
+	};
+	return item->key ? 0 : pen__fail_nomem(r->err, r->file, strlen(s));
+}
+
+/* One `key: value`; *done when the map ends instead. */
+static int pair_of(struct reader *r, struct pen_yaml_node *map, unsigned depth,
+		   bool *done)
+{
+	struct pen_yaml_item item = { 0 };
+	struct pen_yaml_node *node = NULL;
+	yaml_event_t ev;
+	int rc = next_event(r, &ev);
+
+	if (rc)
+		return rc;
+	*done = ev.type == YAML_MAPPING_END_EVENT;
+	if (!*done)
+		rc = key_of(r, map, &ev, &item);
+	yaml_event_delete(&ev);
+	if (rc || *done)
+		return rc;
+	rc = next_event(r, &ev);
+	if (!rc) {
+		rc = node_of(r, &ev, depth + 1, &node);
+		yaml_event_delete(&ev);
+	}
+	if (rc) {
+		pen__free(item.key);
+		return rc;
+	}
+	item.node = node;
+	return add_item(r, map, item);
+}
+
+static int merge_map(struct reader *r, struct pen_yaml_node *to,
+		     const struct pen_yaml_item *at,
+		     const struct pen_yaml_node *from)
+{
+	int rc = 0;
+
+	if (from->kind != PEN_YAML_MAP)
+		return fail_at(r, at->line, at->col,
+			       "'<<' takes a map, or a list of maps");
+	for (size_t i = 0; !rc && i < from->n; i++) {
+		struct pen_yaml_item item = from->item[i];
+
+		item.merged = true;
+		if (to->n >= MAX_KEYS)
+			return fail_at(r, at->line, at->col,
+				       "more than 1,000 keys in a map");
+		if (!item_named(to, item.key))
+			rc = add_item(r, to, item);
+	}
+	return rc;
+}
+
+/* Replaces every << by what it stands for; keys that are there win. */
+static int merge_all(struct reader *r, struct pen_yaml_node *map)
+{
+	int rc = 0;
+
+	for (size_t i = 0; !rc && i < map->n;) {
+		const struct pen_yaml_item at = map->item[i];
+
+		if (at.merged || strcmp(at.key, "<<")) {
+			i++;
+			continue;
+		}
+		map->n--; /* add_item() still finds the room it expects */
+		memmove(map->item + i, map->item + i + 1,
+			(map->n - i) * sizeof(at));
+		pen__free(at.key);
+		if (at.node->kind != PEN_YAML_LIST)
+			rc = merge_map(r, map, &at, at.node);
+		for (size_t k = 0;
+		     !rc && at.node->kind == PEN_YAML_LIST && k < at.node->n;
+		     k++)
+			rc = merge_map(r, map, &at, at.node->item[k].node);
+	}
+	return rc;
+}
+
+static int map_of(struct reader *r, const yaml_event_t *start, unsigned depth,
+		  struct pen_yaml_node **out)
+{
+	struct pen_yaml_node *map;
+	bool done = false, str;
+	int rc = check_tag(r, start, start->data.mapping_start.tag, &str);
+
+	if (rc)
+		return rc;
+	map = new_node(r, start, PEN_YAML_MAP);
+	if (!map)
+		return PEN_ENOMEM;
+	while (!rc && !done)
+		rc = pair_of(r, map, depth, &done);
+	if (!rc)
+		rc = merge_all(r, map);
+	*out = map;
+	return rc ? rc
+		  : set_anchor(r, start, start->data.mapping_start.anchor, map);
+}
+
+static int node_of(struct reader *r, const yaml_event_t *ev, unsigned depth,
+		   struct pen_yaml_node **out)
+{
+	if (depth > MAX_DEPTH)
+		return fail_event(r, ev, "more than 64 levels deep");
+	if (++r->nnodes > MAX_WEIGHT)
+		return fail_event(r, ev, "more than 50,000 values");
+	switch (ev->type) {
+	case YAML_SCALAR_EVENT:
+		return scalar_of(r, ev, out);
+	case YAML_ALIAS_EVENT:
+		return find_alias(r, ev, out);
+	case YAML_SEQUENCE_START_EVENT:
+		return list_of(r, ev, depth, out);
+	case YAML_MAPPING_START_EVENT:
+		return map_of(r, ev, depth, out);
+	default:
+		return fail_event(r, ev, "is not YAML");
+	}
+}
+
+/* Stream and document starts, the node, and nothing after it. */
+static int read_stream(struct reader *r)
+{
+	struct pen_yaml_node *root = NULL;
+	yaml_event_t ev;
+	bool done = false;
+	int rc = 0;
+
+	while (!rc && !done) {
+		rc = next_event(r, &ev);
+		if (rc)
+			return rc;
+		done = ev.type == YAML_STREAM_END_EVENT;
+		if (ev.type == YAML_DOCUMENT_START_EVENT && root)
+			rc = fail_event(r, &ev, "a second document begins");
+		else if (ev.type != YAML_STREAM_START_EVENT && !done &&
+			 ev.type != YAML_DOCUMENT_START_EVENT &&
+			 ev.type != YAML_DOCUMENT_END_EVENT)
+			rc = node_of(r, &ev, 0, &root);
+		yaml_event_delete(&ev);
+	}
+	if (!rc && !root)
+		return pen__fail(r->err, PEN_EINVAL, r->file, "is empty");
+	r->doc->root = root;
+	return rc;
+}
+
+int pen__yaml_read(struct pen_yaml *doc, const char *text, size_t n,
+		   const char *file, struct pen_err *err)
+{
+	struct reader *r;
+	int rc;
+
+	*doc = (struct pen_yaml){ NULL, NULL };
+	if (n > MAX_TEXT)
+		return pen__fail(err, PEN_EINVAL, file,
+				 "is larger than 1 MiB; that is no workload");
+	r = pen__calloc(1, sizeof(*r));
+	if (!r)
+		return pen__fail_nomem(err, file, sizeof(*r));
+	r->doc = doc;
+	r->file = file;
+	r->text = text;
+	r->n = n;
+	r->err = err;
+	if (!yaml_parser_initialize(&r->y)) {
+		pen__free(r);
+		return pen__fail_nomem(err, file, n);
+	}
+	yaml_parser_set_encoding(&r->y, YAML_UTF8_ENCODING);
+	yaml_parser_set_input_string(&r->y, (const unsigned char *)text, n);
+	rc = read_stream(r);
+	yaml_parser_delete(&r->y);
+	pen__free(r);
+	if (rc)
+		pen__yaml_fini(doc);
+	return rc;
+}
+
+void pen__yaml_fini(struct pen_yaml *doc)
+{
+	struct pen_yaml_node *node = doc->all, *next;
+
+	for (; node; node = next) {
+		next = node->next;
+		for (size_t i = 0; i < node->n; i++)
+			if (!node->item[i].merged)
+				pen__free(node->item[i].key);
+		pen__free(node->item);
+		pen__free(node->text);
+		pen__free(node);
+	}
+	*doc = (struct pen_yaml){ NULL, NULL };
+}
+
+int pen__yaml_slurp(const char *path, char **text, size_t *n,
+		    struct pen_err *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), sys = 0;
+	struct stat st;
+	ssize_t got = 1;
+
+	if (fd < 0)
+		return pen__fail_sys(err, errno, path, "cannot be opened");
+	*text = NULL;
+	*n = 0;
+	if (!fstat(fd, &st) && S_ISDIR(st.st_mode)) {
+		close(fd);
+		return pen__fail(err, PEN_EINVAL, path,
+				 "is a directory; name a YAML file in it");
+	}
+	*text = pen__alloc(MAX_TEXT + 1, 1);
+	while (*text && got && *n <= MAX_TEXT) {
+		got = read(fd, *text + *n, MAX_TEXT + 1 - *n);
+		if (got < 0 && errno != EINTR) {
+			sys = errno;
+			break;
+		}
+		*n += got > 0 ? (size_t)got : 0;
+	}
+	close(fd);
+	if (!*text)
+		return pen__fail_nomem(err, path, MAX_TEXT);
+	if (!sys)
+		return 0;
+	pen__free(*text);
+	*text = NULL;
+	return pen__fail_sys(err, sys, path, "cannot be read");
+}
