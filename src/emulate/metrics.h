@@ -13,6 +13,9 @@ struct pen_block_figures {
 	double throughput;		    /* samples/s over the window */
 	double dlio_throughput;		    /* with DLIO's literal 2 */
 	double compute_mean, compute_stdev; /* over the window */
+	size_t first, steps;		    /* the window */
+	double seconds;			    /* that the window took */
+	bool whole; /* too few steps to leave any out: all are in */
 };
 /* The window leaves out the first and last steps as metric says. */
 void pen__block_figures(const struct pen_config *, const struct pen_phase *,
@@ -21,29 +24,58 @@ void pen__block_figures(const struct pen_config *, const struct pen_phase *,
 struct pen_mean {
 	double mean, stdev; /* population */
 };
+struct pen_mean pen__mean_of(const double *v, size_t n); /* 0, 0 of none */
+
+/* Training of one epoch, all ranks. */
+struct pen_epoch_figures {
+	uint64_t steps, samples, payload_bytes, read_bytes, nreads,
+		device_read_bytes;
+	double seconds;	      /* slowest rank, its blocks */
+	double cpu_s;	      /* sum */
+	double first_batch_s; /* mean over ranks, first block */
+	double cached_before; /* share of the files in page cache; < 0 unknown
+			       */
+	double cached_share;  /* 1 - device bytes / read bytes, >= 0 */
+};
+
+/* One checkpoint, all ranks. */
+struct pen_ckpt_figures {
+	unsigned epoch, block;
+	double start, seconds, dlio_seconds;
+	uint64_t bytes;
+	bool verified;
+};
 
 /* The whole job, on every rank after joining. */
 struct pen_figures {
 	size_t nepochs;
 	double *au, *throughput, *dlio_throughput; /* per epoch, of all ranks */
 	struct pen_mean au_all, throughput_all, dlio_throughput_all;
+	double *io_rate, *dlio_io_rate; /* MiB/s: delivered; DLIO's */
+	struct pen_mean io_all, dlio_io_all;
 	bool au_met;
+	struct pen_epoch_figures *epoch; /* nepochs */
 	size_t nevals;
 	double *eval_au, *eval_throughput;
 	struct pen_mean eval_au_all, eval_throughput_all;
+	struct pen_mean eval_io_all, dlio_eval_io_all;
 	bool eval_au_met;
 	/* checkpoints: duration is the slowest rank's, rate is all bytes over
 	 * it, in GiB/s; dlio_: rank 0's own duration */
 	size_t nsaves, nloads;
 	double *save_s, *load_s;
+	struct pen_ckpt_figures *save, *load;
 	struct pen_mean save_time, save_rate, load_time, load_rate;
 	struct pen_mean dlio_save_time, dlio_save_rate, dlio_load_time,
 		dlio_load_rate;
 	/* sums over ranks, training only */
 	uint64_t samples, payload_bytes, read_bytes, nreads, device_read_bytes;
-	double train_s; /* slowest rank, sum of its training blocks */
+	struct pen_io_delta io; /* all of it */
+	double train_s;		/* slowest rank, sum of its training blocks */
 	double cpu_s;
 	double cached_share; /* 1 - device bytes / read bytes, >= 0 */
+	/* of all accelerators: where their time went */
+	double load_s_sum, compute_s_sum, slack_s_sum;
 	struct pen_hist wait, step;
 	double first_batch_s; /* mean over ranks, first block */
 };
@@ -51,5 +83,9 @@ struct pen_figures {
 int pen__figures(struct pen_figures *, const struct pen_record *,
 		 struct pen_err *err);
 void pen__figures_fini(struct pen_figures *);
+
+/* What it comes to, in one or two sentences; no new line at the end. */
+void pen__verdict(const struct pen_record *, const struct pen_figures *,
+		  struct pen_text *);
 
 #endif

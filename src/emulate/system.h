@@ -10,7 +10,7 @@
 struct pen_host {
 	char name[256], kernel[128], cpu[128];
 	unsigned cpus;
-	uint64_t memory_bytes;
+	uint64_t memory_bytes; /* the machine's, or less in a container */
 };
 void pen__host(struct pen_host *);
 
@@ -20,15 +20,31 @@ char *pen__proc_read(const char *path);
 /* "key : value" lines as JSON members of the open object, as DLIO keeps
  * cpuinfo and meminfo. */
 void pen__proc_json(struct pen_text *, const char *text);
+/* The number behind a key at the start of a line; false: none. */
+bool pen__proc_number(const char *text, const char *key, uint64_t *out);
 
 struct pen_disk {
 	char name[32];
 	uint64_t reads, read_bytes, read_ms, writes, write_bytes, write_ms,
 		io_ms, weighted_ms;
+	uint64_t reads_merged, writes_merged; /* and what iostat shows beside */
+	uint64_t discards, discards_merged, discard_bytes, discard_ms, flushes,
+		flush_ms;
 };
+/* One line of diskstats, up to its end; false when it is not one. */
+bool pen__disk_parse(const char *line, struct pen_disk *);
 /* The device that holds path ("vda", "nvme0n1"); false: none is known. */
 bool pen__disk_of(const char *path, char *name, size_t cap);
 bool pen__disk_read(const char *name, struct pen_disk *); /* diskstats */
+
+struct pen_disk_about { /* /sys/block/NAME */
+	uint64_t read_ahead_kb, nr_requests, size_bytes;
+	bool rotational;
+	char scheduler[32]; /* the chosen one */
+	char model[64];
+	bool known;
+};
+void pen__disk_about(const char *name, struct pen_disk_about *);
 
 struct pen_pressure { /* /proc/pressure: totals in us; 0 when not there */
 	uint64_t cpu_some, io_some, io_full, memory_some, memory_full;
@@ -41,15 +57,28 @@ struct pen_self_io { /* /proc/self/io */
 };
 void pen__self_io(struct pen_self_io *);
 
-/* Samples disk, CPU and pressure once a second into iostat.json-like rows and
- * for the result; one thread. */
+struct pen_cpu_time { /* /proc/stat, first line: in ticks */
+	uint64_t user, nice, system, iowait, steal, idle;
+};
+void pen__cpu_time(struct pen_cpu_time *);
+
+/*
+ * Samples disks, CPU and pressure once a second; one thread. `disks` is one
+ * name or several, apart by commas or blanks; NULL or "": all that have moved
+ * anything.
+ */
 struct pen_watch;
-int pen__watch_start(struct pen_watch **out, const char *disk,
+int pen__watch_start(struct pen_watch **out, const char *disks,
 		     struct pen_err *err);
-/* Stops and writes into an open JSON object: "samples": [...] */
+/* A sample out of turn: where a phase begins or ends. Any thread. */
+void pen__watch_now(struct pen_watch *);
+/* Stops at once, writes into an open JSON object (or an empty text):
+ * "seconds", "disks" and "pressure" over the whole time, "samples": [...] of
+ * at most 1000; and frees it. NULL ok. */
 void pen__watch_stop(struct pen_watch *, struct pen_text *json);
-/* iostat.json in sysstat's layout (what DLIO's profiler leaves behind). */
-int pen__watch_iostat(const struct pen_watch *, const char *path,
+/* iostat.json in sysstat's layout (what DLIO's profiler leaves behind), up to
+ * now; before pen__watch_stop(). */
+int pen__watch_iostat(struct pen_watch *, const char *path,
 		      struct pen_err *err);
 
 #endif
