@@ -10,8 +10,10 @@
 double pen__time_draw(const struct pen_time_spec *, struct pen_rng *);
 double pen__time_mean(const struct pen_time_spec *);
 
-/* Once per waiting thread: lets the kernel wake it without slack. */
+/* For the thread that waits: lets the kernel wake it without slack, and before
+ * others where that is permitted. */
 void pen__wait_init(void);
+void pen__wait_fini(void);
 /* Until the monotonic clock reads ns: sleeps, and spins only the last moment,
  * which the kernel cannot hit. */
 void pen__wait_until(uint64_t ns);

@@ -58,12 +58,16 @@ static int make_dirs(const char *path, struct pen_err *err)
 static int choose_dir(struct pen_run *r, struct pen_err *err)
 {
 	const struct pen_config *c = r->c;
-	const char *given = c->output.folder ? c->output.folder : c->run_dir;
+	const char *given = c->output.folder;
 	time_t now = time(NULL);
 	struct tm tm;
 	char when[32];
 	int rc = 0;
 
+	/* Hydra's default is ours only under its name */
+	for (size_t i = 0; !given && i < r->set->n; i++)
+		if (!strcmp(r->set->v[i].key, "hydra.run.dir"))
+			given = c->run_dir;
 	if (given) {
 		snprintf(r->dir, sizeof(r->dir), "%s", given);
 	} else {
@@ -284,13 +288,11 @@ static int finish(struct pen_run *r, struct pen_watch *watch,
 	r->rec.peak_memory = (uint64_t)u.ru_maxrss * 1024;
 	r->rec.end = pen__unix_time();
 	if (watch && !r->probe && r->c->workflow.profiling &&
-	    r->c->profiling.profiler == 1) {
+	    r->c->profiling.profiler == PEN_PROFILER_IOSTAT) {
 		snprintf(path, sizeof(path), "%s/iostat.json", r->dir);
 		rc = pen__watch_iostat(watch, path, err);
 	}
-	pen__json_open(&samples, NULL, '{');
 	pen__watch_stop(watch, &samples);
-	pen__json_close(&samples, '}');
 	rc = pen__comm_agree(r->comm, rc, err);
 	if (!rc)
 		rc = pen__figures(&r->fig, &r->rec, err);

@@ -494,6 +494,7 @@ int pen__run_train(struct pen_run *r, struct pen_err *err)
 	}
 	for (uint64_t e = 1; !rc && e <= r->c->train.epochs; e++)
 		rc = run_epoch(&t, (unsigned)e, err);
+	pen__wait_fini();
 	if (t.train.l)
 		note_loader(&t);
 	pen__data_close(&t.train);

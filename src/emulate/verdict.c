@@ -32,22 +32,23 @@ static void add_bound(const struct pen_figures *f, struct pen_text *t)
 	const double read = (double)io->read_ns, plan = (double)io->plan_ns,
 		     work = (double)io->unpack_ns + (double)io->emit_ns,
 		     idle = (double)io->idle_ns,
-		     all = read + plan + work + idle;
+		     all = read + plan + work + idle,
+		     sum = f->load_s_sum + f->compute_s_sum + f->slack_s_sum;
 
 	if (f->slack_s_sum > f->load_s_sum) {
 		pen__text_add(t,
-			      "accelerators waited for one another, or between "
-			      "steps, longer than for data (%.0f s, %.0f s).",
-			      f->slack_s_sum, f->load_s_sum);
+			      "%.0f %% of the time accelerators waited for one "
+			      "another or came late from the CPU, %.0f %% for "
+			      "data.",
+			      percent(f->slack_s_sum, sum),
+			      percent(f->load_s_sum, sum));
 		return;
 	}
 	if (!(all > 0)) {
 		pen__text_add(t,
 			      "%.0f %% of the time went into waiting for "
 			      "data.",
-			      percent(f->load_s_sum, f->load_s_sum +
-							     f->compute_s_sum +
-							     f->slack_s_sum));
+			      percent(f->load_s_sum, sum));
 		return;
 	}
 	pen__text_add(t, "the loader's threads spent ");

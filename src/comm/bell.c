@@ -1,0 +1,45 @@
+/*
+ * A futex between processes, and nothing of MPI: a nap between two looks costs
+ * a timer each time, tens of microseconds of CPU on a virtual machine, and is
+ * late by half its length; a sleeper costs nothing and is woken at once.
+ *
+ * No rank gets past a call before all have come to it, so `rung` is never ahead
+ * of who waits. A rank that dies is not seen here; the sleep is bounded so that
+ * the caller can look after that.
+ */
+#include "comm/bell.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+bool pen__bell_rung(struct pen_bell *b, uint64_t call)
+{
+	return atomic_load(&b->rung) == (unsigned)call;
+}
+
+void pen__bell_arrive(struct pen_bell *b, uint64_t call, unsigned n)
+{
+	if (atomic_fetch_add(&b->arrived, 1) + 1 != call * n)
+		return;
+	/* either a sleeper sees this, or we see that it sleeps */
+	atomic_store(&b->rung, (unsigned)call);
+	if (atomic_load(&b->asleep))
+		syscall(SYS_futex, &b->rung, FUTEX_WAKE, INT_MAX, NULL, NULL,
+			0);
+}
+
+bool pen__bell_wait(struct pen_bell *b, uint64_t call)
+{
+	const struct timespec most = { .tv_nsec = 100000000 };
+	unsigned seen;
+
+	atomic_fetch_add(&b->asleep, 1);
+	seen = atomic_load(&b->rung);
+	if (seen != (unsigned)call)
+		syscall(SYS_futex, &b->rung, FUTEX_WAIT, seen, &most, NULL, 0);
+	atomic_fetch_sub(&b->asleep, 1);
+	return pen__bell_rung(b, call);
+}

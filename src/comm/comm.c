@@ -1,0 +1,223 @@
+/*
+ * Opening what fits the launch, and the calls all ranks make together.
+ *
+ * Every call begins with a vote: one reduction of four numbers, in which each
+ * rank says which call it makes and whether it failed or is leaving. So a rank
+ * may fail anywhere, and meets the others in whatever call they are in; all
+ * learn of it in the same vote, none waits for what will not come, and calls
+ * that do not belong together are an error, not a hang. A barrier is a vote and
+ * nothing more. The error itself travels only when there is one.
+ */
+#include "comm/comm.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "comm/launch.h"
+#include "comm/module.h"
+
+enum call { CALL_BARRIER, CALL_REDUCE, CALL_BCAST, CALL_GATHER, CALL_CLOSE };
+
+/* What the ranks said: the lowest of each, the last is -highest call. */
+enum { FAILED, LEAVING, CALL_LOW, CALL_HIGH, NVOTES };
+
+static int open_self(struct pen_comm **out, struct pen_err *err)
+{
+	struct pen_comm *c = pen__calloc(1, sizeof(*c));
+
+	if (!c)
+		return pen__fail_nomem(err, "ranks", sizeof(*c));
+	c->ops = &pen__comm_self;
+	c->size = c->nnodes = c->local_size = 1;
+	*out = c;
+	return 0;
+}
+
+/*
+ * An MPI library that does not understand its launcher believes to be alone,
+ * and N such would each do the whole work.
+ */
+static int check_size(const struct pen_comm *c, const struct pen_launch *l,
+		      struct pen_err *err)
+{
+	if (l->size ? c->size == l->size : l->rank <= 0 || c->rank == l->rank)
+		return 0;
+	return pen__fail(
+		err, PEN_EINVAL, l->by,
+		"%s is %d for the launcher and %d for MPI; use the "
+		"mpirun of the MPI that penstock-mpi.so was built with",
+		l->size ? "the number of ranks" : "the rank",
+		l->size ? l->size : l->rank, l->size ? c->size : c->rank);
+}
+
+/* The module did not load: what it is needed for, and how to get it. */
+static int explain(const struct pen_launch *l, const struct pen_err *why,
+		   int rc, struct pen_err *err)
+{
+	if (rc == PEN_ENOTFOUND)
+		return pen__fail(err, PEN_ENOTSUP, why->where,
+				 "%s started this as one of several ranks, and "
+				 "penstock-mpi.so is not here; install "
+				 "libopenmpi-dev and build again, or set "
+				 "PENSTOCK_MODULES to its directory",
+				 l->by);
+	return pen__fail(err, PEN_ENOTSUP, why->where,
+			 "%s; needed because %s started several ranks; install "
+			 "libopenmpi3 and openmpi-bin",
+			 why->msg, l->by);
+}
+
+int pen__comm_open(struct pen_comm **out, struct pen_err *err)
+{
+	static const struct pen_comm_host host = { pen__alloc, pen__free };
+	const struct pen_comm_module *m;
+	struct pen_err why = { 0 };
+	struct pen_launch l;
+	int rc;
+
+	*out = NULL;
+	rc = pen__comm_launch(&l, err);
+	if (rc)
+		return rc;
+	if (l.size == 1)
+		return open_self(out, err);
+	rc = pen__comm_load("mpi", &m, &why);
+	if (rc)
+		return explain(&l, &why, rc, err);
+	rc = m->open(&host, out, err);
+	if (rc)
+		return rc;
+	rc = check_size(*out, &l, err);
+	if (rc) {
+		pen__comm_close(*out);
+		*out = NULL;
+	}
+	return rc;
+}
+
+/* Only the transport fails here; what was voted is for the caller to judge. */
+static int vote(struct pen_comm *c, enum call call, int rc, double *v,
+		struct pen_err *err)
+{
+	v[FAILED] = rc < 0 ? c->rank : c->size;
+	v[LEAVING] = call == CALL_CLOSE ? c->rank : c->size;
+	v[CALL_LOW] = call;
+	v[CALL_HIGH] = -(double)call;
+	return c->ops->reduce(c, v, NVOTES, PEN_MIN, err);
+}
+
+/* The error of rank `root` to all; its own stays as it is. */
+static int spread(struct pen_comm *c, int root, int rc, struct pen_err *err)
+{
+	struct pen_err e = { 0 };
+	int failed;
+
+	if (c->rank == root) {
+		if (err)
+			e = *err;
+		e.code = rc;
+	}
+	failed = c->ops->bcast(c, &e, sizeof(e), root, err);
+	if (c->rank == root)
+		return rc;
+	if (failed)
+		return failed;
+	e.where[sizeof(e.where) - 1] = e.msg[sizeof(e.msg) - 1] = '\0';
+	pen__fail(err, e.code, e.where, "rank %d: %s", root,
+		  e.msg[0] ? e.msg : "failed");
+	if (err)
+		err->sys = e.sys;
+	return e.code;
+}
+
+static int meet(struct pen_comm *c, enum call call, int rc, struct pen_err *err)
+{
+	double v[NVOTES];
+	int failed;
+
+	if (c->size == 1)
+		return rc < 0 ? rc : 0;
+	/* who has failed keeps the error that says why */
+	failed = vote(c, call, rc, v, rc < 0 ? NULL : err);
+	if (failed)
+		return rc < 0 ? rc : failed;
+	if (v[FAILED] < c->size)
+		return spread(c, (int)v[FAILED], rc, err);
+	if (v[LEAVING] < c->size)
+		return pen__fail(err, PEN_ECLOSED, "ranks",
+				 "rank %d ended before the others",
+				 (int)v[LEAVING]);
+	if (v[CALL_LOW] != -v[CALL_HIGH])
+		return pen__fail(
+			err, PEN_EINVAL, "ranks",
+			"they make calls %d and %d at once, and should "
+			"make the same",
+			(int)v[CALL_LOW], (int)-v[CALL_HIGH]);
+	return 0;
+}
+
+/*
+ * Leaving waits until all leave: ranks that do not yet know get an error from
+ * the call they are in, and come here by their own way.
+ */
+static void leave(struct pen_comm *c)
+{
+	double v[NVOTES];
+
+	while (!vote(c, CALL_CLOSE, 0, v, NULL)) {
+		if (v[FAILED] < c->size)
+			(void)spread(c, (int)v[FAILED], 0, NULL);
+		else if (v[CALL_LOW] == CALL_CLOSE)
+			return;
+	}
+}
+
+void pen__comm_close(struct pen_comm *c)
+{
+	if (!c)
+		return;
+	if (c->size > 1)
+		leave(c);
+	c->ops->close(c);
+}
+
+int pen__comm_barrier(struct pen_comm *c, struct pen_err *err)
+{
+	return meet(c, CALL_BARRIER, 0, err);
+}
+
+int pen__comm_agree(struct pen_comm *c, int rc, struct pen_err *err)
+{
+	return meet(c, CALL_BARRIER, rc, err);
+}
+
+int pen__comm_reduce(struct pen_comm *c, double *v, size_t n,
+		     enum pen_reduce how, struct pen_err *err)
+{
+	int rc = meet(c, CALL_REDUCE, 0, err);
+
+	return rc ? rc : c->ops->reduce(c, v, n, how, err);
+}
+
+int pen__comm_bcast(struct pen_comm *c, void *buf, size_t n, int root,
+		    struct pen_err *err)
+{
+	int rc = meet(c, CALL_BCAST, 0, err);
+
+	return rc ? rc : c->ops->bcast(c, buf, n, root, err);
+}
+
+int pen__comm_gather(struct pen_comm *c, const void *mine, size_t n, void **all,
+		     size_t *len, struct pen_err *err)
+{
+	int rc;
+
+	*all = NULL;
+	rc = meet(c, CALL_GATHER, 0, err);
+	return rc ? rc : c->ops->gather(c, mine, n, all, len, err);
+}
+
+void pen__comm_abort(struct pen_comm *c, int exit_code)
+{
+	c->ops->abort(c, exit_code);
+}

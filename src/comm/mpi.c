@@ -1,0 +1,506 @@
+/*
+ * Ranks by MPI: a module of its own, so that only who runs many processes
+ * needs an MPI library.
+ *
+ * Waiting is polite. MPI's own waits poll as fast as they can, and the cores
+ * they burn are the loader's: while a rank waits for one that still computes,
+ * its threads should fill batches. So every call is a non-blocking one that is
+ * tested, first in quick succession, because most waits are short. Then who
+ * waits sleeps until the last rank of its host has come, and for other hosts
+ * takes naps between tests, short enough to keep a step's time exact.
+ *
+ * After an MPI error nothing more is asked of MPI, and closing does not
+ * finalize: the launcher sees a process that left without, and ends the others.
+ */
+#include <mpi.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "base/clock.h"
+#include "comm/bell.h"
+#include "comm/module.h"
+
+#define SPIN_NS 50000
+#define NAP_NS 50000
+/* Open MPI looks at its sockets only in every eighth test. */
+#define TESTS 8
+/* MPI counts are int: more goes in pieces. */
+#define PIECE ((size_t)1 << 30)
+#define TAG 1
+
+/*
+ * What the ranks of one host share: the bell, and room for few numbers of each
+ * rank, twice, because who is quick writes those of the next call while others
+ * still read; none is ever two calls ahead.
+ */
+#define FEW 8
+struct board {
+	struct pen_bell bell;
+	double said[][FEW]; /* 2 * local_size */
+};
+
+struct ranks {
+	struct pen_comm comm; /* priv leads back here */
+	const struct pen_comm_host *host;
+	MPI_Win window;	      /* holds the board */
+	struct board *board;  /* NULL: this host has no memory to share */
+	uint64_t nreductions; /* calls of the bell */
+	bool broken;
+};
+
+static struct ranks *ranks_of(struct pen_comm *c)
+{
+	return c->priv;
+}
+
+static int mpi_fail(struct ranks *r, int code, const char *call,
+		    struct pen_err *err)
+{
+	char text[MPI_MAX_ERROR_STRING] = "unknown error";
+	int n = 0;
+
+	r->broken = true;
+	(void)MPI_Error_string(code, text, &n);
+	return pen__fail(err, PEN_EIO, call, "rank %d: %.200s", r->comm.rank,
+			 text);
+}
+
+static int broken(const struct ranks *r, struct pen_err *err)
+{
+	return pen__fail(err, PEN_EIO, "MPI",
+			 "rank %d: an earlier MPI call failed", r->comm.rank);
+}
+
+/*
+ * The kernel rounds naps up by the thread's timer slack, 50 us unless told
+ * otherwise, which would double them.
+ */
+static void take_nap(void)
+{
+	const struct timespec nap = { .tv_nsec = NAP_NS };
+	const int slack = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
+
+	prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
+	nanosleep(&nap, NULL);
+	if (slack > 0)
+		prctl(PR_SET_TIMERSLACK, slack, 0, 0, 0);
+}
+
+/* Test until done. `bell`: it rings when all of this host have come. */
+static int test_until(struct ranks *r, MPI_Request *req, struct pen_bell *bell)
+{
+	uint64_t since = 0;
+	int done = 0;
+
+	for (;;) {
+		for (int i = 0; i < TESTS; i++) {
+			int rc = MPI_Test(req, &done, MPI_STATUS_IGNORE);
+
+			if (rc != MPI_SUCCESS || done)
+				return rc;
+		}
+		if (!since)
+			since = pen__now_ns();
+		if (pen__now_ns() - since < SPIN_NS) {
+			sched_yield();
+		} else if (!bell) {
+			take_nap();
+		} else if (pen__bell_wait(bell, r->nreductions)) {
+			/* what is left is a matter of microseconds again */
+			bell = NULL;
+			since = 0;
+		}
+	}
+}
+
+/* Ends a call that began with code `rc`. */
+static int settle(struct ranks *r, int rc, MPI_Request *req, const char *call,
+		  struct pen_err *err)
+{
+	if (rc == MPI_SUCCESS)
+		rc = test_until(r, req, NULL);
+	return rc == MPI_SUCCESS ? 0 : mpi_fail(r, rc, call, err);
+}
+
+/*
+ * Every other call comes after a reduction, the vote: this is where ranks wait
+ * for one another, and where sleeping pays.
+ */
+static int reduce_piece(struct ranks *r, double *v, int n, MPI_Op op,
+			struct pen_err *err)
+{
+	struct pen_bell *bell = r->board ? &r->board->bell : NULL;
+	MPI_Request req;
+	int rc;
+
+	rc = MPI_Iallreduce(MPI_IN_PLACE, v, n, MPI_DOUBLE, op, MPI_COMM_WORLD,
+			    &req);
+	r->nreductions++;
+	if (bell)
+		pen__bell_arrive(bell, r->nreductions,
+				 (unsigned)r->comm.local_size);
+	if (rc == MPI_SUCCESS)
+		rc = test_until(r, &req, bell);
+	return rc == MPI_SUCCESS ? 0 : mpi_fail(r, rc, "MPI_Iallreduce", err);
+}
+
+static double combine(double a, double b, enum pen_reduce how)
+{
+	switch (how) {
+	case PEN_MIN:
+		return b < a ? b : a;
+	case PEN_MAX:
+		return b > a ? b : a;
+	default:
+		return a + b;
+	}
+}
+
+/*
+ * Few numbers among ranks of one host, without MPI: all is said when the bell
+ * rings, and no rank waits for another to pass something on, which takes long
+ * where ranks are more than cores.
+ */
+static void reduce_on_board(struct ranks *r, double *v, size_t n,
+			    enum pen_reduce how)
+{
+	const int size = r->comm.local_size;
+	const uint64_t call = ++r->nreductions;
+	double(*said)[FEW] = r->board->said + (call & 1 ? size : 0);
+	struct pen_bell *bell = &r->board->bell;
+	uint64_t since = 0;
+
+	memcpy(said[r->comm.local_rank], v, n * sizeof(*v));
+	pen__bell_arrive(bell, call, (unsigned)size);
+	while (!pen__bell_rung(bell, call)) {
+		if (!since)
+			since = pen__now_ns();
+		if (pen__now_ns() - since < SPIN_NS)
+			sched_yield();
+		else
+			pen__bell_wait(bell, call);
+	}
+	memcpy(v, said[0], n * sizeof(*v));
+	for (int i = 1; i < size; i++)
+		for (size_t k = 0; k < n; k++)
+			v[k] = combine(v[k], said[i][k], how);
+}
+
+static int mpi_reduce(struct pen_comm *c, double *v, size_t n,
+		      enum pen_reduce how, struct pen_err *err)
+{
+	const MPI_Op ops[] = {
+		[PEN_SUM] = MPI_SUM,
+		[PEN_MIN] = MPI_MIN,
+		[PEN_MAX] = MPI_MAX,
+	};
+	const size_t most = PIECE / sizeof(*v);
+	struct ranks *r = ranks_of(c);
+	int rc;
+
+	if (r->broken)
+		return broken(r, err);
+	if (!n)
+		return 0;
+	if (r->board && c->nnodes == 1 && n <= FEW) {
+		reduce_on_board(r, v, n, how);
+		return 0;
+	}
+	for (size_t k; n; v += k, n -= k) {
+		k = n < most ? n : most;
+		rc = reduce_piece(r, v, (int)k, ops[how], err);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+static int mpi_bcast(struct pen_comm *c, void *buf, size_t n, int root,
+		     struct pen_err *err)
+{
+	struct ranks *r = ranks_of(c);
+	unsigned char *p = buf;
+	MPI_Request req;
+	int rc;
+
+	if (r->broken)
+		return broken(r, err);
+	for (size_t k; n; p += k, n -= k) {
+		k = n < PIECE ? n : PIECE;
+		rc = MPI_Ibcast(p, (int)k, MPI_BYTE, root, MPI_COMM_WORLD,
+				&req);
+		rc = settle(r, rc, &req, "MPI_Ibcast", err);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+/* n bytes from `from` to rank 0; both ends cut them into the same pieces. */
+static int carry(struct ranks *r, void *p, size_t n, int from,
+		 struct pen_err *err)
+{
+	const bool sends = r->comm.rank == from;
+	unsigned char *at = p;
+	MPI_Request req;
+	int rc;
+
+	for (size_t k; n; at += k, n -= k) {
+		k = n < PIECE ? n : PIECE;
+		if (sends)
+			rc = MPI_Isend(at, (int)k, MPI_BYTE, 0, TAG,
+				       MPI_COMM_WORLD, &req);
+		else
+			rc = MPI_Irecv(at, (int)k, MPI_BYTE, from, TAG,
+				       MPI_COMM_WORLD, &req);
+		rc = settle(r, rc, &req, sends ? "MPI_Isend" : "MPI_Irecv",
+			    err);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+/* Rank 0: room for all; NULL, and what it would take, when there is none. */
+static void *make_room(struct ranks *r, const size_t *lens, size_t *total)
+{
+	size_t sum = 0;
+
+	*total = SIZE_MAX;
+	for (int i = 0; i < r->comm.size; i++)
+		if (__builtin_add_overflow(sum, lens[i], &sum))
+			return NULL;
+	*total = sum;
+	return r->host->alloc(sum, 1);
+}
+
+/* Rank 0 takes every rank's part, its own first. */
+static int take_all(struct ranks *r, const void *mine, const size_t *lens,
+		    unsigned char *all, struct pen_err *err)
+{
+	int rc = 0;
+
+	if (lens[0])
+		memcpy(all, mine, lens[0]);
+	for (int i = 1; i < r->comm.size && !rc; i++) {
+		all += lens[i - 1];
+		rc = carry(r, all, lens[i], i, err);
+	}
+	return rc;
+}
+
+/* Whether rank 0 found memory for how many bytes. */
+struct room {
+	size_t total;
+	bool ok;
+};
+
+static int gather_lens(struct ranks *r, size_t n, size_t *lens,
+		       struct pen_err *err)
+{
+	const int bytes = (int)sizeof(n);
+	MPI_Request req;
+	int rc;
+
+	rc = MPI_Igather(&n, bytes, MPI_BYTE, lens, bytes, MPI_BYTE, 0,
+			 MPI_COMM_WORLD, &req);
+	return settle(r, rc, &req, "MPI_Igather", err);
+}
+
+/*
+ * Lengths first; then rank 0 says whether it has room, so that none sends what
+ * nobody takes; then the parts.
+ */
+static int mpi_gather(struct pen_comm *c, const void *mine, size_t n,
+		      void **all, size_t *len, struct pen_err *err)
+{
+	struct ranks *r = ranks_of(c);
+	struct room room = { 0 };
+	void *buf = NULL;
+	int rc;
+
+	if (r->broken)
+		return broken(r, err);
+	rc = gather_lens(r, n, len, err);
+	if (rc)
+		return rc;
+	if (c->rank == 0) {
+		buf = make_room(r, len, &room.total);
+		room.ok = buf != NULL;
+	}
+	rc = mpi_bcast(c, &room, sizeof(room), 0, err);
+	if (rc)
+		goto fail;
+	if (!room.ok)
+		return pen__fail_nomem(err, "rank 0", room.total);
+	if (c->rank)
+		return carry(r, (void *)(uintptr_t)mine, n, c->rank, err);
+	rc = take_all(r, mine, len, buf, err);
+	if (rc)
+		goto fail;
+	*all = buf;
+	return 0;
+fail:
+	r->host->free(buf);
+	return rc;
+}
+
+static void mpi_close(struct pen_comm *c)
+{
+	struct ranks *r = ranks_of(c);
+
+	if (!r->broken) {
+		if (r->board)
+			(void)MPI_Win_free(&r->window);
+		(void)MPI_Finalize();
+	}
+	r->host->free(r);
+}
+
+static void mpi_abort(struct pen_comm *c, int exit_code)
+{
+	(void)c;
+	(void)MPI_Abort(MPI_COMM_WORLD, exit_code);
+	_Exit(exit_code);
+}
+
+static const struct pen_comm_ops mpi_ops = {
+	.name = "mpi",
+	.close = mpi_close,
+	.reduce = mpi_reduce,
+	.bcast = mpi_bcast,
+	.gather = mpi_gather,
+	.abort = mpi_abort,
+};
+
+/*
+ * Hosts are told apart by who shares memory, and numbered by their lowest
+ * rank: names may be equal in containers.
+ */
+static int find_nodes(struct pen_comm *c, MPI_Comm local)
+{
+	int first, before = 0;
+	int rc;
+
+	rc = MPI_Comm_rank(local, &c->local_rank);
+	if (rc == MPI_SUCCESS)
+		rc = MPI_Comm_size(local, &c->local_size);
+	first = c->local_rank == 0;
+	if (rc == MPI_SUCCESS)
+		rc = MPI_Allreduce(&first, &c->nnodes, 1, MPI_INT, MPI_SUM,
+				   MPI_COMM_WORLD);
+	if (rc == MPI_SUCCESS)
+		rc = MPI_Exscan(&first, &before, 1, MPI_INT, MPI_SUM,
+				MPI_COMM_WORLD);
+	c->node = c->rank ? before : 0; /* Exscan gives rank 0 nothing */
+	if (rc == MPI_SUCCESS)
+		rc = MPI_Bcast(&c->node, 1, MPI_INT, 0, local);
+	return rc;
+}
+
+/*
+ * Where memory cannot be shared there is no board, and naps have to do; but all
+ * of a host do the same.
+ */
+static int share_board(struct ranks *r, MPI_Comm local)
+{
+	const int n = r->comm.local_size;
+	struct board *board = NULL;
+	MPI_Aint mine = 0, size;
+	int unit, ok;
+	int rc;
+
+	if (n == 1)
+		return MPI_SUCCESS;
+	if (r->comm.local_rank == 0)
+		mine = (MPI_Aint)(sizeof(*board) + sizeof(double[2][FEW]) * n);
+	rc = MPI_Win_allocate_shared(mine, 1, MPI_INFO_NULL, local, &board,
+				     &r->window);
+	if (rc == MPI_SUCCESS)
+		rc = MPI_Win_shared_query(r->window, 0, &size, &unit, &board);
+	ok = rc == MPI_SUCCESS;
+	if (ok && mine)
+		memset(board, 0, (size_t)mine);
+	rc = MPI_Allreduce(MPI_IN_PLACE, &ok, 1, MPI_INT, MPI_MIN, local);
+	if (rc == MPI_SUCCESS && ok)
+		r->board = board;
+	return rc;
+}
+
+static int find_place(struct ranks *r)
+{
+	struct pen_comm *c = &r->comm;
+	MPI_Comm local;
+	int rc;
+
+	rc = MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	if (rc == MPI_SUCCESS)
+		rc = MPI_Comm_rank(MPI_COMM_WORLD, &c->rank);
+	if (rc == MPI_SUCCESS)
+		rc = MPI_Comm_size(MPI_COMM_WORLD, &c->size);
+	if (rc == MPI_SUCCESS)
+		rc = MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED,
+					 c->rank, MPI_INFO_NULL, &local);
+	if (rc != MPI_SUCCESS)
+		return rc;
+	rc = MPI_Comm_set_errhandler(local, MPI_ERRORS_RETURN);
+	if (rc == MPI_SUCCESS)
+		rc = find_nodes(c, local);
+	if (rc == MPI_SUCCESS)
+		rc = share_board(r, local);
+	(void)MPI_Comm_free(&local);
+	return rc;
+}
+
+/* Only this thread calls MPI; the loader has others that do not. */
+static int init(struct ranks *r, struct pen_err *err)
+{
+	int before = 0, level = 0;
+	int rc;
+
+	(void)MPI_Initialized(&before);
+	if (before)
+		return pen__fail(err, PEN_EINVAL, "MPI",
+				 "ranks can be opened only once in a process");
+	/* where MPI does wait by itself, it lets others run meanwhile */
+	(void)setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
+	rc = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level);
+	if (rc != MPI_SUCCESS)
+		return pen__fail(err, PEN_EIO, "MPI", "cannot be started");
+	if (level < MPI_THREAD_FUNNELED)
+		return pen__fail(err, PEN_ENOTSUP, "MPI",
+				 "this MPI library allows no threads");
+	rc = find_place(r);
+	return rc == MPI_SUCCESS ? 0 : mpi_fail(r, rc, "MPI", err);
+}
+
+/*
+ * A failure after MPI_Init leaves MPI as it is: a process that then ends
+ * without finalizing ends the job, which is what has to happen.
+ */
+static int mpi_open(const struct pen_comm_host *host, struct pen_comm **out,
+		    struct pen_err *err)
+{
+	struct ranks *r = host->alloc(1, sizeof(*r));
+	int rc;
+
+	if (!r)
+		return pen__fail_nomem(err, "MPI", sizeof(*r));
+	*r = (struct ranks){ .host = host };
+	r->comm.ops = &mpi_ops;
+	r->comm.priv = r;
+	rc = init(r, err);
+	if (rc) {
+		host->free(r);
+		return rc;
+	}
+	*out = &r->comm;
+	return 0;
+}
+
+extern const struct pen_comm_module pen_comm_module;
+__attribute__((visibility("default")))
+const struct pen_comm_module pen_comm_module = { PEN_COMM_VERSION, mpi_open };
