@@ -52,11 +52,9 @@ static int ckpt_all(struct pen_run *r, unsigned epoch, uint64_t step, bool load,
 	j.err = pen__calloc(n, sizeof(*j.err));
 	if (!j.err)
 		return pen__fail_nomem(err, "checkpoint", n * sizeof(*j.err));
-	if (n == 1)
-		ckpt_work(&j, 0);
-	else
-		rc = pen__team_start(&team, n < most ? n : most, "pen-ckpt",
-				     ckpt_work, &j, err);
+	/* never on this thread, which may run before all others */
+	rc = pen__team_start(&team, n < most ? n : most, "pen-ckpt", ckpt_work,
+			     &j, err);
 	pen__team_join(team);
 	for (unsigned a = 0; !rc && a < n; a++)
 		if (j.err[a].code) {
