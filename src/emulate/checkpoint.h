@@ -10,7 +10,14 @@
 
 struct pen_ckpt; /* what one rank writes, computed once */
 
-/* For accelerator `rank` of `world`. */
+#define PEN_CKPT_BLOCK ((uint64_t)4 << 20)    /* when block_size is 0 */
+#define PEN_CKPT_MEMORY ((uint64_t)256 << 20) /* when memory is 0 */
+
+/*
+ * For accelerator `rank` of `world`; the config must outlive it. Refuses a
+ * world that does not fit the parallelism. Files are torch.save's whatever the
+ * framework is.
+ */
 int pen__ckpt_new(struct pen_ckpt **out, const struct pen_config *,
 		  unsigned rank, unsigned world, struct pen_err *err);
 void pen__ckpt_free(struct pen_ckpt *);
@@ -27,10 +34,19 @@ const char *pen__ckpt_file(const struct pen_ckpt *, unsigned i,
  */
 int pen__ckpt_save(struct pen_ckpt *, unsigned epoch, uint64_t step,
 		   struct pen_err *err);
+/*
+ * Ranks (accelerators) on a node. With checkpoint.recovery_rank_shift and more
+ * than one node, load() reads what the rank with the same place on the next
+ * node wrote: (rank + ranks_per_node) mod world. Until this is called (or with
+ * one node) a rank reads its own.
+ */
+void pen__ckpt_set_node(struct pen_ckpt *, unsigned ranks_per_node);
 /* Reads them back, all bytes, and with checkpoint.verify compares them with
  * what was written. With recovery_rank_shift another rank's. */
 int pen__ckpt_load(struct pen_ckpt *, unsigned epoch, uint64_t step,
 		   struct pen_err *err);
+/* Tensor bytes that load() reads: those of the rank it reads for. */
+uint64_t pen__ckpt_load_bytes(const struct pen_ckpt *);
 /* How many checkpoints are in the folder. */
 uint64_t pen__ckpt_count(const struct pen_config *);
 
