@@ -230,8 +230,13 @@ static int open_checkpoints(struct pen_run *r, struct pen_err *err)
 	for (unsigned a = 0; !rc && r->ckpt && a < r->rec.naccel; a++) {
 		rc = pen__ckpt_new(&r->ckpt[a], r->c, r->rec.first + a,
 				   r->rec.world, err);
-		if (!rc)
-			sum += (double)pen__ckpt_bytes(r->ckpt[a]);
+		if (rc)
+			break;
+		if (r->comm->nnodes > 1)
+			pen__ckpt_set_node(r->ckpt[a],
+					   (unsigned)r->comm->local_size *
+						   r->rec.naccel);
+		sum += (double)pen__ckpt_bytes(r->ckpt[a]);
 	}
 	rc = pen__comm_agree(r->comm, rc, err);
 	if (!rc)

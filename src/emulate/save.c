@@ -93,7 +93,8 @@ int pen__run_checkpoint(struct pen_run *r, unsigned epoch, unsigned block,
 	p->end = pen__unix_time();
 	pen__self_io(&after);
 	for (unsigned a = 0; a < r->rec.naccel; a++)
-		p->bytes += pen__ckpt_bytes(r->ckpt[a]);
+		p->bytes += load ? pen__ckpt_load_bytes(r->ckpt[a])
+				 : pen__ckpt_bytes(r->ckpt[a]);
 	p->verified = load && r->c->checkpoint.verify;
 	p->io.cpu_s = (double)pen__cpu_ns() / 1e9 - cpu;
 	p->io.device_read_bytes = after.read_bytes - before.read_bytes;
