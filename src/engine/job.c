@@ -55,7 +55,7 @@ static int rows_of(struct pen_worker *w, const struct pen_job *j,
 		if (staged_len(w, j, f, err))
 			return PEN_EDATA;
 		w->dst[f] = pad;
-		pad += w->f->field[f].max_bytes;
+		pad += pen__stage_bytes(&w->f->field[f]);
 	}
 	return 0;
 }

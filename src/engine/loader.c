@@ -10,13 +10,18 @@
 #include "base/clock.h"
 #include "base/rng.h"
 
-static uint64_t max_row_bytes(const struct pen_format *f)
+/* Memory of a batch; more than there can be when it cannot be counted. */
+static uint64_t batch_bytes(const struct pen_format *f, uint32_t rows)
 {
-	uint64_t n = 0;
+	size_t n = 0;
 
 	for (uint32_t i = 0; i < f->nfields; i++)
-		n += f->field[i].max_bytes + 63;
-	return n ? n : 1;
+		if (!pen__add(n, f->field[i].max_bytes, &n) ||
+		    !pen__add(n, 63, &n))
+			return INT64_MAX;
+	if (!pen__mul(n ? n : 1, rows, &n) || n > INT64_MAX)
+		return INT64_MAX;
+	return pen__block_cost(n);
 }
 
 /* The largest shape in each dimension, and so the padded row's size. */
@@ -107,7 +112,7 @@ static int settle_memory(struct pen_loader *l, const struct pen_format *out,
 			 struct pen_err *err)
 {
 	const struct pen_spec *s = l->ds->spec;
-	uint64_t batch = pen__block_cost(max_row_bytes(out) * l->batch);
+	uint64_t batch = batch_bytes(out, l->batch);
 	uint64_t want, most;
 
 	l->budget = s->memory ? s->memory : pen__memory_available() / 4;
@@ -175,7 +180,7 @@ static void set_length(struct pen_loader *l)
 		 most = l->ds->spec->epoch_batches;
 
 	l->length = l->sampler->length;
-	if (most && most < l->length / global)
+	if (most && most <= l->length / global)
 		l->length = most * global;
 	if (group)
 		l->length -= l->length % (global * group);

@@ -21,7 +21,9 @@ static uint64_t global_batch(const struct pen_loader *l)
 
 uint64_t pen__plan_batches(const struct pen_loader *l, uint64_t pos)
 {
-	uint64_t rest = l->length - pos, g = global_batch(l);
+	/* a state saved with a longer epoch may be past the end of this one */
+	uint64_t rest = pos < l->length ? l->length - pos : 0;
+	uint64_t g = global_batch(l);
 
 	return rest / g + (l->tail != PEN_TAIL_DROP && rest % g ? 1 : 0);
 }

@@ -106,6 +106,12 @@ static inline bool pen__staged(const struct pen_pool *p, uint32_t field)
 	       (p->take.on && p->take.field == field);
 }
 
+/* Room for it there: the next field's row is aligned, too. */
+static inline size_t pen__stage_bytes(const struct pen_field *of_format)
+{
+	return (of_format->max_bytes + 63) & ~(size_t)63;
+}
+
 /* A row's bytes within a field. */
 static inline uint8_t *pen__batch_row(const struct pen_pooled *b,
 				      uint32_t field, uint32_t row, size_t *len)

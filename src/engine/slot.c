@@ -36,6 +36,12 @@ void pen__slot_give(struct pen_worker *w, struct pen_slot *s)
 	w->nfree++;
 }
 
+static void give_back(struct pen_worker *w, struct pen_slot *s)
+{
+	if (s->io.lent && w->q->st->ops->release)
+		w->q->st->ops->release(w->q, &s->io);
+}
+
 void pen__slot_release(struct pen_worker *w, struct pen_slot *s)
 {
 	w->raw_bytes -= s->raw_len;
@@ -44,53 +50,76 @@ void pen__slot_release(struct pen_worker *w, struct pen_slot *s)
 		pen__pool_account(w->l->pool, -(int64_t)s->raw.cap);
 		pen__block_fini(&s->raw);
 	}
-	if (s->io.lent && w->q->st->ops->release)
-		w->q->st->ops->release(w->q, &s->io);
+	give_back(w, s);
 	pen__slot_give(w, s);
 }
 
-/* How much of the unit to read at once. Pieces end where the store likes it
- * and, while elements change type, between elements. */
+/* The bytes stay in the slot's own buffer, which holds the whole unit. */
+static bool kept(const struct pen_worker *w, const struct pen_slot *s)
+{
+	return !s->dst && !s->drained && !w->q->st->lends;
+}
+
+/* How much of the unit to read at once. Pieces end where the store likes it;
+ * elements that change type come all in the first. */
 static size_t piece_of(const struct pen_worker *w, const struct pen_slot *s)
 {
 	uint64_t rest = s->unit.len - s->at, end = s->unit.offset + s->at;
-	uint64_t most = w->l->ds->spec->read_size;
+	uint64_t most = w->l->ds->spec->read_size, least = 0, align;
 	const struct pen_take *t = &w->l->pool->take;
 
-	if (!s->dst && !s->drained)
-		return (size_t)rest; /* needed whole */
+	if (!s->dst && !s->drained && w->q->st->lends)
+		return (size_t)rest; /* needed in one piece */
 	if (!most)
 		most = s->drained && !w->q->st->lends ? PIECE : UINT64_MAX;
-	if (t->on && t->from != t->to && s->drained && !s->at && !w->l->drops &&
-	    most < pen__take_bytes(t))
-		most = pen__take_bytes(t);
+	if (t->on && t->from != t->to && s->drained && !s->at)
+		least = pen__take_bytes(t);
+	if (most < least)
+		most = least;
 	if (rest <= most)
 		return (size_t)rest;
-	if (w->q->st->align > 1 && most > w->q->st->align)
-		most -= (end + most) % w->q->st->align;
+	align = w->q->st->align > 1 ? w->q->st->align : 1;
+	if (most > align && most - (end + most) % align >= least)
+		most -= (end + most) % align;
 	return (size_t)most;
+}
+
+/* Bytes of whole blocks of the store that `len` bytes from `skew` bytes into
+ * the first one are in. */
+static bool blocks_len(size_t align, size_t skew, uint64_t len, size_t *out)
+{
+	if (!pen__add(len, skew + align - 1, out))
+		return false;
+	*out -= *out % align;
+	return true;
 }
 
 static int prepare_raw(struct pen_worker *w, struct pen_slot *s,
 		       struct pen_err *err)
 {
 	size_t align = w->q->st->align > 1 ? w->q->st->align : 1;
-	uint64_t at = s->unit.offset + s->at, from = at - at % align;
-	size_t len, cap = s->raw.cap;
+	size_t lead = s->unit.offset % align, cap = s->raw.cap, need;
+	bool whole = kept(w, s);
+	int rc;
 
-	s->skew = at - from;
-	if (!pen__add(s->piece, s->skew + align - 1, &len))
+	s->skew = (s->unit.offset + s->at) % align;
+	if (!blocks_len(align, lead, s->unit.len, &need) ||
+	    !blocks_len(align, s->skew, s->piece, &s->io.len))
 		return pen__fail(err, PEN_EDATA, NULL, "unit is too large");
-	len -= len % align;
-	s->io.offset = from;
-	s->io.len = len;
+	s->io.offset = s->unit.offset + s->at - s->skew;
 	if (w->q->st->lends)
 		return 0;
-	if (pen__block_reserve(&s->raw, len))
-		return pen__fail_nomem(err, "read buffer", len);
+	if (!whole)
+		need = s->io.len;
+	rc = pen__block_reserve(&s->raw, need);
 	w->raw_cap += s->raw.cap - cap;
-	pen__pool_account(w->l->pool, (int64_t)(s->raw.cap - cap));
+	pen__pool_account(w->l->pool, (int64_t)s->raw.cap - (int64_t)cap);
+	if (rc)
+		return pen__fail_nomem(err, "read buffer", need);
+	s->raw_len = need;
 	s->io.buf = s->raw.p;
+	if (whole)
+		s->io.buf = (uint8_t *)s->raw.p + lead + s->at - s->skew;
 	return 0;
 }
 
@@ -141,12 +170,12 @@ void pen__slot_submit(struct pen_worker *w, struct pen_slot *s)
 	struct pen_err err;
 
 	pen__err_reset(&err);
+	w->raw_bytes -= s->raw_len;
+	s->raw_len = 0;
 	if (prepare(w, s, &err)) {
 		pen__slot_fail(w, s, err.code);
 		return;
 	}
-	w->raw_bytes -= s->raw_len;
-	s->raw_len = s->io.buf == s->raw.p && s->raw.p ? s->io.len : 0;
 	w->raw_bytes += s->raw_len;
 	if (!w->stalled && hand_over(w, s))
 		return;
@@ -275,7 +304,7 @@ void pen__issue_unit(struct pen_worker *w, struct pen_live *live)
 /* Lent memory that nobody looks at would never be read. */
 static void touch(const uint8_t *p, size_t n)
 {
-	uint8_t sum = 0;
+	uint8_t sum = n ? p[n - 1] : 0;
 
 	for (size_t i = 0; i < n; i += 4096)
 		sum ^= p[i];
@@ -304,6 +333,7 @@ static int take_in(struct pen_worker *w, struct pen_slot *s,
 		   struct pen_err *err)
 {
 	const struct pen_unit *u = &s->unit;
+	bool sums = u->flags & PEN_UNIT_CRC32 && !w->l->drops;
 	const uint8_t *p;
 
 	if (s->io.res < 0 || (uint64_t)s->io.res < s->skew + s->piece)
@@ -316,13 +346,14 @@ static int take_in(struct pen_worker *w, struct pen_slot *s,
 		p = s->dst + s->at;
 	if (s->drained)
 		drain(w, s, p);
-	if (!(u->flags & PEN_UNIT_CRC32) || w->l->drops) {
-		s->at += s->piece;
-		return 0;
+	if (sums)
+		s->crc = pen__crc32(s->at ? s->crc : u->crc_seed, p, s->piece);
+	if (kept(w, s)) { /* the unit, not its last piece */
+		s->io.data = s->raw.p;
+		s->skew = u->offset % (w->q->st->align ? w->q->st->align : 1);
 	}
-	s->crc = pen__crc32(s->at ? s->crc : u->crc_seed, p, s->piece);
 	s->at += s->piece;
-	if (s->crc == u->crc || s->at < u->len)
+	if (!sums || s->at < u->len || s->crc == u->crc)
 		return 0;
 	return pen__fail(err, PEN_EDATA, NULL,
 			 "checksum is %08x, but %08x is stored: the data is "
@@ -381,12 +412,14 @@ void pen__slot_complete(struct pen_worker *w, struct pen_slot *s)
 	rc = take_in(w, s, &err);
 	if (rc && !err.code)
 		err.code = rc;
-	if (!rc && s->at < s->unit.len)
-		pen__slot_submit(w, s); /* the next piece */
-	else if (s->live)
+	if (!rc && s->at < s->unit.len) { /* the next piece */
+		give_back(w, s);
+		pen__slot_submit(w, s);
+	} else if (s->live) {
 		complete_unit(w, s, &err);
-	else if (s->job)
+	} else if (s->job) {
 		pen__job_read(w, s, &err);
-	else
+	} else {
 		complete_plain(w, s, &err);
+	}
 }

@@ -305,6 +305,18 @@ PEN_API int pen_spec_add_path(struct pen_spec *s, const char *path,
 	return 0;
 }
 
+static int copy_list(struct pen_opt_list *to, const struct pen_opt_list *from)
+{
+	if (!from->n)
+		return 0;
+	to->v = pen__alloc(from->n, sizeof(*to->v));
+	if (!to->v)
+		return PEN_ENOMEM;
+	memcpy(to->v, from->v, from->n * sizeof(*to->v));
+	to->n = from->n;
+	return 0;
+}
+
 static int copy_strings(struct pen_spec *to, const struct pen_spec *from)
 {
 	for (const struct pen_opt *o = pen__spec_opts; o->name; o++) {
@@ -333,8 +345,10 @@ int pen__spec_copy(struct pen_spec **out, const struct pen_spec *from,
 
 	if (!s)
 		return pen__fail_nomem(err, "spec", sizeof(*s));
-	/* strings first become NULL, so that a failed copy can be freed */
+	/* what is owned first becomes NULL, so that a failed copy can be
+	 * freed */
 	*s = *from;
+	s->take = (struct pen_opt_list){ NULL, 0 };
 	s->paths = NULL;
 	s->npaths = 0;
 	for (size_t g = 0; g < 3; g++)
@@ -342,7 +356,7 @@ int pen__spec_copy(struct pen_spec **out, const struct pen_spec *from,
 	for (const struct pen_opt *o = pen__spec_opts; o->name; o++)
 		if (o->type == PEN_OPT_STR)
 			*(char **)(void *)((char *)s + o->off) = NULL;
-	if (copy_strings(s, from))
+	if (copy_strings(s, from) || copy_list(&s->take, &from->take))
 		rc = pen__fail_nomem(err, "spec", 0);
 	for (size_t i = 0; !rc && i < from->npaths; i++)
 		rc = pen_spec_add_path(s, from->paths[i], err);

@@ -1,4 +1,5 @@
-/* See take.h. Types change through double: exact up to 2^53. */
+/* See take.h. Types change through double, which holds all others but the
+ * integers of 64 bits. */
 #include "engine/take.h"
 
 #include <math.h>
@@ -34,6 +35,47 @@ static uint16_t double_to_half(double v)
 				     (int)rint(ldexp(v, 11 - e)) - 1024));
 }
 
+/* Data begins anywhere in its file: elements need not be aligned. */
+static uint16_t u16_at(const void *p, size_t i)
+{
+	uint16_t v;
+
+	memcpy(&v, (const uint8_t *)p + i * sizeof(v), sizeof(v));
+	return v;
+}
+
+static uint32_t u32_at(const void *p, size_t i)
+{
+	uint32_t v;
+
+	memcpy(&v, (const uint8_t *)p + i * sizeof(v), sizeof(v));
+	return v;
+}
+
+static uint64_t u64_at(const void *p, size_t i)
+{
+	uint64_t v;
+
+	memcpy(&v, (const uint8_t *)p + i * sizeof(v), sizeof(v));
+	return v;
+}
+
+static double f32_at(const void *p, size_t i)
+{
+	float v;
+
+	memcpy(&v, (const uint8_t *)p + i * sizeof(v), sizeof(v));
+	return (double)v;
+}
+
+static double f64_at(const void *p, size_t i)
+{
+	double v;
+
+	memcpy(&v, (const uint8_t *)p + i * sizeof(v), sizeof(v));
+	return v;
+}
+
 double pen__number_at(const void *p, enum pen_dtype t, size_t i)
 {
 	switch (t) {
@@ -43,23 +85,23 @@ double pen__number_at(const void *p, enum pen_dtype t, size_t i)
 	case PEN_I8:
 		return ((const int8_t *)p)[i];
 	case PEN_I16:
-		return ((const int16_t *)p)[i];
+		return (int16_t)u16_at(p, i);
 	case PEN_U16:
-		return ((const uint16_t *)p)[i];
+		return u16_at(p, i);
 	case PEN_I32:
-		return ((const int32_t *)p)[i];
+		return (int32_t)u32_at(p, i);
 	case PEN_U32:
-		return ((const uint32_t *)p)[i];
+		return u32_at(p, i);
 	case PEN_I64:
-		return (double)((const int64_t *)p)[i];
+		return (double)(int64_t)u64_at(p, i);
 	case PEN_U64:
-		return (double)((const uint64_t *)p)[i];
+		return (double)u64_at(p, i);
 	case PEN_F16:
-		return half_to_double(((const uint16_t *)p)[i]);
+		return half_to_double(u16_at(p, i));
 	case PEN_F32:
-		return (double)((const float *)p)[i];
+		return f32_at(p, i);
 	case PEN_F64:
-		return ((const double *)p)[i];
+		return f64_at(p, i);
 	default:
 		return NAN;
 	}
@@ -95,11 +137,13 @@ static void put_number(void *p, enum pen_dtype t, size_t i, double v)
 	case PEN_U32:
 		((uint32_t *)p)[i] = (uint32_t)clamp(v, 0, UINT32_MAX);
 		break;
-	case PEN_I64: /* the largest doubles below 2^63 and 2^64 */
-		((int64_t *)p)[i] = (int64_t)clamp(v, -0x1p63, 0x1p63 - 1024);
+	case PEN_I64: /* their largest values are no doubles */
+		((int64_t *)p)[i] = v >= 0x1p63 ? INT64_MAX
+						: (int64_t)clamp(v, -0x1p63, v);
 		break;
 	case PEN_U64:
-		((uint64_t *)p)[i] = (uint64_t)clamp(v, 0, 0x1p64 - 2048);
+		((uint64_t *)p)[i] = v >= 0x1p64 ? UINT64_MAX
+						 : (uint64_t)clamp(v, 0, v);
 		break;
 	case PEN_F16:
 		((uint16_t *)p)[i] = double_to_half(v);
@@ -110,6 +154,25 @@ static void put_number(void *p, enum pen_dtype t, size_t i, double v)
 	default:
 		((double *)p)[i] = v;
 	}
+}
+
+/* What a double on the way would round: integers of 64 bits into one another,
+ * and, since it would round twice, into float32. False: not of these. */
+static bool put_wide(void *p, const struct pen_take *t, size_t i, uint64_t v)
+{
+	bool negative = t->from == PEN_I64 && v > INT64_MAX;
+
+	if (t->from != PEN_I64 && t->from != PEN_U64)
+		return false;
+	if (t->to == PEN_U64)
+		((uint64_t *)p)[i] = negative ? 0 : v;
+	else if (t->to == PEN_I64)
+		((int64_t *)p)[i] = v > INT64_MAX ? INT64_MAX : (int64_t)v;
+	else if (t->to == PEN_F32)
+		((float *)p)[i] = negative ? (float)(int64_t)v : (float)v;
+	else
+		return false;
+	return true;
 }
 
 /* "3x224x224" as a shape; false: it is none. */
@@ -152,13 +215,13 @@ int pen__take_init(struct pen_take *t, struct pen_field *d,
 	if (s->take.n && !parse_shape(&s->take, d))
 		return pen__fail(err, PEN_EINVAL, "take",
 				 "is not a shape; write it as 3x224x224");
-	for (uint32_t i = 0; i < d->ndim; i++)
-		if (d->shape[i] < 0)
-			return pen__fail(err, PEN_EINVAL, "cast",
-					 "samples differ in shape: say with "
-					 "take= which one to make");
+	if (!s->take.n && d->layout != PEN_DENSE)
+		return pen__fail(err, PEN_EINVAL, "cast",
+				 "samples differ in shape: say with take= "
+				 "which one to make");
 	d->dtype = t->to;
-	if (!pen__shape_bytes(d->shape, d->ndim, t->to, &bytes))
+	if (!pen__shape_bytes(d->shape, d->ndim, t->from, &bytes) ||
+	    !pen__shape_bytes(d->shape, d->ndim, t->to, &bytes))
 		return pen__fail(err, PEN_EINVAL, "take", "is too large");
 	d->layout = PEN_DENSE;
 	d->max_bytes = bytes;
@@ -180,9 +243,13 @@ void pen__take_piece(const struct pen_take *t, void *row, size_t at,
 		memcpy((uint8_t *)row + at, src, n);
 		return;
 	}
-	for (size_t i = 0; i < n / size; i++)
-		put_number(row, t->to, at / size + i,
-			   pen__number_at(src, t->from, i));
+	for (size_t i = 0; i < n / size; i++) {
+		size_t to = at / size + i;
+
+		if (size == 8 && put_wide(row, t, to, u64_at(src, i)))
+			continue;
+		put_number(row, t->to, to, pen__number_at(src, t->from, i));
+	}
 }
 
 void pen__take_end(const struct pen_take *t, void *row, size_t n)

@@ -288,7 +288,7 @@ static int worker_init(struct pen_worker *w, struct pen_loader *l,
 		return rc;
 	for (uint32_t i = 0; i < l->pool->nfields; i++)
 		if (pen__staged(l->pool, i) && (l->shared || !w->f->all_plain))
-			pad += w->f->field[i].max_bytes;
+			pad += pen__stage_bytes(&w->f->field[i]);
 	if (pad && pen__block_init(&w->pad, pad))
 		return pen__fail_nomem(err, "padded rows", pad);
 	if (pen__gather_fits(l) && pen__gather_new(w))

@@ -100,6 +100,7 @@ static void follow(struct pen_store *st)
 {
 	st->align = st->under->align;
 	st->lends = st->under->lends;
+	st->waits = st->under->waits;
 }
 
 static int fault_open(struct pen_store *st, struct pen_err *err)
