@@ -21,6 +21,9 @@ int settings_arg(struct pen_settings *s, const char **name,
 	const char *raw = a->argv[a->at - 1];
 	struct pen_err err = { 0 };
 
+	/* it counts for the settings before it, too */
+	for (int i = 0; i < a->argc; i++)
+		s->lenient |= !strcmp(a->argv[i], "--lenient");
 	if (kind == ARG_PATH && raw[0] != '~') {
 		if (*name)
 			return complain_usage("%s takes one workload, not "
@@ -29,10 +32,8 @@ int settings_arg(struct pen_settings *s, const char **name,
 		*name = raw;
 		return -1;
 	}
-	if (kind == ARG_FLAG && !strcmp(a->key, "--lenient")) {
-		s->lenient = true;
+	if (kind == ARG_FLAG && !strcmp(a->key, "--lenient"))
 		return -1;
-	}
 	if (kind == ARG_FLAG) { /* --config-dir */
 		pen__free(s->config_dir);
 		s->config_dir = pen__strdup(a->value);
@@ -170,8 +171,8 @@ static const char *const examples[] = {
 	"every value, and where it came from",
 	"penstock config my.yaml reader.batch_size=16 --no-origins",
 	"a file of yours with one value changed, as YAML",
-	"penstock config workload=default ++workload.train.epochs=2 "
-	"--config-dir configs",
+	"penstock config workload=mine ++workload.train.epochs=2 "
+	"--config-dir=DIR",
 	"arguments as Hydra takes them",
 	"penstock config unet3d_h100 workflow.query=dataset.format",
 	"one value",

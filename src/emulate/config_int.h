@@ -40,7 +40,24 @@ struct pen_value {
 int pen__value_normal(const struct pen_opt *, const struct pen_value *,
 		      char **out, struct pen_err *err);
 
-/* --- notes --- */
+/* --- settings (config.c) --- */
+
+/* Where a setting stands. */
+struct pen_place {
+	const char *origin; /* a file, "argument" */
+	unsigned source;
+	unsigned line, col; /* 0: not in a file */
+};
+/* Checks one and adds it. */
+int pen__setting_put(struct pen_settings *, const char *key,
+		     const struct pen_value *, const struct pen_place *,
+		     struct pen_err *);
+/* Says why a name is not that of a value: a section's, or nobody's. In lenient
+ * mode, the latter is only noted. */
+int pen__setting_refuse(struct pen_settings *, const char *name,
+			const struct pen_place *, struct pen_err *);
+int pen__fail_in(const struct pen_place *, const char *key, int code,
+		 const char *what, struct pen_err *err);
 
 /* One line, once. */
 void pen__settings_note(struct pen_settings *, const char *fmt, ...)

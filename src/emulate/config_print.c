@@ -332,6 +332,15 @@ static void json_spec(const struct pen_time_spec *s, const char *key,
 	pen__json_close(j, '}');
 }
 
+/* Whole ones with all their digits. */
+static void json_number(struct pen_text *j, const char *key, double v)
+{
+	if (v >= 0 && v < 0x1p53 && v == floor(v))
+		pen__json_int(j, key, (uint64_t)v);
+	else
+		pen__json_num(j, key, v);
+}
+
 static void json_value(const struct pen_config *c, const struct pen_opt *o,
 		       const char *key, struct pen_text *j)
 {
@@ -349,10 +358,10 @@ static void json_value(const struct pen_config *c, const struct pen_opt *o,
 		pen__json_bool(j, key, *(const bool *)at);
 		return;
 	case PEN_OPT_INT:
-		pen__json_num(j, key, (double)*(const int64_t *)at);
+		json_number(j, key, (double)*(const int64_t *)at);
 		return;
 	case PEN_OPT_DOUBLE:
-		pen__json_num(j, key, *(const double *)at);
+		json_number(j, key, *(const double *)at);
 		return;
 	case PEN_OPT_LIST:
 		pen__json_open(j, key, '[');

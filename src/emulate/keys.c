@@ -373,10 +373,8 @@ const struct pen_opt pen__config_opts[] = {
 	NUM(COUNT, "accelerators", accelerators, "1", 1, 65536,
 	    "emulated by this process"),
 
-	TEXT("hydra.run.dir", run_dir,
-	     "./hydra_log/${workload.model.name}/"
-	     "${now:%Y-%m-%d}-${now:%H-%M-%S}",
-	     "of the results, unless output.folder is given"),
+	TEXT("hydra.run.dir", run_dir, NULL,
+	     "of the results; empty: hydra_log, by model and time"),
 	TEXT("hydra.output_subdir", output_subdir, ".hydra",
 	     "of the settings, in hydra.run.dir"),
 	{ .name = NULL },

@@ -52,6 +52,30 @@ static const struct alias aliases[] = {
 static const char *const free_sections[] = { "loader.",
 					     "storage.storage_options.", NULL };
 
+/* Sections, as candidates for a name that is none. */
+static const char *const known_sections[] = { "model",
+					      "model.parallelism",
+					      "model.transformer",
+					      "workflow",
+					      "storage",
+					      "storage.storage_options",
+					      "dataset",
+					      "dataset.hdf5",
+					      "dataset.parquet",
+					      "reader",
+					      "train",
+					      "evaluation",
+					      "checkpoint",
+					      "checkpoint.ksm",
+					      "output",
+					      "output.metric",
+					      "metric",
+					      "profiling",
+					      "hydra",
+					      "hydra.run",
+					      "loader",
+					      NULL };
+
 static const char *const times[] = { "reader.preprocess_time",
 				     "train.computation_time",
 				     "evaluation.eval_time", NULL };
@@ -226,13 +250,17 @@ const char *pen__key_suggest(const char *name)
 	if (found)
 		return found;
 	for (const struct pen_opt *o = pen__config_opts; o->name; o++) {
+		/* what they share in front must not make them alike */
 		if (in_section(o->name, name))
 			candidate(&near, last_part(o->name), o->name);
-		candidate(&full, o->name, o->name);
+		else
+			candidate(&full, o->name, o->name);
 		if (!pen__key_in_time(o->name))
 			candidate(&words, last_part(o->name), o->name);
 	}
 	found = near.n ? nearest(&near, word) : NULL;
+	if (!found)
+		found = pen__nearest(name, known_sections);
 	if (!found)
 		found = nearest(&full, name);
 	return found ? found : nearest(&words, word);

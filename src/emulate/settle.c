@@ -5,7 +5,6 @@
  */
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/mem.h"
 #include "emulate/config_int.h"
@@ -147,6 +146,18 @@ static void follow(struct pen_config *c, const struct pen_settings *s)
 	strip_slashes(c->checkpoint.folder);
 }
 
+/* As DLIO has it. */
+static int default_run_dir(struct pen_config *c, struct pen_err *err)
+{
+	static const char dir[] = "./hydra_log/${workload.model.name}/"
+				  "${now:%Y-%m-%d}-${now:%H-%M-%S}";
+
+	if (!c->run_dir)
+		c->run_dir = pen__strdup(dir);
+	return c->run_dir ? 0
+			  : pen__fail_nomem(err, "hydra.run.dir", sizeof(dir));
+}
+
 int pen__config_settle(struct pen_config *c, struct pen_settings *s,
 		       struct pen_err *err)
 {
@@ -156,6 +167,8 @@ int pen__config_settle(struct pen_config *c, struct pen_settings *s,
 	rc = pen__opt_defaults(pen__config_opts, c, err);
 	if (!rc)
 		rc = fill(c, s, err);
+	if (!rc)
+		rc = default_run_dir(c, err);
 	if (!rc)
 		rc = pen__config_interpolate(c, s, err);
 	if (!rc)

@@ -95,11 +95,9 @@ static int fail_syntax(const struct reader *r)
 		{ "mapping values are not allowed",
 		  "a ':' too many; quote the text, or check the indentation" },
 		{ "could not find expected ':'", "a ':' is missing" },
-		{ "did not find expected ',' or",
-		  "the bracket opened before is not closed, or a ',' is "
-		  "missing" },
-		{ "found unexpected end of stream",
-		  "the quote opened before is not closed" },
+		{ "did not find expected ',' or", "a ',' is missing" },
+		{ "did not find expected node content",
+		  "a value is expected here" },
 		{ "did not find expected <document start>",
 		  "this belongs to nothing; check the indentation" },
 		{ "did not find expected '-' indicator",
@@ -111,6 +109,14 @@ static int fail_syntax(const struct reader *r)
 
 	if (r->y.error == YAML_READER_ERROR)
 		return fail_bytes(r);
+	if (m->index >= r->n && r->y.context &&
+	    (strstr(r->y.context, "quoted") ||
+	     strstr(r->y.context, "flow sequence") ||
+	     strstr(r->y.context, "flow mapping")))
+		return fail_at(r, r->y.context_mark.line + 1,
+			       r->y.context_mark.column + 1,
+			       "the quote or bracket opened here is not "
+			       "closed");
 	if (tab_before(r, m->line))
 		return fail_at(r, m->line + 1, m->column + 1,
 			       "a tab indents this line; YAML takes blanks "

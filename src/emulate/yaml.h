@@ -48,6 +48,8 @@ int pen__yaml_read(struct pen_yaml *, const char *text, size_t n,
 void pen__yaml_fini(struct pen_yaml *);
 /* The node in one line: [a, b], {a: b} */
 void pen__yaml_flow(const struct pen_yaml_node *, struct pen_text *out);
+/* Is it UTF-8, so that YAML can hold it? */
+bool pen__yaml_is_text(const char *s);
 /* A scalar, quoted when it would read back as something else than text. */
 void pen__yaml_put_str(struct pen_text *, const char *s);
 /* A file of at most 1 MB, whole; the caller frees. */

@@ -34,10 +34,49 @@ static bool is_plain(const char *s)
 	return !s[n] && !is_word(s);
 }
 
-static bool is_printable(const char *s)
+/* The character at *s, which moves on; 0: it is not UTF-8. */
+static uint32_t next_char(const char **s)
 {
-	for (; *s; s++)
-		if ((unsigned char)*s < 0x20 || *s == 0x7f)
+	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	const unsigned char *p = (const unsigned char *)*s;
+	const unsigned n = *p < 0x80		     ? 1
+			   : *p >= 0xc0 && *p < 0xe0 ? 2
+			   : *p >= 0xe0 && *p < 0xf0 ? 3
+			   : *p >= 0xf0 && *p < 0xf8 ? 4
+						     : 0;
+	uint32_t c = n == 1 ? *p : *p & (0x7fu >> n);
+
+	for (unsigned i = 1; i < n; i++) {
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+		c = c << 6 | (p[i] & 0x3f);
+	}
+	if (!n || c < least[n] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
+		return 0;
+	*s += n;
+	return c;
+}
+
+bool pen__yaml_is_text(const char *s)
+{
+	while (*s)
+		if (!next_char(&s))
+			return false;
+	return true;
+}
+
+/* Stands for itself inside quotes; all else is written as a number. */
+static bool is_printable(uint32_t c)
+{
+	return (c >= 0x20 && c < 0x7f) ||
+	       (c >= 0xa0 && c != 0x2028 && c != 0x2029 && c != 0xfeff &&
+		c != 0xfffe && c != 0xffff);
+}
+
+static bool all_printable(const char *s)
+{
+	while (*s)
+		if (!is_printable(next_char(&s)))
 			return false;
 	return true;
 }
@@ -48,22 +87,29 @@ void pen__yaml_put_str(struct pen_text *t, const char *s)
 		pen__text_put(t, s, strlen(s));
 		return;
 	}
-	if (is_printable(s)) {
+	if (all_printable(s)) {
 		pen__text_put(t, "'", 1);
-		for (; *s; s++)
-			pen__text_add(t, *s == '\'' ? "''" : "%c", *s);
+		for (; *s; s++) {
+			if (*s == '\'')
+				pen__text_put(t, s, 1);
+			pen__text_put(t, s, 1);
+		}
 		pen__text_put(t, "'", 1);
 		return;
 	}
 	pen__text_put(t, "\"", 1);
-	for (; *s; s++) {
-		const unsigned char c = (unsigned char)*s;
+	while (*s) {
+		const char *from = s;
+		const uint32_t c = next_char(&s);
 
-		if (c < 0x20 || c == 0x7f)
-			pen__text_add(t, "\\x%02x", c);
+		if (!c) /* not text: callers keep it out */
+			s++;
+		else if (!is_printable(c))
+			pen__text_add(t, c < 0x100 ? "\\x%02x" : "\\u%04x", c);
+		else if (c == '"' || c == '\\')
+			pen__text_add(t, "\\%c", (char)c);
 		else
-			pen__text_add(t, c == '"' || c == '\\' ? "\\%c" : "%c",
-				      c);
+			pen__text_put(t, from, (size_t)(s - from));
 	}
 	pen__text_put(t, "\"", 1);
 }

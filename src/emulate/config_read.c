@@ -1,0 +1,355 @@
+/*
+ * Where settings come from: YAML, walked down to its values; arguments, as
+ * Hydra takes them; and the file or built-in text of a workload.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/mem.h"
+#include "emulate/config_int.h"
+#include "emulate/workload.h"
+#include "emulate/yaml.h"
+
+static int walk(struct pen_settings *s, const struct pen_yaml_node *map,
+		const char *prefix, const struct pen_place *at,
+		struct pen_err *err);
+
+static int set_flow(struct pen_settings *s, const char *key,
+		    const struct pen_yaml_node *node,
+		    const struct pen_place *at, struct pen_err *err)
+{
+	struct pen_value v = { .list = node->kind == PEN_YAML_LIST };
+	struct pen_text t = { 0 };
+	int rc;
+
+	pen__yaml_flow(node, &t);
+	v.text = t.p;
+	rc = t.failed ? pen__fail_nomem(err, key, t.n)
+		      : pen__setting_put(s, key, &v, at, err);
+	pen__text_fini(&t);
+	return rc;
+}
+
+static int set_map(struct pen_settings *s, const char *key,
+		   const struct pen_yaml_node *node, const struct pen_place *at,
+		   struct pen_err *err)
+{
+	const struct pen_value yes = { .text = "true" };
+	char below[PEN_KEY_MAX];
+	struct pen_key k;
+
+	if (!strcmp(key, "checkpoint.ksm") && !node->n)
+		return pen__setting_put(s, key, &yes, at, err);
+	if (!pen__key_resolve(key, &k) ||
+	    snprintf(below, sizeof(below), "%s.", k.name) >= (int)sizeof(below))
+		return pen__fail_in(at, "key", PEN_EINVAL,
+				    "is longer than any key", err);
+	if (pen__key_is_section(k.name) || pen__key_is_section(key) ||
+	    pen__starts_with(key, "hydra."))
+		return walk(s, node, key, at, err);
+	return pen__setting_refuse(s, k.opt ? below : key, at, err);
+}
+
+/* at->origin is the place of this very node. */
+static int set_node(struct pen_settings *s, const char *key,
+		    const struct pen_yaml_node *node,
+		    const struct pen_place *at, struct pen_err *err)
+{
+	const struct pen_value v = {
+		.text = node->text,
+		.null = node->kind == PEN_YAML_NULL,
+		.quoted = node->kind == PEN_YAML_QUOTED,
+	};
+	struct pen_key k;
+
+	switch (node->kind) {
+	case PEN_YAML_MAP:
+		return set_map(s, key, node, at, err);
+	case PEN_YAML_LIST:
+		if (!strcmp(key, "defaults"))
+			break;
+		return set_flow(s, key, node, at, err);
+	case PEN_YAML_NULL: /* a section with nothing in it */
+		if (pen__key_resolve(key, &k) &&
+		    (!k.opt || !strcmp(key, "model")) &&
+		    pen__key_is_section(key))
+			return 0;
+		return pen__setting_put(s, key, &v, at, err);
+	default:
+		return pen__setting_put(s, key, &v, at, err);
+	}
+	pen__settings_note(s, "defaults is Hydra's own and has no effect");
+	return 0;
+}
+
+static int walk(struct pen_settings *s, const struct pen_yaml_node *map,
+		const char *prefix, const struct pen_place *at,
+		struct pen_err *err)
+{
+	char key[PEN_KEY_MAX];
+	struct pen_place here = *at;
+	int rc = 0;
+
+	for (size_t i = 0; !rc && i < map->n; i++) {
+		const struct pen_yaml_item *it = &map->item[i];
+
+		if (at->source != PEN_FROM_ARGS) {
+			here.line = it->line;
+			here.col = it->col;
+		}
+		if (snprintf(key, sizeof(key), "%s%s%s", prefix,
+			     *prefix ? "." : "", it->key) >= (int)sizeof(key))
+			return pen__fail_in(&here, "key", PEN_EINVAL,
+					    "is longer than any key", err);
+		if (!*prefix && !strcmp(key, "workload"))
+			rc = it->node->kind == PEN_YAML_MAP
+				     ? walk(s, it->node, "", &here, err)
+				     : pen__fail_in(
+					       &here, key, PEN_EINVAL,
+					       "takes settings; to choose one, "
+					       "give the argument "
+					       "workload=NAME",
+					       err);
+		else
+			rc = set_node(s, key, it->node, &here, err);
+	}
+	return rc;
+}
+
+int pen__settings_yaml(struct pen_settings *s, const char *text, size_t n,
+		       const char *file, struct pen_err *err)
+{
+	const struct pen_place at = { .origin = file, .source = s->nsources };
+	struct pen_yaml doc;
+	char where[256];
+	int rc = pen__yaml_read(&doc, text, n, file, err);
+
+	if (rc)
+		return rc;
+	s->nsources++;
+	if (doc.root->kind == PEN_YAML_MAP) {
+		rc = walk(s, doc.root, "", &at, err);
+	} else {
+		snprintf(where, sizeof(where), "%.200s:%u:%u", file,
+			 doc.root->line, doc.root->col);
+		rc = pen__fail(err, PEN_EINVAL, where,
+			       "is not a workload: it takes `key: value` "
+			       "lines");
+	}
+	pen__yaml_fini(&doc);
+	return rc;
+}
+
+/* --- arguments --- */
+
+/*
+ * Hydra's {a:1,b:2} as YAML has it: {a: 1,b: 2}. Only the ':' after a key is
+ * touched, not the one in http://.
+ */
+static void spread_map(const char *s, struct pen_text *t)
+{
+	bool key = false;
+	char quote = '\0';
+
+	for (; *s; s++) {
+		pen__text_put(t, s, 1);
+		if (quote) {
+			quote = *s == quote ? '\0' : quote;
+		} else if (*s == '\'' || *s == '"') {
+			quote = *s;
+		} else if (*s == '{' || *s == ',') {
+			key = true;
+		} else if (*s == ':' && key) {
+			key = false;
+			if (s[1] != ' ')
+				pen__text_put(t, " ", 1);
+		}
+	}
+}
+
+/* A value in brackets, braces or quotes: YAML. */
+static int set_yaml(struct pen_settings *s, const char *key, const char *value,
+		    const struct pen_place *at, struct pen_err *err)
+{
+	struct pen_text t = { 0 };
+	struct pen_yaml doc = { 0 };
+	int rc;
+
+	spread_map(value, &t);
+	rc = t.failed ? pen__fail_nomem(err, key, t.n)
+		      : pen__yaml_read(&doc, t.p, t.n, key, err);
+	if (!rc)
+		rc = set_node(s, key, doc.root, at, err);
+	pen__yaml_fini(&doc);
+	pen__text_fini(&t);
+	return rc;
+}
+
+static int set_text(struct pen_settings *s, const char *key, const char *value,
+		    const struct pen_place *at, struct pen_err *err)
+{
+	const struct pen_value v = {
+		.text = value,
+		.null = !strcmp(value, "null") || !strcmp(value, "~"),
+	};
+
+	if (!pen__yaml_is_text(key) || !pen__yaml_is_text(value))
+		return pen__fail(err, PEN_EINVAL, "argument",
+				 "is not UTF-8 text");
+	if (*value && strchr("[{'\"", *value))
+		return set_yaml(s, key, value, at, err);
+	return pen__setting_put(s, key, &v, at, err);
+}
+
+int pen__settings_set(struct pen_settings *s, const char *key,
+		      const char *value, const char *origin,
+		      struct pen_err *err)
+{
+	const struct pen_place at = { .origin = origin,
+				      .source = PEN_FROM_ARGS };
+
+	return set_text(s, key, value, &at, err);
+}
+
+static int choose(struct pen_settings *s, const char *name, struct pen_err *err)
+{
+	char *copy = pen__strdup(name);
+
+	if (!*name) {
+		pen__free(copy);
+		return pen__fail(err, PEN_EINVAL, "workload", "needs a name");
+	}
+	if (!copy)
+		return pen__fail_nomem(err, "workload", strlen(name));
+	pen__free(s->workload);
+	s->workload = copy;
+	return 0;
+}
+
+int pen__settings_arg(struct pen_settings *s, const char *arg,
+		      struct pen_err *err)
+{
+	const struct pen_place at = { .origin = "argument",
+				      .source = PEN_FROM_ARGS };
+	const char *from = arg + strspn(arg, "+"), *eq = strchr(from, '=');
+	const bool drop = *from == '~';
+	const size_t n = eq ? (size_t)(eq - from) : strlen(from);
+	char key[PEN_KEY_MAX];
+	int rc;
+
+	if (n <= drop || (!eq && !drop) || n >= sizeof(key) ||
+	    strchr(arg, '\n'))
+		return pen__fail(err, PEN_EINVAL, arg,
+				 "is not a setting: write key=value");
+	snprintf(key, sizeof(key), "%.*s", (int)n - drop, from + drop);
+	if (!strcmp(key, "workload") && !drop)
+		rc = choose(s, eq + 1, err);
+	else
+		rc = set_text(
+			s, pen__starts_with(key, "workload.") ? key + 9 : key,
+			drop ? "null" : eq + 1, &at, err);
+	if (!rc)
+		pen__text_add(&s->overrides, "%s\n", arg);
+	if (!rc && s->overrides.failed)
+		rc = pen__fail_nomem(err, "arguments", s->overrides.n);
+	return rc;
+}
+
+/* --- workloads --- */
+
+static bool is_path(const char *name)
+{
+	const size_t n = strlen(name);
+
+	return strchr(name, '/') || (n > 5 && !strcmp(name + n - 5, ".yaml")) ||
+	       (n > 4 && !strcmp(name + n - 4, ".yml"));
+}
+
+static int load_text(struct pen_settings *s, const char *text, size_t n,
+		     const char *file, struct pen_err *err)
+{
+	int rc = pen__settings_yaml(s, text, n, file, err);
+
+	if (rc)
+		return rc;
+	pen__free(s->source);
+	s->source = pen__strdup(file);
+	return s->source ? 0 : pen__fail_nomem(err, file, strlen(file));
+}
+
+static int load_file(struct pen_settings *s, const char *path,
+		     struct pen_err *err)
+{
+	char *text = NULL;
+	size_t n = 0;
+	int rc = pen__yaml_slurp(path, &text, &n, err);
+
+	if (!rc)
+		rc = load_text(s, text, n, path, err);
+	pen__free(text);
+	return rc;
+}
+
+static int fail_workload(const struct pen_settings *s, const char *name,
+			 struct pen_err *err)
+{
+	const char *names[256], *near;
+	const struct pen_workload *w;
+	size_t n = 0;
+
+	for (; n < 255 && (w = pen__workload_at(n)); n++)
+		names[n] = w->name;
+	names[n] = NULL;
+	near = pen__nearest(name, names);
+	if (near)
+		return pen__fail(err, PEN_EINVAL, name,
+				 "no such workload; did you mean %s?", near);
+	if (s->config_dir)
+		return pen__fail(err, PEN_EINVAL, name,
+				 "no such workload, neither in %.100s/workload "
+				 "nor built in; see `penstock workloads`",
+				 s->config_dir);
+	return pen__fail(err, PEN_EINVAL, name,
+			 "no such workload; see `penstock workloads`, or name "
+			 "a .yaml file");
+}
+
+static int load_named(struct pen_settings *s, const char *name,
+		      struct pen_err *err)
+{
+	const struct pen_workload *w;
+	struct stat st;
+	char path[4096];
+
+	if (s->config_dir && stat(s->config_dir, &st))
+		return pen__fail(err, PEN_EINVAL, s->config_dir,
+				 "no such directory");
+	if (s->config_dir &&
+	    snprintf(path, sizeof(path), "%s/workload/%s.yaml", s->config_dir,
+		     name) < (int)sizeof(path) &&
+	    !stat(path, &st))
+		return load_file(s, path, err);
+	w = pen__workload_find(name);
+	if (!w)
+		return fail_workload(s, name, err);
+	snprintf(path, sizeof(path), "built in: %s", name);
+	return load_text(s, w->text, w->n, path, err);
+}
+
+int pen__settings_load(struct pen_settings *s, const char *name_or_file,
+		       struct pen_err *err)
+{
+	int rc = 0;
+
+	if (name_or_file && s->workload && strcmp(name_or_file, s->workload))
+		return pen__fail(err, PEN_EINVAL, "workload",
+				 "is given twice: %.80s and %.80s",
+				 name_or_file, s->workload);
+	if (!s->workload)
+		rc = choose(s, name_or_file ? name_or_file : "default", err);
+	if (rc)
+		return rc;
+	return is_path(s->workload) ? load_file(s, s->workload, err)
+				    : load_named(s, s->workload, err);
+}
