@@ -337,6 +337,38 @@ static void test_open_files(void)
 	pen__objects_fini(&set);
 }
 
+/* Bytes written before are changed, staged ones and others; none after. */
+static void test_sink_patch(void)
+{
+	struct pen_store *st = open_posix();
+	struct pen_err err = { 0 };
+	char *big = calloc(1, 300000), got[8] = "";
+	struct pen_sink *s;
+	int fd;
+
+	CHECK_EQ(pen__sink_open(&s, st, "patched", &err), 0);
+	CHECK_EQ(pen__sink_write(s, "abcdefgh", 8, &err), 0);
+	CHECK_EQ(st->ops->sink_patch(s, 2, "XY", 2, &err), 0);
+	CHECK_EQ(pen__sink_write(s, big, 300000, &err), 0);
+	CHECK_EQ(pen__sink_write(s, "tail", 4, &err), 0);
+	CHECK_EQ(st->ops->sink_patch(s, 6, "ZZZ", 3, &err), 0);
+	CHECK_EQ(st->ops->sink_patch(s, 300008, "TAIL", 4, &err), 0);
+	CHECK_EQ(st->ops->sink_patch(s, 300009, "TAIL", 4, &err), PEN_EINVAL);
+	CHECK_EQ(st->ops->sink_patch(s, UINT64_MAX, "T", 1, &err), PEN_EINVAL);
+	CHECK_EQ(pen__sink_close(s, true, &err), 0);
+	fd = open("patched", O_RDONLY);
+	CHECK_EQ(pread(fd, got, 8, 0), 8);
+	CHECK(memcmp(got, "abXYefZZ", 8) == 0);
+	CHECK_EQ(pread(fd, got, 8, 8), 8);
+	CHECK(memcmp(got, "Z\0\0\0\0\0\0\0", 8) == 0);
+	CHECK_EQ(pread(fd, got, 8, 300008), 4);
+	CHECK(memcmp(got, "TAIL", 4) == 0);
+	close(fd);
+	unlink("patched");
+	free(big);
+	pen__store_close(st);
+}
+
 /* A full device: the message says what is missing, nothing stays behind. */
 static void test_sink_errors(void)
 {
@@ -422,6 +454,7 @@ int main(void)
 	test_dirs();
 	test_open_files();
 	test_sink_errors();
+	test_sink_patch();
 	test_unknown();
 	test_ram_put();
 	if (chdir("..") == 0) {

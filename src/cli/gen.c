@@ -1,21 +1,19 @@
 /*
- * gen: makes a data set. Every sample is a function of (seed, its number), so
- * files can be made in any order by any number of threads and come out the
+ * gen: makes a data set. Every file is a function of (seed, its number), so
+ * they can be made in any order by any number of threads and come out the
  * same; a file has its final name only when it is complete.
  */
-#include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/rng.h"
-#include "base/team.h"
 #include "cli/cli.h"
 #include "engine/spec.h"
+#include "engine/synth.h"
 #include "engine/write.h"
 #include "format/format.h"
 #include "store/store.h"
@@ -35,9 +33,8 @@ struct gen {
 	uint32_t nfields;
 	uint64_t file_bytes; /* payload of one, about */
 	/* running */
-	atomic_uint_fast64_t next, done, bytes;
-	atomic_bool failed;
-	struct pen_err *errs; /* per thread */
+	atomic_uint_fast64_t bytes;
+	struct progress progress;
 };
 
 #define OFF(x) offsetof(struct gen, x)
@@ -115,76 +112,28 @@ static const struct flag flags[] = {
 	{ NULL, NULL, NULL },
 };
 
-/* [0, 1) in the float type asked for, from 32 or 64 random bits each. */
-static void make_floats(void *buf, size_t n, enum pen_dtype t)
-{
-	float *f = buf;
-	double *d = buf;
-
-	if (t == PEN_F32 || t == PEN_C64) {
-		for (size_t i = 0; i < n / 4; i++) {
-			uint32_t u;
-
-			memcpy(&u, &f[i], 4);
-			f[i] = (float)(u >> 8) * 0x1p-24f;
-		}
-	} else {
-		for (size_t i = 0; i < n / 8; i++) {
-			uint64_t u;
-
-			memcpy(&u, &d[i], 8);
-			d[i] = (double)(u >> 11) * 0x1p-53;
-		}
-	}
-}
-
-static void shape_values(void *buf, size_t n, enum pen_dtype t)
-{
-	uint8_t *b = buf;
-	uint16_t *h = buf;
-
-	switch (t) {
-	case PEN_BOOL:
-		for (size_t i = 0; i < n; i++)
-			b[i] &= 1;
-		break;
-	case PEN_F16: /* 0x3800 | 10 bits: [0.5, 1), exact and never NaN */
-		for (size_t i = 0; i < n / 2; i++)
-			h[i] = (uint16_t)(0x3800 | (h[i] & 0x3ff));
-		break;
-	case PEN_F32:
-	case PEN_C64:
-	case PEN_F64:
-	case PEN_C128:
-		make_floats(buf, n, t);
-		break;
-	default:
-		break;
-	}
-}
-
-/* Samples [first, first + n) of the file whose number is in arg. */
-static int make_rows(const struct pen_table *t, uint32_t field, uint64_t first,
-		     uint64_t n, void *to, struct pen_err *err)
+/* A piece of the file whose number is in arg. */
+static int make_part(const struct pen_table *t, uint32_t field, uint64_t off,
+		     size_t n, void *to, struct pen_err *err)
 {
 	const struct gen *g = *(const struct gen *const *)t->arg;
-	uint64_t file = ((const uint64_t *)t->arg)[1], id;
-	size_t row;
+	const uint64_t file = ((const uint64_t *)t->arg)[1];
+	const struct pen_synth s = { .seed = g->seed,
+				     .dtype = t->field[0].dtype,
+				     .unit = true };
 
 	(void)err;
-	(void)!pen__shape_bytes(t->field[field].shape, t->field[field].ndim,
-				t->field[field].dtype, &row);
-	for (uint64_t i = 0; i < n; i++) {
-		id = (file * g->samples + first + i) * 2 + field;
-		if (field == 1) {
-			struct pen_rng r = pen__rng(g->seed, id);
-			uint64_t y = pen__rng_below(&r, g->classes);
+	if (field == 0) {
+		pen__synth_fill(&s, file * 2, off, to, n);
+		return 0;
+	}
+	for (size_t i = 0; i < n; i += 8) {
+		const uint64_t y = pen__mulhi(
+			pen__rng_at(pen__rng_key(g->seed, file * 2 + 1),
+				    (off + i) / 8),
+			g->classes);
 
-			memcpy((uint8_t *)to + i * row, &y, 8);
-			continue;
-		}
-		pen__rng_fill(g->seed, id, 0, (uint8_t *)to + i * row, row);
-		shape_values((uint8_t *)to + i * row, row, t->field[0].dtype);
+		memcpy((uint8_t *)to + i, &y, 8);
 	}
 	return 0;
 }
@@ -202,25 +151,21 @@ static int step(void *arg, size_t n, struct pen_err *err)
 
 static void file_name(const struct gen *g, uint64_t i, char *buf, size_t cap)
 {
-	char sub[32] = "";
-	int width = snprintf(NULL, 0, "%llu", (unsigned long long)g->files);
+	const struct pen_synth_names names = { .dir = g->path,
+					       .prefix = g->prefix,
+					       .suffix = g->ops->suffixes[0],
+					       .files = g->files,
+					       .subfolders = g->subfolders };
 
-	if (g->single) {
+	if (g->single)
 		snprintf(buf, cap, "%s", g->path);
-		return;
-	}
-	if (g->subfolders > 1)
-		snprintf(sub, sizeof(sub), "%0*llu/",
-			 snprintf(NULL, 0, "%llu",
-				  (unsigned long long)g->subfolders),
-			 (unsigned long long)(i % g->subfolders));
-	snprintf(buf, cap, "%s/%s%s_%0*llu_of_%llu%s", g->path, sub, g->prefix,
-		 width, (unsigned long long)i, (unsigned long long)g->files,
-		 g->ops->suffixes[0]);
+	else
+		pen__synth_name(&names, i, buf, cap);
 }
 
-static int make_file(struct gen *g, uint64_t i, struct pen_err *err)
+static int make_file(void *of, uint64_t i, struct pen_err *err)
 {
+	struct gen *g = of;
 	struct {
 		const struct gen *g;
 		uint64_t file;
@@ -228,7 +173,7 @@ static int make_file(struct gen *g, uint64_t i, struct pen_err *err)
 	struct pen_table t = { .nsamples = g->samples,
 			       .nfields = g->nfields,
 			       .field = g->field,
-			       .rows = make_rows,
+			       .part = make_part,
 			       .arg = &arg };
 	char path[4096];
 	struct pen_write w = {
@@ -237,21 +182,6 @@ static int make_file(struct gen *g, uint64_t i, struct pen_err *err)
 
 	file_name(g, i, path, sizeof(path));
 	return pen__write_object(&w, g->f, &t, err);
-}
-
-static void make_files(void *arg, unsigned t)
-{
-	struct gen *g = arg;
-	uint64_t i;
-
-	while (!atomic_load(&g->failed) && !interrupted() &&
-	       (i = atomic_fetch_add(&g->next, 1)) < g->files) {
-		if (make_file(g, i, &g->errs[t])) {
-			atomic_store(&g->failed, true);
-			return;
-		}
-		atomic_fetch_add(&g->done, 1);
-	}
 }
 
 static int parse_shape(struct gen *g)
@@ -344,32 +274,13 @@ static int settle_format(struct gen *g, const struct pen_pairs *kv,
 
 static int check_space(struct gen *g, struct pen_err *err)
 {
-	struct statvfs v;
-	char dir[3072];
-	uint64_t need, have;
+	uint64_t need;
 
-	snprintf(dir, sizeof(dir), "%s", g->path);
-	while (statvfs(dir, &v)) {
-		char *slash = strrchr(dir, '/');
-
-		if (slash && slash != dir)
-			*slash = '\0';
-		else
-			snprintf(dir, sizeof(dir), slash ? "/" : ".");
-		if (!slash || slash == dir) {
-			if (statvfs(dir, &v))
-				return 0;
-			break;
-		}
-	}
+	if (strcmp(g->store, "null") == 0)
+		return 0;
 	if (__builtin_mul_overflow(g->file_bytes, g->files, &need))
 		need = UINT64_MAX;
-	have = (uint64_t)v.f_bavail * v.f_frsize;
-	if (need <= have || strcmp(g->store, "null") == 0)
-		return 0;
-	return pen__fail(err, PEN_EIO, g->path,
-			 "needs %s, but only %s are free there",
-			 human_bytes((double)need), human_bytes((double)have));
+	return pen__synth_space(g->path, need, err);
 }
 
 /* Nothing of others is written over or mixed with ours by accident. */
@@ -394,35 +305,27 @@ static int check_target(struct gen *g, struct pen_err *err)
 	return rc;
 }
 
+static int tick(void *arg)
+{
+	struct gen *g = arg;
+
+	progress_show(&g->progress, atomic_load(&g->bytes), 0);
+	return interrupted();
+}
+
 static int make_all(struct gen *g, struct pen_err *err)
 {
-	unsigned n = g->threads > 0 ? (unsigned)g->threads : pen__cpus();
-	uint64_t total = g->file_bytes * g->files;
-	struct pen_team *team;
-	struct progress p;
+	struct pen_synth_run run = { .n = g->files,
+				     .threads = (unsigned)g->threads,
+				     .make = make_file,
+				     .tick = tick,
+				     .arg = g,
+				     .name = g->path };
 	int rc;
 
-	if (n > g->files)
-		n = (unsigned)g->files;
-	g->errs = pen__calloc(n, sizeof(*g->errs));
-	if (!g->errs)
-		return pen__fail_nomem(err, "gen", n);
-	progress_start(&p, "bytes", total);
-	rc = pen__team_start(&team, n, "pen-gen", make_files, g, err);
-	if (rc)
-		return rc;
-	while (p.tty && !atomic_load(&g->failed) && !interrupted() &&
-	       atomic_load(&g->done) < g->files) {
-		nanosleep(&(struct timespec){ .tv_nsec = 100000000 }, NULL);
-		progress_show(&p, atomic_load(&g->bytes), 0);
-	}
-	pen__team_join(team);
-	progress_end(&p);
-	for (unsigned i = 0; i < n; i++)
-		if (g->errs[i].code && !rc) {
-			*err = g->errs[i];
-			rc = err->code;
-		}
+	progress_start(&g->progress, "bytes", g->file_bytes * g->files);
+	rc = pen__synth_run(&run, err);
+	progress_end(&g->progress);
 	return rc;
 }
 
@@ -533,7 +436,6 @@ static int run_gen(int argc, char **argv)
 	pen__store_close(g.st);
 	pen_spec_free(spec);
 	pen__opt_fini(opts, &g);
-	pen__free(g.errs);
 	return rc;
 }
 

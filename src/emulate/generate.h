@@ -1,5 +1,11 @@
-/* Makes a workload's data set: in parallel, resumable, the same from the same
- * seed whoever makes it and in whatever order. */
+/*
+ * Makes a workload's data set: in parallel, resumable, the same from the same
+ * seed whoever makes it and in whatever order.
+ *
+ * A file that is there, complete and of the right shape, is kept; one of other
+ * settings is made again. No file has its name before it is complete, so a run
+ * that was killed is taken up by starting it again.
+ */
 #ifndef PEN_EMULATE_GENERATE_H
 #define PEN_EMULATE_GENERATE_H
 
@@ -17,8 +23,13 @@ struct pen_generate {
 	int (*tick)(void *arg, const struct pen_generate *);
 	void *arg;
 	/* progress; any thread may read */
-	atomic_uint_fast64_t files_done, files_kept, bytes_done;
-	uint64_t files_total, bytes_total; /* of this rank */
+	atomic_uint_fast64_t files_done; /* made or kept */
+	atomic_uint_fast64_t files_kept; /* of these, were there already */
+	atomic_uint_fast64_t bytes_done; /* written */
+	/* Of this rank. The bytes are about those to be written, and known
+	 * (else 0) once it is known what is there already. */
+	uint64_t files_total;
+	atomic_uint_fast64_t bytes_total;
 };
 
 /* Collective. All of the data set is there when it returns 0. */

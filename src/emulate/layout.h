@@ -8,6 +8,8 @@
 
 #include "emulate/config.h"
 
+#define PEN_LAYOUT_PATH 4096 /* any path of a data set fits */
+
 enum pen_split { PEN_TRAIN, PEN_VALID };
 
 struct pen_data_layout {
@@ -18,7 +20,7 @@ struct pen_data_layout {
 	uint32_t ndim;	   /* of a record */
 	int64_t dims[PEN_MAX_DIMS];
 	int32_t *sides;	 /* 2 per file when sizes vary; else NULL */
-	char root[4096]; /* storage root and data folder joined */
+	char root[3584]; /* storage root and data folder joined */
 };
 
 int pen__layout_init(struct pen_data_layout *, const struct pen_config *,

@@ -25,14 +25,26 @@ static int put(struct pen_out *o, const void *p, size_t n, struct pen_err *err)
 	return rc ? rc : pen__sink_write(s->sink, p, n, err);
 }
 
+static int patch(struct pen_out *o, uint64_t at, const void *p, size_t n,
+		 struct pen_err *err)
+{
+	struct pen_sink *k = ((struct sink *)o)->sink;
+
+	return k->st->ops->sink_patch(k, at, p, n, err);
+}
+
 static struct pen_out *side(struct pen_out *o, const char *suffix,
 			    struct pen_err *err)
 {
 	struct sink *s = (struct sink *)o, *t = &s->sides[s->nsides];
+	const char *elsewhere = s->w->side_path;
 	char path[4096];
-	int n = snprintf(path, sizeof(path), "%s%s", s->w->path, suffix);
+	int n = snprintf(path, sizeof(path), "%s%s",
+			 elsewhere ? elsewhere : s->w->path,
+			 elsewhere ? "" : suffix);
 
-	if (s->nsides == MAX_SIDES || n < 0 || (size_t)n >= sizeof(path)) {
+	if (s->nsides == (elsewhere ? 1 : MAX_SIDES) || n < 0 ||
+	    (size_t)n >= sizeof(path)) {
 		pen__fail(err, PEN_EINVAL, s->w->path,
 			  "has too many side files, or too long a name");
 		return NULL;
@@ -48,7 +60,10 @@ int pen__write_object(const struct pen_write *w, const struct pen_format *f,
 		      const struct pen_table *t, struct pen_err *err)
 {
 	struct sink sides[MAX_SIDES];
-	struct sink s = { .out = { .write = put, .side = side },
+	struct sink s = { .out = { .write = put,
+				   .side = side,
+				   .patch = w->st->ops->sink_patch ? patch
+								   : NULL },
 			  .w = w,
 			  .sides = sides };
 	int rc = pen__sink_open(&s.sink, w->st, w->path, err), end;

@@ -12,6 +12,8 @@ struct pen_write {
 	 * May be NULL. */
 	int (*step)(void *arg, size_t n, struct pen_err *);
 	void *arg;
+	/* Where the only side file goes, instead of beside; may be NULL. */
+	const char *side_path;
 };
 
 /* All of it, or nothing: no file has its name before the last is complete,

@@ -36,7 +36,7 @@ static int put_rows(const struct pen_csv *p, const struct pen_table *t,
 		if (t->data)
 			from = (const uint8_t *)t->data[0] + k * row;
 		else
-			rc = t->rows(t, 0, k, 1, mem, err);
+			rc = pen__table_rows(t, 0, k, 1, mem, err);
 		if (!rc && put_row(from, row, t->field, p->delim, &b))
 			rc = pen__fail_nomem(err, "csv", b.n);
 		if (!rc && (b.n >= FULL || k + 1 == t->nsamples)) {

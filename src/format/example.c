@@ -314,7 +314,8 @@ void pen__feature_put(struct pen_buf *b, const char *name,
 	put_head(b, kind, list);
 	put_head(b, 1, values);
 	if (kind != PEN_FEATURE_INT64) {
-		pen__buf_put(b, p, (size_t)values);
+		if (p)
+			pen__buf_put(b, p, (size_t)values);
 		return;
 	}
 	for (size_t i = 0; i < n; i++) {
@@ -323,6 +324,11 @@ void pen__feature_put(struct pen_buf *b, const char *name,
 
 		pen__buf_put(b, v, varint(v, (uint64_t)number));
 	}
+}
+
+void pen__example_head(struct pen_buf *b, uint64_t n)
+{
+	put_head(b, 1, n);
 }
 
 void pen__example_put(struct pen_buf *b, const struct pen_buf *map)

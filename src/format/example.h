@@ -44,9 +44,12 @@ int pen__feature_count(const struct pen_feature *, uint64_t *count);
 int pen__feature_get(const struct pen_feature *, void *dst, size_t len);
 enum pen_dtype pen__feature_dtype(enum pen_feature_kind);
 
-/* Writing: appends one entry of the map. n bytes, floats or integers at p. */
+/* Writing: appends one entry of the map. n bytes, floats or integers at p;
+ * of bytes only what comes before them when p is NULL. */
 void pen__feature_put(struct pen_buf *, const char *name, enum pen_feature_kind,
 		      const void *p, size_t n);
+/* What comes before a map of n bytes in an Example. */
+void pen__example_head(struct pen_buf *, uint64_t n);
 /* Wraps the map up as an Example. */
 void pen__example_put(struct pen_buf *, const struct pen_buf *map);
 

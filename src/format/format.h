@@ -124,17 +124,20 @@ struct pen_describe {
 
 /*
  * An object to write: n samples of some fields. A field's samples are in
- * memory one after another (data[field]), or made on demand by rows(), which
- * gives the same bytes each time it is asked.
+ * memory one after another (data[field]), or made on demand by part() or, in
+ * whole samples, by rows(); these give the same bytes each time.
  */
 struct pen_table {
 	uint64_t nsamples;
 	uint32_t nfields;
 	const struct pen_field *field; /* shape of one sample, dtype, name */
-	const void *const *data;       /* NULL: ask rows() */
+	const void *const *data;       /* NULL: ask part() or rows() */
+	/* bytes [off, off + n) of all samples one after another */
+	int (*part)(const struct pen_table *, uint32_t field, uint64_t off,
+		    size_t n, void *to, struct pen_err *);
 	int (*rows)(const struct pen_table *, uint32_t field, uint64_t first,
 		    uint64_t n, void *to, struct pen_err *);
-	void *arg; /* for rows() */
+	void *arg; /* for part() and rows() */
 };
 /* Where a writer's bytes go; returns 0 or a negative pen_code. */
 struct pen_out {
@@ -146,12 +149,22 @@ struct pen_out {
 	 */
 	struct pen_out *(*side)(struct pen_out *, const char *suffix,
 				struct pen_err *);
+	/* Changes n bytes at `at` that were written already. NULL where that
+	 * cannot be done. */
+	int (*patch)(struct pen_out *, uint64_t at, const void *, size_t n,
+		     struct pen_err *);
 };
 
+/* Samples [first, first + n) made on demand. */
+int pen__table_rows(const struct pen_table *, uint32_t field, uint64_t first,
+		    uint64_t n, void *to, struct pen_err *);
 /* All samples of a field, in order, to out, a piece at a time. */
 int pen__table_put(const struct pen_table *, uint32_t field, struct pen_out *,
 		   struct pen_err *);
-/* The same in memory: *mem is the caller's to free, NULL when t->data serves.
+/* Sample k alone. */
+int pen__table_put_row(const struct pen_table *, uint32_t field, uint64_t k,
+		       struct pen_out *, struct pen_err *);
+/* All in memory: *mem is the caller's to free, NULL when t->data serves.
  * NULL: no memory, or rows() failed (err says which). */
 const void *pen__table_get(const struct pen_table *, uint32_t field, void **mem,
 			   struct pen_err *);

@@ -31,6 +31,11 @@ static const struct pen_opt hdf5_opts[] = {
 	  .off = offsetof(struct pen_h5_format, chunk),
 	  .help = "writing: chunk shape with the axis of samples, 1x64x64; "
 		  "contiguous when empty" },
+	{ .name = "maxshape",
+	  .type = PEN_OPT_STR,
+	  .off = offsetof(struct pen_h5_format, maxshape),
+	  .help = "writing: how far the axes after that of samples may grow, "
+		  "64x64; not beyond their lengths when empty" },
 	{ .name = "compression",
 	  .type = PEN_OPT_ENUM,
 	  .off = offsetof(struct pen_h5_format, compression),

@@ -48,7 +48,7 @@ struct pen_h5_format {
 	/* options */
 	int samples; /* enum pen_samples, without `last` */
 	char *fields;
-	char *chunk; /* the rest: writing */
+	char *chunk, *maxshape; /* the rest: writing */
 	int compression;
 	int64_t level, num_dset;
 	bool shuffle, labels;

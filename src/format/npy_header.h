@@ -34,6 +34,9 @@ void pen__npy_header(struct pen_buf *, enum pen_dtype, const int64_t *shape,
  */
 int pen__npy_write(const struct pen_table *, uint32_t field, enum pen_samples,
 		   struct pen_out *, struct pen_err *);
+/* Bytes it writes; 0: no memory, or no such array. */
+uint64_t pen__npy_size(const struct pen_table *, uint32_t field,
+		       enum pen_samples);
 /* Resolves AUTO for a writer and checks FILE against the table. */
 int pen__npy_write_mode(const struct pen_table *, int option,
 			enum pen_samples *out, struct pen_err *);

@@ -101,28 +101,53 @@ static int write_turned(const uint8_t *data, uint64_t n, size_t row,
 	return rc;
 }
 
+/* Header and bytes of the array; false when there can be no such array. */
+static bool head_of(const struct pen_table *t, uint32_t field,
+		    enum pen_samples mode, struct pen_buf *h, size_t *all)
+{
+	const struct pen_field *fd = &t->field[field];
+	const bool first = mode == PEN_SAMPLES_FIRST;
+	const uint32_t nd = fd->ndim + (mode != PEN_SAMPLES_FILE);
+	int64_t shape[PEN_MAX_DIMS + 1];
+	size_t row;
+
+	if (nd > PEN_MAX_DIMS || t->nsamples > INT64_MAX ||
+	    !pen__shape_bytes(fd->shape, fd->ndim, fd->dtype, &row) ||
+	    !pen__mul(row, (size_t)t->nsamples, all))
+		return false;
+	shape[first ? 0 : fd->ndim] = (int64_t)t->nsamples;
+	memcpy(shape + first, fd->shape, fd->ndim * sizeof(*shape));
+	pen__npy_header(h, fd->dtype, shape, nd);
+	return true;
+}
+
+uint64_t pen__npy_size(const struct pen_table *t, uint32_t field,
+		       enum pen_samples mode)
+{
+	struct pen_buf h = { 0 };
+	size_t all;
+	uint64_t n = 0;
+
+	if (head_of(t, field, mode, &h, &all) && !h.bad)
+		n = h.n + (uint64_t)all;
+	pen__buf_fini(&h);
+	return n;
+}
+
 int pen__npy_write(const struct pen_table *t, uint32_t field,
 		   enum pen_samples mode, struct pen_out *out,
 		   struct pen_err *err)
 {
 	const struct pen_field *fd = &t->field[field];
-	int64_t shape[PEN_MAX_DIMS + 1];
-	const bool first = mode == PEN_SAMPLES_FIRST;
-	const uint32_t nd = fd->ndim + (mode != PEN_SAMPLES_FILE);
 	struct pen_buf h = { 0 };
 	const void *data;
-	size_t row, all;
 	void *mem;
+	size_t all;
 	int rc;
 
-	if (nd > PEN_MAX_DIMS || t->nsamples > INT64_MAX ||
-	    !pen__shape_bytes(fd->shape, fd->ndim, fd->dtype, &row) ||
-	    !pen__mul(row, (size_t)t->nsamples, &all))
+	if (!head_of(t, field, mode, &h, &all))
 		return pen__fail(err, PEN_EINVAL, fd->name,
 				 "an array of this shape cannot be written");
-	shape[first ? 0 : fd->ndim] = (int64_t)t->nsamples;
-	memcpy(shape + first, fd->shape, fd->ndim * sizeof(*shape));
-	pen__npy_header(&h, fd->dtype, shape, nd);
 	rc = h.bad ? pen__fail_nomem(err, fd->name, 128)
 		   : out->write(out, h.p, h.n, err);
 	pen__buf_fini(&h);
@@ -133,8 +158,8 @@ int pen__npy_write(const struct pen_table *t, uint32_t field,
 	data = pen__table_get(t, field, &mem, err);
 	if (!data)
 		return err && err->code ? err->code : PEN_ENOMEM;
-	rc = write_turned(data, t->nsamples, row, pen_dtype_size(fd->dtype),
-			  out, err);
+	rc = write_turned(data, t->nsamples, all / t->nsamples,
+			  pen_dtype_size(fd->dtype), out, err);
 	pen__free(mem);
 	return rc;
 }

@@ -1,9 +1,9 @@
 /*
  * The writer of npz, as np.savez and np.savez_compressed write it: members in
  * field order, dated 1980-01-01, sizes repeated in a zip64 extra field of the
- * local header. Output cannot seek, so a stored member goes through the crc
- * before it goes out: twice over the data, but no copy of it. A deflated one
- * is made in memory, since libdeflate works on whole buffers.
+ * local header. The crc stands before what it sums: it is put in afterwards
+ * where the output lets one, and else the data is gone over twice. A deflated
+ * member is made in memory, since libdeflate works on whole buffers.
  */
 #include "format/npz.h"
 
@@ -30,9 +30,9 @@ struct writer {
 	struct member m[PEN_MAX_FIELDS];
 };
 
-/* An output that only sums. */
+/* An output that sums, and passes on when there is a `to`. */
 struct sum_out {
-	struct pen_out out;
+	struct pen_out out, *to;
 	uint64_t n;
 	uint32_t crc;
 };
@@ -42,10 +42,9 @@ static int sum_write(struct pen_out *o, const void *p, size_t n,
 {
 	struct sum_out *s = (struct sum_out *)o;
 
-	(void)err;
 	s->crc = pen__crc32(s->crc, p, n);
 	s->n += n;
-	return 0;
+	return s->to ? s->to->write(s->to, p, n, err) : 0;
 }
 
 /* An output into memory. */
@@ -175,6 +174,33 @@ static int put_directory(struct writer *w)
 	return put_buf(w, &b);
 }
 
+/* Sizes are known before the bytes are; the crc, 14 bytes into the header, is
+ * put in after them. */
+static int put_patched(struct writer *w, uint32_t i)
+{
+	struct sum_out sum = { .out.write = sum_write, .to = w->out };
+	const struct pen_field *fd = &w->t->field[i];
+	struct member *m = &w->m[i];
+	uint8_t crc[4];
+	int rc;
+
+	m->csize = m->usize = pen__npy_size(w->t, i, w->mode);
+	rc = m->usize ? put_local(w, m, fd->name)
+		      : pen__fail_nomem(w->err, fd->name, 128);
+	if (rc >= 0)
+		rc = pen__npy_write(w->t, i, w->mode, &sum.out, w->err);
+	if (rc < 0)
+		return rc;
+	if (sum.n != m->usize)
+		return pen__fail(w->err, PEN_EINVAL, fd->name,
+				 "is not as long as its shape");
+	w->at += sum.n;
+	m->crc = sum.crc;
+	for (unsigned k = 0; k < 4; k++)
+		crc[k] = (uint8_t)(sum.crc >> (8 * k));
+	return w->out->patch(w->out, m->at + 14, crc, 4, w->err);
+}
+
 static int put_stored(struct writer *w, uint32_t i)
 {
 	struct sum_out sum = { .out.write = sum_write };
@@ -234,7 +260,9 @@ int pen__npz_write(const struct pen_format *f, const struct pen_table *t,
 	rc = pen__npy_write_mode(t, w.p->samples, &w.mode, err);
 	for (uint32_t i = 0; i < t->nfields && rc >= 0; i++) {
 		w.m[i].at = w.at;
-		rc = w.p->compress ? put_deflated(&w, i) : put_stored(&w, i);
+		rc = w.p->compress ? put_deflated(&w, i)
+		     : out->patch  ? put_patched(&w, i)
+				   : put_stored(&w, i);
 	}
 	return rc < 0 ? rc : put_directory(&w);
 }

@@ -25,6 +25,7 @@ struct png {
 	struct pen_images images; /* first */
 	int color;
 	int64_t level;
+	bool filter;
 };
 
 enum { COLOR_AUTO, COLOR_RGB, COLOR_RGBA };
@@ -47,6 +48,11 @@ static const struct pen_opt png_opts[] = {
 	  .min = 0,
 	  .max = 9,
 	  .help = "writing: how hard to deflate" },
+	{ .name = "filter",
+	  .type = PEN_OPT_BOOL,
+	  .off = offsetof(struct png, filter),
+	  .dflt = "true",
+	  .help = "writing: try which filter is best; of no use for noise" },
 	PEN_IMAGE_MAX_PIXELS,
 	{ .name = NULL },
 };
@@ -277,6 +283,9 @@ static int encode(const struct png *p, spng_ctx *ctx, struct pen_image *m,
 	if (!rc)
 		rc = spng_set_option(ctx, SPNG_IMG_COMPRESSION_LEVEL,
 				     (int)p->level);
+	if (!rc && !p->filter)
+		rc = spng_set_option(ctx, SPNG_FILTER_CHOICE,
+				     SPNG_DISABLE_FILTERING);
 	if (!rc)
 		rc = spng_set_ihdr(ctx, &head);
 	if (!rc)

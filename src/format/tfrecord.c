@@ -50,6 +50,12 @@ static const struct pen_opt tfr_opts[] = {
 	  .choices = style_choices,
 	  .help = "writing: a feature for each field, or image and size as "
 		  "DLIO does" },
+	{ .name = "index",
+	  .type = PEN_OPT_BOOL,
+	  .off = offsetof(struct pen_tfr, index),
+	  .dflt = "false",
+	  .help = "writing: an index beside the file, FILE.idx, a line "
+		  "`offset length` a record (DALI's)" },
 	{ .name = NULL },
 };
 

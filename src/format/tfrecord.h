@@ -28,6 +28,7 @@ struct pen_tfr {
 	char *fields;
 	bool crc, decode;
 	int scan, style;
+	bool index; /* writing: a side file that says where records are */
 	/* from bind() on */
 	struct pen_tfr_part *part;     /* by blob */
 	struct pen_tfr_column *column; /* blob * nfields + field */

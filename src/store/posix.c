@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #define STAGE_SIZE (256u << 10)
+#define STAGE_FIRST (16u << 10) /* small files need no more */
 #define NEAR (1u << 20)		/* a gap that still counts as going on */
 #define AHEAD_STEP (128u << 10) /* the kernel may clip a longer request */
 
@@ -143,23 +144,24 @@ static int write_all(struct pen_file_sink *k, const void *buf, size_t n,
 	return 0;
 }
 
-/* Makes the folders above path. */
-static int make_parents(char *path, struct pen_err *err)
+int pen__file_make_parents(char *path, struct pen_err *err)
 {
 	for (char *p = path + 1; *p; p++) {
-		int sys = 0;
+		int rc = 0;
 
 		if (*p != '/')
 			continue;
 		*p = '\0';
-		if (mkdir(path, 0777) && errno != EEXIST)
-			sys = errno;
-		if (sys)
-			pen__fail_sys(err, sys, path,
+		if (mkdir(path, 0777) && errno != EEXIST) {
+			rc = pen__file_code(errno);
+			pen__fail_sys(err, errno, path,
 				      "the folder cannot be made");
+			if (err)
+				err->code = rc;
+		}
 		*p = '/';
-		if (sys)
-			return pen__file_code(sys);
+		if (rc)
+			return rc;
 	}
 	return 0;
 }
@@ -214,11 +216,13 @@ int pen__file_sink_open(struct pen_sink *s, const char *path,
 		return pen__fail_nomem(err, path, strlen(path));
 	rc = open_tmp(s, err);
 	if (rc == PEN_ENOTFOUND) { /* the first file of its folder */
-		rc = make_parents(k->path, err);
-		if (!rc)
+		rc = pen__file_make_parents(k->path, err);
+		if (!rc) {
 			rc = open_tmp(s, err);
-		if (rc == PEN_ENOTFOUND)
-			pen__fail(err, rc, k->path, "its folder went away");
+			if (rc == PEN_ENOTFOUND)
+				pen__fail(err, rc, k->path,
+					  "its folder went away");
+		}
 	}
 	if (rc)
 		sink_fini(k);
@@ -238,19 +242,46 @@ int pen__file_sink_write(struct pen_sink *s, const void *buf, size_t n,
 			 struct pen_err *err)
 {
 	struct pen_file_sink *k = s->priv;
+	const size_t cap = s->written + n <= STAGE_FIRST ? STAGE_FIRST
+							 : STAGE_SIZE;
 	int rc = 0;
 
-	if (n >= STAGE_SIZE / 4 || k->fill + n > STAGE_SIZE)
+	if (n >= STAGE_SIZE / 4 || k->fill + n > k->stage.cap)
 		rc = flush(k, err);
 	if (rc)
 		return rc;
 	if (n >= STAGE_SIZE / 4)
 		return write_all(k, buf, n, err);
-	if (!k->stage.p && pen__block_init(&k->stage, STAGE_SIZE))
+	if (!k->fill && pen__block_reserve(&k->stage, cap))
 		return write_all(k, buf, n, err);
 	memcpy((char *)k->stage.p + k->fill, buf, n);
 	k->fill += n;
 	return 0;
+}
+
+int pen__file_sink_patch(struct pen_sink *s, uint64_t at, const void *buf,
+			 size_t n, struct pen_err *err)
+{
+	struct pen_file_sink *k = s->priv;
+	const char *p = buf;
+	int rc;
+
+	if (at > s->written || n > s->written - at)
+		return pen__fail(err, PEN_EINVAL, k->path,
+				 "is not written up to there");
+	rc = flush(k, err);
+	while (!rc && n) {
+		const ssize_t w = pwrite(k->fd, p, n, (off_t)at);
+
+		if (w < 0 && errno != EINTR)
+			return fail_write(k, errno, n, err);
+		if (w > 0) {
+			p += w;
+			at += (uint64_t)w;
+			n -= (size_t)w;
+		}
+	}
+	return rc;
 }
 
 static int sync_parent(const struct pen_file_sink *k)
@@ -441,5 +472,6 @@ const struct pen_store_ops pen__store_posix = {
 	.reap = posix_reap,
 	.sink_open = pen__file_sink_open,
 	.sink_write = pen__file_sink_write,
+	.sink_patch = pen__file_sink_patch,
 	.sink_close = pen__file_sink_close,
 };

@@ -93,6 +93,9 @@ struct pen_store_ops {
 	int (*sink_open)(struct pen_sink *, const char *path, struct pen_err *);
 	int (*sink_write)(struct pen_sink *, const void *, size_t,
 			  struct pen_err *);
+	/* Changes bytes that were written before; may be NULL. */
+	int (*sink_patch)(struct pen_sink *, uint64_t at, const void *, size_t,
+			  struct pen_err *);
 	/* commit: durable under its final name; else nothing stays behind */
 	int (*sink_close)(struct pen_sink *, bool commit, struct pen_err *);
 };

@@ -437,5 +437,6 @@ const struct pen_store_ops pen__store_uring = {
 	.reap = uring_reap,
 	.sink_open = pen__file_sink_open,
 	.sink_write = pen__file_sink_write,
+	.sink_patch = pen__file_sink_patch,
 	.sink_close = pen__file_sink_close,
 };

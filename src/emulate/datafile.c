@@ -1,0 +1,302 @@
+/*
+ * Writing one file of a data set as DLIO's generators do: which fields, which
+ * axis counts the samples, which options of the format. Its bytes are a
+ * function of the seed and the file's number.
+ *
+ * npy and npz have the samples along the last axis. Such a file is made as one
+ * array, not as samples that are then turned: any bytes are as random as any
+ * others, and so nothing has to be held in memory.
+ *
+ * Refuses compression the format does not have, where DLIO writes files it
+ * cannot read or ignores the setting.
+ */
+#include "emulate/datafile.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+/* dataset.compression, in the order of its choices */
+enum { PACK_NONE, PACK_GZIP, PACK_LZF, PACK_BZ2, PACK_ZIP, PACK_XZ };
+
+static bool is(const struct pen_datafile *d, const char *format)
+{
+	return !strcmp(d->ops->name, format);
+}
+
+/* ---- options ---- */
+
+/* Values are far from filling the room there is; one that does not fit is a
+ * fault of this file, and the format would say that it is wrong. */
+static void option(struct pen_datafile *d, const char *key, const char *fmt,
+		   ...) __attribute__((format(printf, 3, 4)));
+static void option(struct pen_datafile *d, const char *key, const char *fmt,
+		   ...)
+{
+	char *to = d->text + d->ntext;
+	const size_t room = sizeof(d->text) - d->ntext;
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(to, room, fmt, ap);
+	va_end(ap);
+	if (n < 0 || (size_t)n >= room || d->nkv == PEN_DATAFILE_OPTS)
+		return;
+	d->kv[d->nkv++] = (struct pen_opts_kv){ key, to };
+	d->ntext += (size_t)n + 1;
+}
+
+static void list_option(struct pen_datafile *d, const char *key,
+			const struct pen_opt_list *list)
+{
+	char text[24 * PEN_MAX_DIMS];
+	size_t n = 0;
+
+	for (size_t i = 0; i < list->n && n < sizeof(text) - 24; i++)
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%" PRId64,
+				      i ? "x" : "", list->v[i]);
+	if (list->n)
+		option(d, key, "%s", text);
+}
+
+static void hdf5_options(struct pen_datafile *d)
+{
+	static const char *const packs[] = { "none", "gzip", "lzf" };
+	const struct pen_config *c = d->l->c;
+	const uint64_t parts = c->dataset.hdf5_num_dset;
+	char fields[20 * PEN_MAX_FIELDS];
+	size_t n = 0;
+
+	option(d, "samples", "first");
+	option(d, "num_dset", "%" PRIu64, parts ? parts : 1);
+	for (uint64_t i = 0; i < (parts ? parts : 1) && i < PEN_MAX_FIELDS; i++)
+		n += (size_t)snprintf(fields + n, sizeof(fields) - n,
+				      "records_%" PRIu64 ",", i);
+	option(d, "fields", "%slabels", fields);
+	list_option(d, "chunk", &c->dataset.hdf5_chunk_dims);
+	list_option(d, "maxshape", &c->dataset.hdf5_max_shape);
+	option(d, "compression", "%s", packs[c->dataset.compression]);
+	if (c->dataset.compression == PACK_GZIP)
+		option(d, "level", "%" PRId64, c->dataset.compression_level);
+}
+
+static int set_options(struct pen_datafile *d, struct pen_err *err)
+{
+	const struct pen_config *c = d->l->c;
+	const int pack = c->dataset.compression;
+	const bool fits =
+		pack == PACK_NONE || (is(d, "npz") && pack == PACK_ZIP) ||
+		(is(d, "hdf5") && (pack == PACK_GZIP || pack == PACK_LZF));
+
+	if (!fits)
+		return pen__fail(err, PEN_EINVAL, "dataset.compression",
+				 "%s files are not compressed this way: hdf5 "
+				 "takes gzip and lzf, npz takes zip",
+				 d->ops->name);
+	d->packed = pack != PACK_NONE;
+	if (is(d, "npy") || is(d, "npz"))
+		option(d, "samples", "file");
+	if (is(d, "npz") && d->packed) {
+		option(d, "compress", "true");
+		if (c->dataset.compression_level > 0)
+			option(d, "level", "%" PRId64,
+			       c->dataset.compression_level);
+	} else if (is(d, "hdf5")) {
+		hdf5_options(d);
+	} else if (is(d, "tfrecord")) {
+		option(d, "style", "dlio");
+		option(d, "index", "true");
+	} else if (is(d, "csv")) {
+		option(d, "header", "no");
+	} else if (is(d, "png")) {
+		option(d, "level", "1"); /* noise has no more to give */
+		option(d, "filter", "false");
+	}
+	if (is(d, "png") || is(d, "jpeg"))
+		option(d, "max_pixels", "4e9");
+	return 0;
+}
+
+static int check_values(const struct pen_datafile *d, struct pen_err *err)
+{
+	const double share = d->l->c->dataset.compressibility;
+
+	if (d->l->dtype == PEN_F80 || d->l->dtype == PEN_C160)
+		return pen__fail(err, PEN_ENOTSUP,
+				 "dataset.record_element_type",
+				 "%s cannot be made; float64 and complex128 "
+				 "can",
+				 pen_dtype_name(d->l->dtype));
+	if (!(share >= 0 && share < 1))
+		return pen__fail(err, PEN_EINVAL, "dataset.compressibility",
+				 "%g is not a share from 0 to below 1", share);
+	if (!d->ops->write)
+		return pen__fail(err, PEN_ENOTSUP, "dataset.format",
+				 "%s can only be read", d->ops->name);
+	return 0;
+}
+
+int pen__datafile_init(struct pen_datafile *d, const struct pen_data_layout *l,
+		       struct pen_err *err)
+{
+	int rc;
+
+	*d = (struct pen_datafile){
+		.l = l,
+		.ops = pen__format_find(l->c->dataset.format),
+		.synth = { .seed = l->c->dataset.seed, .dtype = l->dtype },
+	};
+	rc = check_values(d, err);
+	d->synth.zeros = pen__synth_zeros(l->c->dataset.compressibility);
+	d->synth.unit = is(d, "csv"); /* text is not noise anyway */
+	if (!rc)
+		rc = set_options(d, err);
+	if (!rc)
+		rc = pen__format_open(&d->f, d->ops, d->kv, d->nkv, err);
+	if (!rc)
+		rc = pen__store_open(&d->st, "posix", NULL, 0, err);
+	if (rc)
+		pen__datafile_fini(d);
+	return rc;
+}
+
+void pen__datafile_fini(struct pen_datafile *d)
+{
+	pen__format_close(d->f);
+	pen__store_close(d->st);
+	d->f = NULL;
+	d->st = NULL;
+}
+
+/* ---- one file ---- */
+
+/* Text has no halves: each becomes the float32 of its value, from the back,
+ * since they share the room. */
+static void widen_halves(uint8_t *p, size_t n)
+{
+	while (n--) {
+		uint16_t h;
+		int e, m;
+		float f;
+
+		memcpy(&h, p + 2 * n, 2);
+		e = h >> 10 & 31;
+		m = h & 0x3ff;
+		f = e ? ldexpf((float)(m | 0x400), e - 25)
+		      : ldexpf((float)m, -24);
+		f = h >> 15 ? -f : f;
+		memcpy(p + 4 * n, &f, 4);
+	}
+}
+
+struct made {
+	const struct pen_datafile *d;
+	uint64_t i;
+};
+
+/* Field 0 is the file's noise; labels are zeros. */
+static int make_part(const struct pen_table *t, uint32_t field, uint64_t off,
+		     size_t n, void *to, struct pen_err *err)
+{
+	const struct made *m = t->arg;
+	const struct pen_synth *s = &m->d->synth;
+
+	(void)err;
+	if (field) {
+		memset(to, 0, n);
+	} else if (t->field[0].dtype != s->dtype) {
+		pen__synth_fill(s, m->i, off / 2, to, n / 2);
+		widen_halves(to, n / 4);
+	} else {
+		pen__synth_fill(s, m->i, off, to, n);
+	}
+	return 0;
+}
+
+void pen__datafile_table(const struct pen_datafile *d, uint64_t i,
+			 struct pen_field *field, struct pen_table *out)
+{
+	const struct pen_data_layout *l = d->l;
+	const bool whole = is(d, "npy") || is(d, "npz");
+	const int64_t n = (int64_t)l->nsamples;
+
+	*out = (struct pen_table){ .nsamples = whole ? 1 : l->nsamples,
+				   .nfields = is(d, "npz") ? 2 : 1,
+				   .field = field,
+				   .part = make_part };
+	field[0] = (struct pen_field){ .name = "x", .dtype = l->dtype };
+	field[1] = (struct pen_field){
+		.name = "y", .dtype = PEN_I64, .ndim = 1, .shape = { n }
+	};
+	field[0].ndim = pen__layout_shape(l, i, field[0].shape);
+	if (whole)
+		field[0].shape[field[0].ndim++] = n;
+	if (is(d, "csv") && l->dtype == PEN_F16)
+		field[0].dtype = PEN_F32;
+	/* record_dims that begin with 1 lose it; parts of a record that do, in
+	 * the format */
+	if (is(d, "hdf5") && l->c->dataset.record_dims.n &&
+	    l->c->dataset.hdf5_num_dset <= 1 && field[0].shape[0] == 1) {
+		field[0].ndim--;
+		memmove(field[0].shape, field[0].shape + 1,
+			field[0].ndim * sizeof(*field[0].shape));
+	}
+}
+
+/* A synthetic file holds its number, which is an option of the format. */
+static int open_numbered(const struct pen_datafile *d, uint64_t i,
+			 struct pen_format **out, struct pen_err *err)
+{
+	char number[24];
+	const struct pen_opts_kv kv = { "index", number };
+
+	snprintf(number, sizeof(number), "%" PRIu64, i);
+	return pen__format_open(out, d->ops, &kv, 1, err);
+}
+
+int pen__datafile_write(const struct pen_datafile *d, uint64_t i,
+			const struct pen_datafile_step *step,
+			struct pen_err *err)
+{
+	struct made m = { d, i };
+	struct pen_format *numbered = NULL;
+	struct pen_field field[2];
+	struct pen_table t;
+	char path[PEN_LAYOUT_PATH], index[PEN_LAYOUT_PATH];
+	struct pen_write w = {
+		.st = d->st, .path = path, .step = step->step, .arg = step->arg
+	};
+	int rc = 0;
+
+	pen__layout_path(d->l, i, path, sizeof(path));
+	pen__layout_index_path(d->l, i, index, sizeof(index));
+	w.side_path = index[0] ? index : NULL;
+	pen__datafile_table(d, i, field, &t);
+	t.arg = &m;
+	if (is(d, "synthetic"))
+		rc = open_numbered(d, i, &numbered, err);
+	if (!rc)
+		rc = pen__write_object(&w, numbered ? numbered : d->f, &t, err);
+	pen__format_close(numbered);
+	return rc;
+}
+
+/* Rounded up to blocks, as nearly every file system does. */
+uint64_t pen__datafile_size(const struct pen_datafile *d, uint64_t i)
+{
+	const double share = d->l->c->dataset.compressibility;
+	double n = (double)pen__layout_bytes(d->l, i);
+
+	if (is(d, "synthetic"))
+		n = 20;
+	if (is(d, "jpeg"))
+		n /= 4;
+	if (d->packed || is(d, "png") || is(d, "jpeg"))
+		n *= 0.95 - 0.95 * share;
+	return ((uint64_t)n + 4095) & ~(uint64_t)4095;
+}
