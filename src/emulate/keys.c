@@ -344,7 +344,7 @@ const struct pen_opt pen__config_opts[] = {
 	     unused.checkpoint_class, NULL, PLUGIN),
 	FLAG("checkpoint.odirect", checkpoint.odirect, "false",
 	     "past the page cache"),
-	FLAG("checkpoint.verify", checkpoint.verify, "false",
+	FLAG("checkpoint.verify", checkpoint.verify, "true",
 	     "compare what is read with what was written"),
 	NUM(SIZE, "checkpoint.memory", checkpoint.memory, "64MiB", 1 << 20,
 	    0x1p40, "of a process, at most"),
