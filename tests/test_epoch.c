@@ -332,7 +332,7 @@ static void test_hook(const struct eng_set *s, const char *how,
 		      const char *store)
 {
 	struct count c = { .nthreads = 3 };
-	struct pen_hook hook = { count_rows, &c };
+	struct pen_hook hook = { .rows = count_rows, .arg = &c };
 	struct pen_spec *spec = NULL;
 	struct pen_loader *l = NULL;
 	struct pen_stats st = { 0 };

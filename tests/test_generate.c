@@ -278,11 +278,11 @@ static void hdf5_settings(FILE *f)
 	s.c.dataset.hdf5_chunk_dims.n = 3;
 	memcpy(s.chunk, (int64_t[]){ 1, 32, 16 }, 24);
 	made(f, &s, NULL, false);
-	s.c.dataset.compression = 1;
+	s.c.dataset.compression = PEN_COMPRESS_GZIP;
 	snprintf(s.root, sizeof(s.root), "%s/gzip", dir);
 	s.c.dataset.compressibility = 0.5;
 	made(f, &s, "gzip", false);
-	s.c.dataset.compression = 2;
+	s.c.dataset.compression = PEN_COMPRESS_LZF;
 	snprintf(s.root, sizeof(s.root), "%s/lzf", dir);
 	made(f, &s, "lzf", false);
 	set(&s, "grows", "hdf5");
@@ -290,7 +290,7 @@ static void hdf5_settings(FILE *f)
 	memcpy(s.most, (int64_t[]){ 100, 64 }, 16);
 	made(f, &s, NULL, false);
 	set(&s, "zip", "npz");
-	s.c.dataset.compression = 4;
+	s.c.dataset.compression = PEN_COMPRESS_ZIP;
 	s.c.dataset.num_samples_per_file = 3;
 	made(f, &s, "zip", false);
 }
@@ -456,10 +456,10 @@ static void resumed(const char *format)
 		fprintf(stderr, "%s\n", format);
 	if (strcmp(format, "npz") != 0)
 		return;
-	s.c.dataset.compression = 4;
+	s.c.dataset.compression = PEN_COMPRESS_ZIP;
 	CHECK_EQ(kept(&s), 0);
 	CHECK_EQ(kept(&s), 6);
-	s.c.dataset.compression = 0;
+	s.c.dataset.compression = PEN_COMPRESS_NONE;
 	CHECK_EQ(kept(&s), 0);
 }
 
@@ -644,9 +644,9 @@ static void wrong_settings(void)
 	struct set s;
 
 	set(&s, "wrong", "npy");
-	s.c.dataset.compression = 1;
+	s.c.dataset.compression = PEN_COMPRESS_GZIP;
 	refuse(&s, PEN_EINVAL, "hdf5 takes gzip");
-	s.c.dataset.compression = 0;
+	s.c.dataset.compression = PEN_COMPRESS_NONE;
 	s.c.dataset.compressibility = 1;
 	refuse(&s, PEN_EINVAL, "below 1");
 	s.c.dataset.compressibility = 0;

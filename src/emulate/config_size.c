@@ -3,33 +3,15 @@
 #include <string.h>
 
 #include "emulate/config_int.h"
-
-/* Python's words and NumPy's short ones, beside the names we have. */
-static const struct {
-	const char *name;
-	enum pen_dtype type;
-} other_names[] = {
-	{ "float", PEN_F64 },  { "int", PEN_I64 },  { "double", PEN_F64 },
-	{ "single", PEN_F32 }, { "half", PEN_F16 }, { "byte", PEN_I8 },
-	{ "ubyte", PEN_U8 },   { "i1", PEN_I8 },    { "u1", PEN_U8 },
-	{ "i2", PEN_I16 },     { "u2", PEN_U16 },   { "i4", PEN_I32 },
-	{ "u4", PEN_U32 },     { "i8", PEN_I64 },   { "u8", PEN_U64 },
-	{ "f2", PEN_F16 },     { "f4", PEN_F32 },   { "f8", PEN_F64 },
-};
+#include "emulate/layout.h"
 
 enum pen_dtype pen__config_dtype(const char *name)
 {
-	name += strspn(name, "<|=");
+	enum pen_dtype t;
+
 	if (pen__starts_with(name, "np."))
 		name += 3;
-	for (int t = 0; t < PEN_NDTYPES; t++)
-		if (!strcmp(pen_dtype_name((enum pen_dtype)t), name))
-			return (enum pen_dtype)t;
-	for (size_t i = 0; i < sizeof(other_names) / sizeof(other_names[0]);
-	     i++)
-		if (!strcmp(other_names[i].name, name))
-			return other_names[i].type;
-	return PEN_NDTYPES;
+	return pen__numpy_dtype(name, NULL, &t, NULL) ? PEN_NDTYPES : t;
 }
 
 uint64_t pen__config_sample_bytes(const struct pen_config *c)

@@ -20,9 +20,6 @@
 
 #include "base/mem.h"
 
-/* dataset.compression, in the order of its choices */
-enum { PACK_NONE, PACK_GZIP, PACK_LZF, PACK_BZ2, PACK_ZIP, PACK_XZ };
-
 static bool is(const struct pen_datafile *d, const char *format)
 {
 	return !strcmp(d->ops->name, format);
@@ -81,7 +78,7 @@ static void hdf5_options(struct pen_datafile *d)
 	list_option(d, "chunk", &c->dataset.hdf5_chunk_dims);
 	list_option(d, "maxshape", &c->dataset.hdf5_max_shape);
 	option(d, "compression", "%s", packs[c->dataset.compression]);
-	if (c->dataset.compression == PACK_GZIP)
+	if (c->dataset.compression == PEN_COMPRESS_GZIP)
 		option(d, "level", "%" PRId64, c->dataset.compression_level);
 }
 
@@ -89,16 +86,17 @@ static int set_options(struct pen_datafile *d, struct pen_err *err)
 {
 	const struct pen_config *c = d->l->c;
 	const int pack = c->dataset.compression;
-	const bool fits =
-		pack == PACK_NONE || (is(d, "npz") && pack == PACK_ZIP) ||
-		(is(d, "hdf5") && (pack == PACK_GZIP || pack == PACK_LZF));
+	const bool fits = pack == PEN_COMPRESS_NONE ||
+			  (is(d, "npz") && pack == PEN_COMPRESS_ZIP) ||
+			  (is(d, "hdf5") && (pack == PEN_COMPRESS_GZIP ||
+					     pack == PEN_COMPRESS_LZF));
 
 	if (!fits)
 		return pen__fail(err, PEN_EINVAL, "dataset.compression",
 				 "%s files are not compressed this way: hdf5 "
 				 "takes gzip and lzf, npz takes zip",
 				 d->ops->name);
-	d->packed = pack != PACK_NONE;
+	d->packed = pack != PEN_COMPRESS_NONE;
 	if (is(d, "npy") || is(d, "npz"))
 		option(d, "samples", "file");
 	if (is(d, "npz") && d->packed) {

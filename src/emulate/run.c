@@ -149,7 +149,7 @@ static int generate_tick(void *arg, const struct pen_generate *g)
 	struct pen_progress p = { .what = "generating",
 				  .unit = "bytes",
 				  .done = atomic_load(&g->bytes_done),
-				  .total = g->bytes_total,
+				  .total = atomic_load(&g->bytes_total),
 				  .au = -1 };
 
 	return pen__run_tick(r, &p, NULL);
@@ -167,8 +167,8 @@ static int generate(struct pen_run *r, struct pen_err *err)
 	rc = pen__generate(&g, err);
 	r->rec.generate_s = (double)(pen__now_ns() - t0) / 1e9;
 	r->rec.generated_bytes = atomic_load(&g.bytes_done);
-	r->rec.generated_files = atomic_load(&g.files_done);
 	r->rec.kept_files = atomic_load(&g.files_kept);
+	r->rec.generated_files = atomic_load(&g.files_done) - r->rec.kept_files;
 	rc = pen__comm_agree(r->comm, rc, err);
 	if (!rc)
 		pen__log(&r->log, "Generation done");

@@ -91,7 +91,7 @@ def opened(trace):
     names = []
     with open(trace, encoding="utf-8", errors="replace") as f:
         for line in f:
-            if "openat(" in line and ".npy" in line and "O_RDONLY" in line:
+            if "openat(" in line and ".npy" in line and "NONBLOCK" not in line:
                 names.append(line.split('"')[1].rsplit("/", 1)[-1])
     return names
 
