@@ -1,7 +1,5 @@
 /*
- * Ranks without MPI: threads of one process, joined by a barrier. The calls of
- * comm.h are here too, weakly, as the plainest thing that works on `ops`: so a
- * module that is joined through them is tested without the rest.
+ * Ranks without MPI: threads of one process, joined by a barrier.
  */
 #ifndef RANKS_H
 #define RANKS_H
@@ -149,44 +147,6 @@ static inline void ranks_run(struct ranks *r, void (*fn)(void *, unsigned),
 	if (CHECK(!pen__team_start(&team, (unsigned)r->n, "rank", fn, arg,
 				   NULL)))
 		pen__team_join(team);
-}
-
-__attribute__((weak)) int pen__comm_barrier(struct pen_comm *c,
-					    struct pen_err *err)
-{
-	(void)err;
-	ranks_meet(c);
-	return 0;
-}
-
-__attribute__((weak)) int pen__comm_reduce(struct pen_comm *c, double *v,
-					   size_t n, enum pen_reduce how,
-					   struct pen_err *err)
-{
-	return c->ops->reduce(c, v, n, how, err);
-}
-
-__attribute__((weak)) int pen__comm_bcast(struct pen_comm *c, void *buf,
-					  size_t n, int root,
-					  struct pen_err *err)
-{
-	return c->ops->bcast(c, buf, n, root, err);
-}
-
-__attribute__((weak)) int pen__comm_gather(struct pen_comm *c, const void *mine,
-					   size_t n, void **all, size_t *len,
-					   struct pen_err *err)
-{
-	return c->ops->gather(c, mine, n, all, len, err);
-}
-
-__attribute__((weak)) int pen__comm_agree(struct pen_comm *c, int rc,
-					  struct pen_err *err)
-{
-	double worst = rc;
-
-	c->ops->reduce(c, &worst, 1, PEN_MIN, err);
-	return rc ? rc : (int)worst;
 }
 
 #endif

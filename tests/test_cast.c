@@ -179,19 +179,21 @@ static bool row_right(struct pen_span got, struct pen_span whole,
 static void test_set(const struct eng_set *s, const struct take_ref *ref,
 		     size_t n, const char *how, const char *store)
 {
-	struct pen_take t = { .on = true, .from = ref->dtype[0], .n = n };
+	struct pen_take t = { .on = true, .n = n };
 	struct pen_loader *l = take_open(s, how, store);
 	struct pen_batch *b;
 	int rc;
 
 	if (!l)
 		return;
+	t.field = l->pool->take.field;
+	t.from = ref->dtype[t.field];
 	while ((rc = pen_loader_next(l, &b, NULL)) == 0) {
-		t.to = b->tensors[0].dtype;
+		t.to = b->tensors[t.field].dtype;
 		CHECK(!strcmp(pen_dtype_name(t.to), strstr(how, "cast=") + 5));
 		for (uint32_t r = 0; r < b->nsamples; r++)
-			if (!CHECK(row_right(take_row(b, 0, r),
-					     ref->row[b->ids[r]][0], &t)))
+			if (!CHECK(row_right(take_row(b, t.field, r),
+					     ref->row[b->ids[r]][t.field], &t)))
 				fprintf(stderr, "  %s %s %s\n", s->name, how,
 					store);
 		pen_batch_unref(b);

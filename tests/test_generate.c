@@ -24,13 +24,6 @@ static char dir[64]; /* all is below it */
 
 /* ---- ranks that are called one after another ---- */
 
-static int meet(struct pen_comm *c, struct pen_err *err)
-{
-	(void)c;
-	(void)err;
-	return 0;
-}
-
 static int reduce(struct pen_comm *c, double *v, size_t n, enum pen_reduce how,
 		  struct pen_err *err)
 {
@@ -42,25 +35,7 @@ static int reduce(struct pen_comm *c, double *v, size_t n, enum pen_reduce how,
 	return 0;
 }
 
-static const struct pen_comm_ops ops = { .name = "self",
-					 .barrier = meet,
-					 .reduce = reduce };
-
-/* Weak: used when the test is linked without what they stand for. */
-__attribute__((weak)) int pen__comm_reduce(struct pen_comm *c, double *v,
-					   size_t n, enum pen_reduce how,
-					   struct pen_err *err)
-{
-	return c->ops->reduce(c, v, n, how, err);
-}
-
-__attribute__((weak)) int pen__comm_agree(struct pen_comm *c, int rc,
-					  struct pen_err *err)
-{
-	int met = c->ops->barrier(c, err);
-
-	return rc ? rc : met;
-}
+static const struct pen_comm_ops ops = { .name = "self", .reduce = reduce };
 
 /* ---- data sets ---- */
 

@@ -16,16 +16,6 @@ static struct pen_config config;
 static struct pen_settings settings;
 static struct pen_text watched;
 
-__attribute__((weak)) void pen__config_print(const struct pen_config *c,
-					     const struct pen_settings *s,
-					     bool origins, struct pen_text *out)
-{
-	(void)c;
-	(void)s;
-	(void)origins;
-	pen__text_add(out, "workload:\n  model: {}\n");
-}
-
 /* Two epochs of two and one blocks, an evaluation, a checkpoint, a load. */
 static bool fill(struct pen_record *r)
 {
@@ -256,7 +246,9 @@ static void make_settings(void)
 	static char key[] = "model.name",
 		    value[] = "a \"b\" <script>\\ \n\001 \xc3\xa9",
 		    origin[] = "argument";
-	static struct pen_setting one = { key, value, origin };
+	static struct pen_setting one = { .key = key,
+					  .value = value,
+					  .origin = origin };
 
 	settings.v = &one;
 	settings.n = 1;

@@ -41,11 +41,12 @@ static bool same(struct pen_span a, struct pen_span b)
 	return a.n == b.n && (!a.n || memcmp(a.p, b.p, a.n) == 0);
 }
 
-static bool right(const struct eng_set *s, const struct pen_dataset *ds,
+static bool right(const struct eng_set *s, const struct pen_loader *l,
 		  const struct take_ref *ref, const struct shape *take,
 		  const struct pen_batch *b)
 {
-	const struct pen_tensor *t = &b->tensors[0];
+	const uint32_t cut = l->pool->take.field;
+	const struct pen_tensor *t = &b->tensors[cut];
 	bool ok = CHECK_EQ(b->ntensors, ref->nfields);
 
 	if (take)
@@ -54,17 +55,17 @@ static bool right(const struct eng_set *s, const struct pen_dataset *ds,
 		     CHECK_EQ(t->row_ndim, take->ndim) &&
 		     CHECK(!t->shapes && !t->offsets) &&
 		     CHECK_EQ(t->shape[0], b->nsamples) &&
-		     CHECK_EQ(t->dtype, ref->dtype[0]) &&
+		     CHECK_EQ(t->dtype, ref->dtype[cut]) &&
 		     CHECK_EQ(t->nbytes,
 			      b->nsamples * take->n * pen_dtype_size(t->dtype));
 	for (uint32_t r = 0; ok && r < b->nsamples; r++)
 		for (uint32_t f = 0; ok && f < b->ntensors; f++) {
 			struct pen_span row = take_row(b, f, r);
-			uint64_t id = eng_origin(s, ds, b->ids[r]);
+			uint64_t id = eng_origin(s, l->ds, b->ids[r]);
 			struct pen_span whole = ref->row[id][f];
 
-			ok = CHECK(take && !f ? is_start(row, whole)
-					      : same(row, whole));
+			ok = CHECK(take && f == cut ? is_start(row, whole)
+						    : same(row, whole));
 		}
 	return ok;
 }
@@ -79,7 +80,7 @@ static int run(struct pen_loader *l, const struct eng_set *s,
 
 	*ok = true;
 	while ((rc = pen_loader_next(l, &b, NULL)) == 0) {
-		*ok = *ok && right(s, l->ds, ref, take, b);
+		*ok = *ok && right(s, l, ref, take, b);
 		n += b->nsamples;
 		pen_batch_unref(b);
 	}
@@ -288,7 +289,7 @@ static void test_policy(const char *set, const char *policy)
 	if (!CHECK(l != NULL))
 		return;
 	while ((rc = pen_loader_next(l, &b, NULL)) == 0) {
-		CHECK(right(s, l->ds, &ref, &shapes[1], b));
+		CHECK(right(s, l, &ref, &shapes[1], b));
 		n += b->nsamples;
 		pen_batch_unref(b);
 	}

@@ -63,7 +63,6 @@ static void put_lines(struct pen_text *t, const char *key,
 static void put_settings(struct pen_text *t, const struct pen_record *r,
 			 const struct pen_settings *s)
 {
-	struct pen_text yaml = { 0 };
 	const bool compact = t->compact;
 
 	if (!s)
@@ -84,10 +83,9 @@ static void put_settings(struct pen_text *t, const struct pen_record *r,
 		t->compact = compact;
 	}
 	pen__json_close(t, ']');
-	pen__config_print(r->c, s, false, &yaml);
-	pen__json_str(t, "config", yaml.p ? yaml.p : "");
-	t->failed |= yaml.failed;
-	pen__text_fini(&yaml);
+	pen__json_open(t, "config", '{');
+	pen__config_json(r->c, t);
+	pen__json_close(t, '}');
 }
 
 static void put_device(struct pen_text *t, const struct pen_rank_host *h)

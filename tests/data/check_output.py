@@ -160,7 +160,7 @@ def check_result(where, accelerators, ranks, hosts):
     names = {s["key"]: s["value"] for s in r["settings"]}
     assert names["model.name"] == 'a "b" <script>\\ \n\x01 é'
     assert r["overrides"] == ['++workload.x="1"', "workload=y"]
-    assert "workload" in r["config"]
+    assert "reader" in r["config"]
     assert r["loader"]["store_reason"] == 'because "of" <this>'
     # no markup gets out raw: the file may be put into a page
     with open(os.path.join(top, where, "result.json"),

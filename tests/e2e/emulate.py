@@ -101,7 +101,8 @@ def test_order(tmp):
     base = ["run", "default_small", "dataset.format=npy", *SMALL,
             "workflow.evaluation=false", "dataset.num_files_eval=0",
             "reader.read_threads=1", "reader.batch_size=1",
-            "loader.open_files=1", "loader.store=posix"]
+            "loader.open_files=1", "loader.store=posix",
+            "dataset.num_subfolders_train=0"]
     run(*base, "workflow.train=false", cwd=tmp)
     if not shutil.which("strace") or os.environ.get("SANITIZE"):
         print("no strace here: the order of reads was not looked at")
