@@ -40,3 +40,9 @@ if(NOT CMAKE_CROSSCOMPILING AND NOT PEN_SANITIZE)
 	install(FILES ${PEN_COMPLETION} RENAME penstock DESTINATION
 		${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
 endif()
+
+# DLIO's name for `penstock run`: scripts that call it go on working.
+install(CODE "
+	file(CREATE_LINK penstock
+		\"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}/dlio_benchmark\"
+		SYMBOLIC)")

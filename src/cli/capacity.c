@@ -123,16 +123,16 @@ static int measure(struct search *s, struct probe *p,
 	}
 	if (rc == PEN_ECLOSED && interrupted())
 		return 128 + interrupted();
-	return rc ? emulation_failed(&s->e, &err) : 0;
+	return rc ? complain(&err) : 0;
 }
 
 static void show(const struct search *s, const struct probe *p)
 {
 	if (s->quiet || s->json || s->e.comm->rank)
 		return;
-	printf("  %8s accelerators  utilisation %5.1f %%  %10s samples/s  "
+	printf("  %20s  utilisation %5.1f %%  %10s samples/s  "
 	       "%10s/s  %s\n",
-	       grouped(p->n * (uint64_t)s->e.comm->size),
+	       counted(p->n * (uint64_t)s->e.comm->size, "accelerator"),
 	       median(p->au, p->repeats),
 	       human_count(median(p->rate, p->repeats)),
 	       human_bytes(median(p->bytes, p->repeats)),
@@ -270,10 +270,10 @@ static int report(struct search *s, uint64_t best)
 		       "accelerator of %s at %.0f %%.\n",
 		       s->e.set.workload, 100 * s->e.c.au);
 	else
-		printf("\n  This machine and storage feed %s emulated "
-		       "accelerator%s of %s at %.0f %% or more.\n",
-		       grouped(best * (uint64_t)s->e.comm->size),
-		       best * (uint64_t)s->e.comm->size == 1 ? "" : "s",
+		printf("\n  This machine and storage feed %s of %s at %.0f %% "
+		       "or more.\n",
+		       counted(best * (uint64_t)s->e.comm->size,
+			       "emulated accelerator"),
 		       s->e.set.workload, 100 * s->e.c.au);
 	if (s->stopped[0])
 		printf("  More were not tried: %s.\n", s->stopped);
@@ -305,7 +305,7 @@ static int generate(struct search *s)
 	pen__run_fini(&r);
 	if (rc == PEN_ECLOSED && interrupted())
 		return 128 + interrupted();
-	return rc ? emulation_failed(&s->e, &err) : 0;
+	return rc ? complain(&err) : 0;
 }
 
 static int take_flag(struct search *s, const struct args *a)
@@ -366,7 +366,7 @@ static int run_capacity(int argc, char **argv)
 	s->most = 4096;
 	s->repeats = 3;
 	s->seconds = 3;
-	emulation_init(&s->e);
+	rc = emulation_init(&s->e);
 	while (rc < 0 && (kind = args_next(&a)) != ARG_END)
 		rc = kind == ARG_BAD	? EXIT_USAGE
 		     : kind == ARG_FLAG ? take_flag(s, &a)

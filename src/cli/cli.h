@@ -68,6 +68,7 @@ int args_next(struct args *a);
 /* One line on stderr: cause first, then what to do; returns the exit code. */
 int complain(const struct pen_err *err);
 int exit_code(int code); /* of a pen_code */
+void mute(bool on);	 /* complain no more: another rank does */
 int complain_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void print_help(const struct command *cmd);
 void print_opts(FILE *out, const char *prefix, const struct pen_opt *opts);
@@ -75,10 +76,11 @@ void print_man(FILE *out);
 void print_completion(FILE *out);
 
 /* Numbers as people read them, in static ring buffers (good for a printf). */
-const char *human_bytes(double n);	/* "1.35 GB" */
-const char *human_count(double n);	/* "20,000", "1.62 M" */
-const char *human_time(double seconds); /* "12.3 ms" */
-const char *grouped(uint64_t n);	/* "1,000,000" */
+const char *human_bytes(double n);		   /* "1.35 GB" */
+const char *human_count(double n);		   /* "20,000", "1.62 M" */
+const char *human_time(double seconds);		   /* "12.3 ms" */
+const char *grouped(uint64_t n);		   /* "1,000,000" */
+const char *counted(uint64_t n, const char *what); /* "1 file", "2 files" */
 
 /* A line with rate and ETA, on a terminal and after two seconds only. */
 struct progress {

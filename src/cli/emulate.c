@@ -1,10 +1,16 @@
 /* See emulate.h. */
 #include "cli/emulate.h"
 
-void emulation_init(struct emulation *e)
+int emulation_init(struct emulation *e)
 {
+	struct pen_err err = { 0 };
+
 	*e = (struct emulation){ 0 };
 	pen__settings_init(&e->set);
+	if (pen__comm_open(&e->comm, &err))
+		return complain(&err);
+	mute(e->comm->rank != 0);
+	return -1;
 }
 
 void emulation_close(struct emulation *e)
@@ -26,13 +32,6 @@ unsigned emulation_world(const struct emulation *e)
 	return n * (unsigned)e->comm->size;
 }
 
-int emulation_failed(const struct emulation *e, const struct pen_err *err)
-{
-	if (!e->comm || e->comm->rank == 0)
-		return complain(err);
-	return exit_code(err->code);
-}
-
 int emulation_open(struct emulation *e, const char *command)
 {
 	struct pen_err err = { 0 };
@@ -42,15 +41,12 @@ int emulation_open(struct emulation *e, const char *command)
 		return complain_usage("%s: which workload? `penstock "
 				      "workloads` lists them",
 				      command);
-	rc = pen__comm_open(&e->comm, &err);
-	if (rc)
-		return complain(&err);
 	rc = pen__settings_load(&e->set, e->name, &err);
 	if (!rc)
 		rc = pen__config_settle(&e->c, &e->set, &err);
 	rc = pen__comm_agree(e->comm, rc, &err);
 	if (rc)
-		return emulation_failed(e, &err);
+		return complain(&err);
 	if (e->comm->rank == 0) /* every rank finds the same */
 		print_notes(&e->set);
 	return -1;

@@ -12,14 +12,14 @@ struct emulation {
 	const char *name; /* the workload or file asked for */
 };
 
-void emulation_init(struct emulation *);
+/* Opens the ranks first, so that what all of them find wrong is said once.
+ * An exit code, or -1. */
+int emulation_init(struct emulation *);
 void emulation_close(struct emulation *);
 /* Each: an exit code when it went wrong (and said so), else -1. */
 int emulation_arg(struct emulation *, const struct args *, int kind);
-/* Ranks, workload and config, in this order; notes go to stderr once. */
+/* Workload and config; notes go to stderr once. */
 int emulation_open(struct emulation *, const char *command);
-/* The exit code; rank 0 says why. */
-int emulation_failed(const struct emulation *, const struct pen_err *);
 /* workflow.query: prints one value. */
 int emulation_query(const struct emulation *);
 unsigned emulation_world(const struct emulation *);

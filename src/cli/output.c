@@ -11,6 +11,13 @@
 #include "base/clock.h"
 #include "cli/cli.h"
 
+static bool muted;
+
+void mute(bool on)
+{
+	muted = on;
+}
+
 int exit_code(int code)
 {
 	switch (code) {
@@ -30,8 +37,9 @@ int exit_code(int code)
 
 int complain(const struct pen_err *err)
 {
-	fprintf(stderr, "penstock: %s%s%s\n", err->where,
-		err->where[0] ? ": " : "", err->msg);
+	if (!muted)
+		fprintf(stderr, "penstock: %s%s%s\n", err->where,
+			err->where[0] ? ": " : "", err->msg);
 	return exit_code(err->code);
 }
 
@@ -39,6 +47,8 @@ int complain_usage(const char *fmt, ...)
 {
 	va_list ap;
 
+	if (muted)
+		return EXIT_USAGE;
 	fputs("penstock: ", stderr);
 	va_start(ap, fmt);
 	vfprintf(stderr, fmt, ap);
@@ -115,6 +125,14 @@ const char *grouped(uint64_t n)
 		b[to++] = digits[i];
 	}
 	b[to] = '\0';
+	return b;
+}
+
+const char *counted(uint64_t n, const char *what)
+{
+	char *b = next_buf();
+
+	snprintf(b, 48, "%s %s%s", grouped(n), what, n == 1 ? "" : "s");
 	return b;
 }
 

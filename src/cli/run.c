@@ -69,25 +69,26 @@ static void print_plan(const struct job *j, const struct pen_plan_figures *p)
 	const struct pen_config *c = &j->e.c;
 	unsigned world = emulation_world(&j->e);
 
-	printf("%s: %u accelerator%s, nothing is done\n",
-	       j->e.set.workload ? j->e.set.workload : "workload", world,
-	       world == 1 ? "" : "s");
+	printf("%s: %s, nothing is done\n", j->e.set.workload,
+	       counted(world, "accelerator"));
 	if (p->files_train)
 		printf("  %-14s %s training and %s evaluation files (%s), "
 		       "%s\n",
 		       "data", grouped(p->files_train), grouped(p->files_eval),
 		       c->dataset.format, human_bytes((double)p->data_bytes));
 	if (c->workflow.generate_data)
-		printf("  %-14s %s files are missing, %s to write\n",
-		       "generate", grouped(p->files_missing),
+		printf("  %-14s %s to make, %s\n", "generate",
+		       counted(p->files_missing, "file"),
 		       human_bytes((double)p->generate_bytes));
 	if (c->workflow.train)
-		printf("  %-14s %s epochs of %s steps of %s samples each\n",
-		       "train", grouped(c->train.epochs), grouped(p->steps),
-		       grouped(c->reader.batch_size));
+		printf("  %-14s %s of %s of %s each\n", "train",
+		       counted(c->train.epochs, "epoch"),
+		       counted(p->steps, "step"),
+		       counted(c->reader.batch_size, "sample"));
 	if (p->evals)
-		printf("  %-14s %s times, %s steps\n", "evaluate",
-		       grouped(p->evals), grouped(p->eval_steps));
+		printf("  %-14s %s, %s\n", "evaluate",
+		       counted(p->evals, "time"),
+		       counted(p->eval_steps, "step"));
 	if (c->workflow.checkpoint)
 		printf("  %-14s %s of %s each\n", "checkpoints",
 		       grouped(p->checkpoints),
@@ -210,17 +211,16 @@ static void print_result(const struct job *j, const struct pen_run *r)
 	const struct pen_config *c = r->c;
 	struct pen_text words = { 0 };
 
-	printf("%s: %u emulated accelerator%s", j->e.set.workload, r->rec.world,
-	       r->rec.world == 1 ? "" : "s");
+	printf("%s: %s", j->e.set.workload,
+	       counted(r->rec.world, "emulated accelerator"));
 	if (c->workflow.train)
-		printf(", %s epochs of %s steps of %s samples",
-		       grouped(c->train.epochs),
-		       grouped(r->rec.steps_per_epoch),
-		       grouped(c->reader.batch_size));
+		printf(", %s of %s of %s", counted(c->train.epochs, "epoch"),
+		       counted(r->rec.steps_per_epoch, "step"),
+		       counted(c->reader.batch_size, "sample"));
 	puts("");
 	if (r->rec.generate_s > 0)
-		printf("  %-14s %s files, %s in %s (%s were there already)\n",
-		       "generated", grouped(r->rec.generated_files),
+		printf("  %-14s %s, %s in %s (%s were there already)\n",
+		       "generated", counted(r->rec.generated_files, "file"),
 		       human_bytes((double)r->rec.generated_bytes),
 		       human_time(r->rec.generate_s),
 		       grouped(r->rec.kept_files));
@@ -274,7 +274,7 @@ static int do_run(struct job *j, const char *base_dir)
 
 	progress_end(&j->bar);
 	if (rc && rc != PEN_ECLOSED) {
-		out = emulation_failed(&j->e, &err);
+		out = complain(&err);
 	} else if (!j->e.comm->rank && !j->verbose) {
 		if (j->json && !generate_only)
 			out = print_file(r.dir);
@@ -308,9 +308,8 @@ static int run_run(int argc, char **argv)
 {
 	struct args a = { .cmd = &pen__cmd_run, .argc = argc, .argv = argv };
 	struct job j = { 0 };
-	int kind, rc = -1;
+	int kind, rc = emulation_init(&j.e);
 
-	emulation_init(&j.e);
 	while (rc < 0 && (kind = args_next(&a)) != ARG_END)
 		rc = kind == ARG_BAD	? EXIT_USAGE
 		     : kind == ARG_FLAG ? take_flag(&j, &a)
@@ -329,9 +328,8 @@ int run_dlio(int argc, char **argv)
 	struct args a = { .cmd = &pen__cmd_run, .argc = argc, .argv = argv };
 	struct job j = { .verbose = true };
 	bool config = false;
-	int rc = -1;
+	int rc = emulation_init(&j.e);
 
-	emulation_init(&j.e);
 	j.e.set.lenient = true;
 	while (rc < 0 && a.at < argc) {
 		const char *arg = argv[a.at];
