@@ -1,6 +1,5 @@
 /*
- * Finding a workload's files and opening a loader on them. The reader's keys
- * become settings of the loader; what is given as loader.X comes last and wins.
+ * Finding a workload's files and opening a loader on them.
  *
  * The emulated accelerators of a process share one loader and take its batches
  * in turn, so that all of them together read every sample once.
@@ -10,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,9 +20,6 @@
 #include "emulate/draw.h"
 #include "format/format.h"
 #include "store/store.h"
-
-/* More threads than this per CPU only get in each other's way. */
-#define THREADS_PER_CPU 8
 
 static bool wanted(void *ops, const char *name)
 {
@@ -125,195 +120,6 @@ static int add_files(struct pen_run *r, struct pen_spec *spec,
 	return rc;
 }
 
-static int put(struct pen_spec *s, struct pen_err *err, const char *key,
-	       const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-static int put(struct pen_spec *s, struct pen_err *err, const char *key,
-	       const char *fmt, ...)
-{
-	char value[1024];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(value, sizeof(value), fmt, ap);
-	va_end(ap);
-	return pen_spec_set(s, key, value, err);
-}
-
-static void shape_to(char *buf, size_t cap, const int64_t *v, size_t n)
-{
-	size_t at = 0;
-
-	buf[0] = '\0';
-	for (size_t i = 0; i < n && at < cap; i++)
-		at += (size_t)snprintf(buf + at, cap - at, "%s%lld",
-				       i ? "x" : "", (long long)v[i]);
-}
-
-/* What a format has to be told, because its files do not say it. */
-static int put_format(struct pen_spec *s, const struct pen_config *c,
-		      struct pen_err *err)
-{
-	const char *f = c->dataset.format;
-	bool many = c->dataset.num_samples_per_file > 1;
-	struct pen_data_layout lay;
-	char shape[600];
-	int rc = pen__layout_init(&lay, c, err);
-
-	if (rc)
-		return rc;
-	shape_to(shape, sizeof(shape), lay.dims, lay.ndim);
-	rc = put(s, err, "format", "%s", f);
-	if (!rc && (!strcmp(f, "npy") || !strcmp(f, "npz")))
-		rc = put(s, err, "format.samples", "%s",
-			 many ? "last" : "file");
-	if (!rc && strstr(f, "indexed_binary")) {
-		rc = put(s, err, "format.dtype", "%s",
-			 pen_dtype_name(lay.dtype));
-		if (!rc && c->dataset.record_dims.n)
-			rc = put(s, err, "format.shape", "%s", shape);
-	}
-	if (!rc && !strcmp(f, "csv"))
-		rc = put(s, err, "format.dtype", "%s",
-			 lay.dtype == PEN_F16 ? "float32"
-					      : pen_dtype_name(lay.dtype));
-	if (!rc && !strcmp(f, "synthetic")) {
-		rc = put(s, err, "format.dtype", "%s",
-			 pen_dtype_name(lay.dtype));
-		if (!rc)
-			rc = put(s, err, "format.shape", "%s", shape);
-		if (!rc)
-			rc = put(s, err, "format.samples", "%llu",
-				 (unsigned long long)
-					 c->dataset.num_samples_per_file);
-	}
-	pen__layout_fini(&lay);
-	return rc;
-}
-
-/* The sample as the model gets it, when that is not all of it. */
-static int put_take(struct pen_spec *s, const struct pen_config *c,
-		    struct pen_err *err)
-{
-	const struct pen_opt_list *dims = &c->reader.transformed_dims;
-	char shape[600];
-	int64_t side;
-	int rc;
-
-	if (dims->n) {
-		shape_to(shape, sizeof(shape), dims->v, dims->n);
-		rc = put(s, err, "take", "%s", shape);
-		if (!rc && c->reader.transformed_type)
-			rc = put(s, err, "cast", "%s",
-				 c->reader.transformed_type);
-		return rc;
-	}
-	if (c->dataset.record_length_resize < 1)
-		return 0;
-	side = (int64_t)sqrt(c->dataset.record_length_resize);
-	return put(s, err, "take", "%lldx%lld", (long long)side,
-		   (long long)side);
-}
-
-/* Past the page cache: with many reads in flight where the kernel lets us. */
-static int put_direct(struct pen_spec *s, struct pen_err *err)
-{
-	int rc = put(s, err, "store", "%s",
-		     pen__store_uring_works() ? "uring" : "posix");
-
-	return rc ? rc : put(s, err, "store.direct", "true");
-}
-
-static int put_order(struct pen_spec *s, const struct pen_run *r,
-		     struct pen_err *err)
-{
-	const struct pen_config *c = r->c;
-	uint64_t spf = c->dataset.num_samples_per_file;
-	int rc = put(s, err, "seed", "%llu", (unsigned long long)r->seed);
-
-	if (!rc)
-		rc = put(s, err, "reshuffle", "%s",
-			 c->train.seed_change_epoch ? "true" : "false");
-	if (rc)
-		return rc;
-	if (c->reader.sample_shuffle)
-		return put(s, err, "sampler", "shuffle");
-	if (!c->reader.file_shuffle)
-		return put(s, err, "sampler", "sequential");
-	if (spf < 2)
-		return put(s, err, "sampler", "shuffle");
-	/* files in random order, each read from its beginning to its end */
-	rc = put(s, err, "sampler", "block");
-	if (!rc)
-		rc = put(s, err, "sampler.chunk", "%llu",
-			 (unsigned long long)spf);
-	if (!rc)
-		rc = put(s, err, "sampler.chunks", "1");
-	return rc ? rc : put(s, err, "sampler.mix", "false");
-}
-
-static int put_sizes(struct pen_spec *s, const struct pen_run *r,
-		     enum pen_split split, uint64_t epochs, struct pen_err *err)
-{
-	const struct pen_config *c = r->c;
-	uint64_t n = r->rec.naccel, most = (uint64_t)pen__cpus();
-	uint64_t threads = c->reader.read_threads > 0
-				   ? (uint64_t)c->reader.read_threads
-				   : 1;
-	uint64_t ahead = c->reader.prefetch_size > 0
-				 ? (uint64_t)c->reader.prefetch_size
-				 : 1;
-	int rc;
-
-	if (ahead < threads)
-		ahead = threads; /* a worker holds a batch, as with PyTorch */
-	most *= THREADS_PER_CPU;
-	threads = threads * n < most ? threads * n : most;
-	ahead = ahead * n < 4096 ? ahead * n : 4096;
-	rc = put(s, err, "batch_size", "%llu",
-		 (unsigned long long)(split == PEN_TRAIN
-					      ? c->reader.batch_size
-					      : c->reader.batch_size_eval));
-	if (!rc)
-		rc = put(s, err, "epochs", "%llu", (unsigned long long)epochs);
-	if (!rc)
-		rc = put(s, err, "threads", "%llu",
-			 (unsigned long long)threads);
-	if (!rc)
-		rc = put(s, err, "prefetch", "%llu", (unsigned long long)ahead);
-	if (!rc)
-		rc = put(s, err, "memory", "%llu",
-			 (unsigned long long)(pen__memory_available() / 2 /
-					      (uint64_t)r->comm->local_size));
-	if (!rc && split == PEN_TRAIN && c->train.total_training_steps > 0)
-		rc = put(s, err, "epoch_batches", "%llu",
-			 (unsigned long long)c->train.total_training_steps * n);
-	if (!rc && c->reader.transfer_size)
-		rc = put(s, err, "read_size", "%llu",
-			 (unsigned long long)c->reader.transfer_size);
-	if (!rc)
-		rc = put(s, err, "rank", "%d", r->comm->rank);
-	if (!rc)
-		rc = put(s, err, "world", "%d", r->comm->size);
-	return rc ? rc : put(s, err, "tail", "drop");
-}
-
-static int put_rest(struct pen_spec *s, const struct pen_config *c,
-		    struct pen_err *err)
-{
-	int rc = 0;
-
-	if (!c->reader.decode)
-		rc = put(s, err, "decode", "false");
-	if (!rc && c->reader.odirect)
-		rc = put_direct(s, err);
-	else if (!rc && c->reader.read_type == PEN_READ_MEMORY)
-		rc = put(s, err, "store", "ram");
-	for (size_t i = 0; !rc && i < c->loader.n; i++)
-		rc = pen_spec_set(s, c->loader.kv[i].key, c->loader.kv[i].value,
-				  err);
-	return rc;
-}
-
 /* Preprocessing emulated: the worker is busy for so long with each sample. */
 static void preprocess(void *arg, unsigned worker, uint32_t n)
 {
@@ -374,22 +180,6 @@ static int count_steps(struct pen_data *d, const struct pen_run *r,
 	return 0;
 }
 
-static int make_spec(struct pen_spec *s, struct pen_run *r,
-		     enum pen_split split, uint64_t epochs, struct pen_err *err)
-{
-	int rc = add_files(r, s, split, err);
-
-	if (!rc)
-		rc = put_format(s, r->c, err);
-	if (!rc)
-		rc = put_take(s, r->c, err);
-	if (!rc)
-		rc = put_order(s, r, err);
-	if (!rc)
-		rc = put_sizes(s, r, split, epochs, err);
-	return rc ? rc : put_rest(s, r->c, err);
-}
-
 int pen__data_open(struct pen_data *d, struct pen_run *r, enum pen_split split,
 		   uint64_t epochs, struct pen_err *err)
 {
@@ -400,7 +190,10 @@ int pen__data_open(struct pen_data *d, struct pen_run *r, enum pen_split split,
 	*d = (struct pen_data){ 0 };
 	if (rc)
 		return rc;
-	rc = make_spec(s, r, split, epochs, err);
+	if (!pen__is_synthetic(r->c))
+		rc = add_files(r, s, split, err);
+	if (!rc)
+		rc = pen__reader_spec(s, r, split, epochs, err);
 	if (!rc)
 		rc = hook_up(d, r, s, &hook, err);
 	hook.group = r->rec.naccel;

@@ -19,6 +19,14 @@ struct pen_data {
 int pen__data_open(struct pen_data *, struct pen_run *, enum pen_split,
 		   uint64_t epochs, struct pen_err *err);
 void pen__data_close(struct pen_data *);
+/* data_loader=synthetic: samples out of nothing. */
+static inline bool pen__is_synthetic(const struct pen_config *c)
+{
+	return c->reader.data_loader == PEN_LOADER_SYNTHETIC;
+}
+/* reader.c: how to load a split, its files apart */
+int pen__reader_spec(struct pen_spec *, const struct pen_run *, enum pen_split,
+		     uint64_t epochs, struct pen_err *err);
 /*
  * Drops this split's files from the page cache, or all of it, as page_cache
  * says; ranks share the work. *how says in words what was done.

@@ -1,0 +1,257 @@
+/*
+ * The reader's keys as settings of a loader. What is given as loader.X comes
+ * last and wins.
+ */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/team.h"
+#include "emulate/data.h"
+#include "store/store.h"
+
+/* More threads than this per CPU only get in each other's way. */
+#define THREADS_PER_CPU 8
+
+static int put(struct pen_spec *s, struct pen_err *err, const char *key,
+	       const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+static int put(struct pen_spec *s, struct pen_err *err, const char *key,
+	       const char *fmt, ...)
+{
+	char value[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(value, sizeof(value), fmt, ap);
+	va_end(ap);
+	return pen_spec_set(s, key, value, err);
+}
+
+static void shape_to(char *buf, size_t cap, const int64_t *v, size_t n)
+{
+	size_t at = 0;
+
+	buf[0] = '\0';
+	for (size_t i = 0; i < n && at < cap; i++)
+		at += (size_t)snprintf(buf + at, cap - at, "%s%lld",
+				       i ? "x" : "", (long long)v[i]);
+}
+
+/* The shape of a sample as the model gets it; false: all of it, as it is. */
+static bool is_cut(const struct pen_config *c, char *shape, size_t cap)
+{
+	const struct pen_opt_list *dims = &c->reader.transformed_dims;
+	int64_t side[2];
+
+	if (dims->n) {
+		shape_to(shape, cap, dims->v, dims->n);
+		return true;
+	}
+	if (c->dataset.record_length_resize < 1)
+		return false;
+	side[0] = side[1] = (int64_t)sqrt(c->dataset.record_length_resize);
+	shape_to(shape, cap, side, 2);
+	return true;
+}
+
+static int put_take(struct pen_spec *s, const struct pen_config *c,
+		    struct pen_err *err)
+{
+	char shape[600];
+	int rc;
+
+	if (!is_cut(c, shape, sizeof(shape)))
+		return 0;
+	rc = put(s, err, "take", "%s", shape);
+	if (!rc && c->reader.transformed_dims.n && c->reader.transformed_type)
+		rc = put(s, err, "cast", "%s", c->reader.transformed_type);
+	return rc;
+}
+
+/* Samples that are made, not read, are made as the model gets them. */
+static int put_synthetic(struct pen_spec *s, const struct pen_config *c,
+			 const char *whole, struct pen_err *err)
+{
+	char shape[600];
+	int rc;
+
+	rc = put(s, err, "format.shape", "%s",
+		 is_cut(c, shape, sizeof(shape)) ? shape : whole);
+	return rc ? rc
+		  : put(s, err, "format.samples", "%llu",
+			(unsigned long long)c->dataset.num_samples_per_file);
+}
+
+/* What a format has to be told, because its files do not say it. */
+static int put_format(struct pen_spec *s, const struct pen_config *c,
+		      struct pen_err *err)
+{
+	const char *f = pen__is_synthetic(c) ? "synthetic" : c->dataset.format;
+	bool many = c->dataset.num_samples_per_file > 1;
+	struct pen_data_layout lay;
+	char shape[600];
+	int rc = pen__layout_init(&lay, c, err);
+
+	if (rc)
+		return rc;
+	shape_to(shape, sizeof(shape), lay.dims, lay.ndim);
+	rc = put(s, err, "format", "%s", f);
+	if (!rc && (!strcmp(f, "npy") || !strcmp(f, "npz")))
+		rc = put(s, err, "format.samples", "%s",
+			 many ? "last" : "file");
+	if (!rc && strstr(f, "indexed_binary")) {
+		rc = put(s, err, "format.dtype", "%s",
+			 pen_dtype_name(lay.dtype));
+		if (!rc && c->dataset.record_dims.n)
+			rc = put(s, err, "format.shape", "%s", shape);
+	}
+	if (!rc && !strcmp(f, "csv"))
+		rc = put(s, err, "format.dtype", "%s",
+			 lay.dtype == PEN_F16 ? "float32"
+					      : pen_dtype_name(lay.dtype));
+	if (!rc && !strcmp(f, "synthetic")) {
+		rc = put(s, err, "format.dtype", "%s",
+			 pen_dtype_name(lay.dtype));
+		if (!rc)
+			rc = put_synthetic(s, c, shape, err);
+	} else if (!rc) {
+		rc = put_take(s, c, err);
+	}
+	pen__layout_fini(&lay);
+	return rc;
+}
+
+/* Past the page cache: with many reads in flight where the kernel lets us. */
+static int put_direct(struct pen_spec *s, struct pen_err *err)
+{
+	int rc = put(s, err, "store", "%s",
+		     pen__store_uring_works() ? "uring" : "posix");
+
+	return rc ? rc : put(s, err, "store.direct", "true");
+}
+
+static int put_order(struct pen_spec *s, const struct pen_run *r,
+		     struct pen_err *err)
+{
+	const struct pen_config *c = r->c;
+	uint64_t spf = c->dataset.num_samples_per_file;
+	int rc = put(s, err, "seed", "%llu", (unsigned long long)r->seed);
+
+	if (!rc)
+		rc = put(s, err, "reshuffle", "%s",
+			 c->train.seed_change_epoch ? "true" : "false");
+	if (rc)
+		return rc;
+	if (c->reader.sample_shuffle)
+		return put(s, err, "sampler", "shuffle");
+	if (!c->reader.file_shuffle)
+		return put(s, err, "sampler", "sequential");
+	if (spf < 2)
+		return put(s, err, "sampler", "shuffle");
+	/* files in random order, each read from its beginning to its end */
+	rc = put(s, err, "sampler", "block");
+	if (!rc)
+		rc = put(s, err, "sampler.chunk", "%llu",
+			 (unsigned long long)spf);
+	if (!rc)
+		rc = put(s, err, "sampler.chunks", "1");
+	return rc ? rc : put(s, err, "sampler.mix", "false");
+}
+
+static int put_sizes(struct pen_spec *s, const struct pen_run *r,
+		     enum pen_split split, uint64_t epochs, struct pen_err *err)
+{
+	const struct pen_config *c = r->c;
+	uint64_t n = r->rec.naccel, most = (uint64_t)pen__cpus();
+	uint64_t threads = c->reader.read_threads > 0
+				   ? (uint64_t)c->reader.read_threads
+				   : 1;
+	uint64_t ahead = c->reader.prefetch_size > 0
+				 ? (uint64_t)c->reader.prefetch_size
+				 : 1;
+	int rc;
+
+	if (ahead < threads)
+		ahead = threads; /* a worker holds a batch, as with PyTorch */
+	most *= THREADS_PER_CPU;
+	threads = threads * n < most ? threads * n : most;
+	ahead = ahead * n < 4096 ? ahead * n : 4096;
+	rc = put(s, err, "batch_size", "%llu",
+		 (unsigned long long)(split == PEN_TRAIN
+					      ? c->reader.batch_size
+					      : c->reader.batch_size_eval));
+	if (!rc)
+		rc = put(s, err, "epochs", "%llu", (unsigned long long)epochs);
+	if (!rc)
+		rc = put(s, err, "threads", "%llu",
+			 (unsigned long long)threads);
+	if (!rc)
+		rc = put(s, err, "prefetch", "%llu", (unsigned long long)ahead);
+	if (!rc)
+		rc = put(s, err, "memory", "%llu",
+			 (unsigned long long)(pen__memory_available() / 2 /
+					      (uint64_t)r->comm->local_size));
+	if (!rc && split == PEN_TRAIN && c->train.total_training_steps > 0)
+		rc = put(s, err, "epoch_batches", "%llu",
+			 (unsigned long long)c->train.total_training_steps * n);
+	if (!rc && c->reader.transfer_size)
+		rc = put(s, err, "read_size", "%llu",
+			 (unsigned long long)c->reader.transfer_size);
+	if (!rc)
+		rc = put(s, err, "rank", "%d", r->comm->rank);
+	if (!rc)
+		rc = put(s, err, "world", "%d", r->comm->size);
+	return rc ? rc : put(s, err, "tail", "drop");
+}
+
+static int put_rest(struct pen_spec *s, const struct pen_config *c,
+		    struct pen_err *err)
+{
+	int rc = 0;
+
+	if (!c->reader.decode)
+		rc = put(s, err, "decode", "false");
+	if (!rc && c->reader.odirect)
+		rc = put_direct(s, err);
+	else if (!rc && c->reader.read_type == PEN_READ_MEMORY)
+		rc = put(s, err, "store", "ram");
+	for (size_t i = 0; !rc && i < c->loader.n; i++)
+		rc = pen_spec_set(s, c->loader.kv[i].key, c->loader.kv[i].value,
+				  err);
+	return rc;
+}
+
+/* Out of nothing: no file is looked at. */
+static int put_no_files(struct pen_spec *s, uint64_t n, struct pen_err *err)
+{
+	int rc = pen_spec_add_path(s, "synthetic", err);
+
+	if (!rc)
+		rc = put(s, err, "store", "null");
+	if (!rc)
+		rc = put(s, err, "store.objects", "%llu",
+			 (unsigned long long)n);
+	return rc ? rc : put(s, err, "store.size", "1");
+}
+
+int pen__reader_spec(struct pen_spec *s, const struct pen_run *r,
+		     enum pen_split split, uint64_t epochs, struct pen_err *err)
+{
+	const struct pen_config *c = r->c;
+	int rc = 0;
+
+	if (pen__is_synthetic(c))
+		rc = put_no_files(s,
+				  split == PEN_TRAIN
+					  ? c->dataset.num_files_train
+					  : c->dataset.num_files_eval,
+				  err);
+	if (!rc)
+		rc = put_format(s, c, err);
+	if (!rc)
+		rc = put_order(s, r, err);
+	if (!rc)
+		rc = put_sizes(s, r, split, epochs, err);
+	return rc ? rc : put_rest(s, c, err);
+}
