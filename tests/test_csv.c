@@ -60,7 +60,7 @@ static void test_write(void)
 int main(void)
 {
 	formats_make("csv", "numpy, pandas");
-	formats_check(14);
+	formats_check(19);
 	formats_refuse(20);
 	test_damage();
 	test_write();
