@@ -55,27 +55,29 @@ class Tools:
     def limits(self, *args):
         return run_json([self.limits_path, *map(str, args)])
 
-    def load(self, nsamples, *settings):
-        """penstock load: the epochs after the first, which like everybody's
-        first pass brings in the pages. Returns samples, seconds, batches."""
+    def load(self, nsamples, *settings, skip=1):
+        """penstock load: the epochs after the first ones, which like
+        everybody's first passes bring in the pages. Returns samples, seconds,
+        batches."""
         if settings not in self.epochs:
-            steady = self.load_epochs(nsamples, settings, 2)
-            self.epochs[settings] = 1 + max(
+            steady = self.load_epochs(nsamples, settings, skip + 1, skip)
+            self.epochs[settings] = skip + max(
                 1, math.ceil(self.seconds / max(steady[1], 1e-6)))
-        return self.load_epochs(nsamples, settings, self.epochs[settings])
+        return self.load_epochs(nsamples, settings, self.epochs[settings],
+                                skip)
 
-    def load_epochs(self, nsamples, settings, epochs):
+    def load_epochs(self, nsamples, settings, epochs, skip):
         r = run_json([self.penstock_path, "load", *settings,
                       f"epochs={epochs}", "--json"])
         if r["samples"] != nsamples * epochs:
             raise Missing(f"penstock: {r['samples']} samples, not "
                           f"{nsamples * epochs}")
-        later = r["epochs"][1:]
-        if len(later) != epochs - 1:
+        later = r["epochs"][skip:]
+        if len(later) != epochs - skip:
             raise Missing("penstock: epochs are missing")
         return (sum(e["samples"] for e in later),
                 sum(e["seconds"] for e in later),
-                r["batches"] * (epochs - 1) / epochs)
+                r["batches"] * (epochs - skip) / epochs)
 
 
 def rate(r):
@@ -157,7 +159,8 @@ def loads(tools, work, path, *settings):
     def penstock(threads):
         def measure():
             samples, seconds, _ = tools.load(
-                work.data.n, *load_settings(path, work, threads), *settings)
+                work.data.n, *load_settings(path, work, threads), *settings,
+                skip=work.more.get("skip", 1))
             return samples / seconds
         return measure
 
