@@ -312,7 +312,7 @@ static void csv_describe(const struct pen_format *f, struct pen_describe *d)
 
 	snprintf(text, sizeof(text), "%" PRId64, f->field[0].shape[0]);
 	d->fact(d->arg, "values a row", text);
-	d->advice(d->arg, "text is parsed at some 500 to 800 MB/s a core; the "
+	d->advice(d->arg, "text is parsed at a few hundred MB/s a core; the "
 			  "same numbers as npy are read at memory speed");
 }
 
