@@ -55,27 +55,29 @@ class Tools:
     def limits(self, *args):
         return run_json([self.limits_path, *map(str, args)])
 
-    def load(self, nsamples, *settings):
-        """penstock load: the epochs after the first, which like everybody's
-        first pass brings in the pages. Returns samples, seconds, batches."""
+    def load(self, nsamples, *settings, skip=1):
+        """penstock load: the epochs after the first ones, which like
+        everybody's first passes bring in the pages. Returns samples, seconds,
+        batches."""
         if settings not in self.epochs:
-            steady = self.load_epochs(nsamples, settings, 2)
-            self.epochs[settings] = 1 + max(
+            steady = self.load_epochs(nsamples, settings, skip + 1, skip)
+            self.epochs[settings] = skip + max(
                 1, math.ceil(self.seconds / max(steady[1], 1e-6)))
-        return self.load_epochs(nsamples, settings, self.epochs[settings])
+        return self.load_epochs(nsamples, settings, self.epochs[settings],
+                                skip)
 
-    def load_epochs(self, nsamples, settings, epochs):
+    def load_epochs(self, nsamples, settings, epochs, skip):
         r = run_json([self.penstock_path, "load", *settings,
                       f"epochs={epochs}", "--json"])
         if r["samples"] != nsamples * epochs:
             raise Missing(f"penstock: {r['samples']} samples, not "
                           f"{nsamples * epochs}")
-        later = r["epochs"][1:]
-        if len(later) != epochs - 1:
+        later = r["epochs"][skip:]
+        if len(later) != epochs - skip:
             raise Missing("penstock: epochs are missing")
         return (sum(e["samples"] for e in later),
                 sum(e["seconds"] for e in later),
-                r["batches"] * (epochs - 1) / epochs)
+                r["batches"] * (epochs - skip) / epochs)
 
 
 def rate(r):
@@ -152,30 +154,82 @@ def rows(tools, work, path):
     return "samples/s", out, lambda: tools.limits("warm", listed)
 
 
-def files(tools, work, path):
-    """Many files: everyone opens, reads and closes them."""
-    d = work.data
-    listed = tools.write_list(d.ranges(path))
-    how = "files_crc" if work.more.get("crc") else "files"
-
-    def limit(threads, name=how):
-        return lambda: rate(tools.limits(name, listed, work.batch, threads,
-                                         tools.seconds))
-
+def loads(tools, work, path, *settings):
+    """penstock with all threads and with one."""
     def penstock(threads):
         def measure():
             samples, seconds, _ = tools.load(
-                d.n, *load_settings(path, work, threads))
+                work.data.n, *load_settings(path, work, threads), *settings,
+                skip=work.more.get("skip", 1))
             return samples / seconds
         return measure
 
     t = tools.threads
-    out = {"penstock": penstock(t), "limit": limit(t)}
-    if how == "files_crc":
-        out["limit_read"] = limit(t, "files")
+    return {"penstock": penstock(t),
+            **({"penstock_1t": penstock(1)} if t > 1 else {})}
+
+
+def files(tools, work, path):
+    """Many files: everyone opens, reads and closes them."""
+    listed = tools.write_list(work.data.ranges(path))
+
+    def limit(threads):
+        return lambda: rate(tools.limits("files", listed, work.batch, threads,
+                                         tools.seconds))
+
+    t = tools.threads
+    out = {**loads(tools, work, path), "limit": limit(t)}
     if t > 1:
-        out.update({"penstock_1t": penstock(1), "limit_1t": limit(1)})
+        out["limit_1t"] = limit(1)
     return "samples/s", out, lambda: tools.limits("warm", listed)
+
+
+def decode(tools, work, path):
+    """Ranges of files that are checked or decoded on the way."""
+    d = work.data
+    listed = tools.write_list(d.ranges(path))
+    settings = work.more.get("settings", ())
+
+    def limit(threads):
+        return lambda: rate(tools.limits(
+            "decode", work.more["how"], listed, d.row, work.batch, threads,
+            tools.seconds))
+
+    t = tools.threads
+    out = {**loads(tools, work, path, *settings), "limit": limit(t)}
+    if t > 1:
+        out["limit_1t"] = limit(1)
+    return "samples/s", out, lambda: tools.limits("warm", listed)
+
+
+def text(tools, work, path):
+    """Rows of csv, in order and shuffled, beside who reads whole files."""
+    listed = tools.write_list((0, os.path.getsize(p), 0, p)
+                              for p in work.data.paths(path))
+    settings = work.more.get("settings", ())
+    mine = loads(tools, work, path, "shuffle=false", *settings)
+    out = {**mine, "penstock_shuffled":
+           loads(tools, work, path, *settings)["penstock"]}
+
+    def indexing():
+        """Finding the rows and one pass, with no index kept from before."""
+        r = run_json([tools.penstock_path, "load", path, "index_cache=off",
+                      f"batch_size={work.batch}", f"threads={tools.threads}",
+                      *settings, "--json"])
+        return work.data.n / (r["open_s"] + r["epochs"][0]["seconds"])
+
+    out["penstock_indexing"] = indexing
+    return "samples/s", out, lambda: tools.limits("warm", listed)
+
+
+def open_chunks(tools, work, path):
+    """A file of many chunks whose index is not kept."""
+    def measure():
+        r = run_json([tools.penstock_path, "inspect", path,
+                      "index_cache=off", "--json"])
+        return r["open_s"] * 1e3
+
+    return "ms", {"penstock": measure}, None
 
 
 def fit(points):
@@ -279,7 +333,8 @@ def direct(tools, work, path):
 
 
 KINDS = {"rows": rows, "files": files, "null": null, "open": open_index,
-         "shuffle": shuffle, "direct": direct}
+         "shuffle": shuffle, "direct": direct, "decode": decode,
+         "text": text, "open_chunks": open_chunks}
 
 
 def contenders(tools, name, work, path):
@@ -297,6 +352,8 @@ def contenders(tools, name, work, path):
             r = peers.ask(peer)
             if unit == "ns":
                 return r["seconds"] / r["samples"] * 1e9
+            if unit == "ms":
+                return r["seconds"] / r["samples"] * 1e3
             return r["seconds"] / r["samples"] if unit == "s" else rate(r)
         out[peer] = (ask, unit)
     return out, warm, peers

@@ -85,13 +85,18 @@ class Files:
             if self.end == ".npy":
                 yield os.path.getsize(name) - self.row, self.row, 0, name
                 continue
-            with zipfile.ZipFile(name) as z, open(name, "rb") as f:
-                info = z.getinfo("x.npy")
-                f.seek(info.header_offset + 26)
-                lens = f.read(4)
-                at = info.header_offset + 30 + int.from_bytes(
-                    lens[:2], "little") + int.from_bytes(lens[2:], "little")
-                yield at, info.file_size, info.CRC, name
+            yield member(name, "x.npy")
+
+
+def member(name, inside):
+    """(offset, length, crc32, path) of a stored member of a zip file."""
+    with zipfile.ZipFile(name) as z, open(name, "rb") as f:
+        info = z.getinfo(inside)
+        f.seek(info.header_offset + 26)
+        lens = f.read(4)
+        at = info.header_offset + 30 + int.from_bytes(
+            lens[:2], "little") + int.from_bytes(lens[2:], "little")
+        return at, info.file_size, info.CRC, name
 
 
 class Lazy:

@@ -227,7 +227,7 @@ static const struct {
 	{ "pread", "FILE OFFSET ROW NROWS BATCH THREADS SECONDS", 7,
 	  cmd_pread },
 	{ "files", "LIST BATCH THREADS SECONDS", 4, cmd_files },
-	{ "files_crc", "LIST BATCH THREADS SECONDS", 4, cmd_files_crc },
+	{ "decode", "KIND LIST ROW BATCH THREADS SECONDS", 6, cmd_decode },
 	{ "warm", "LIST", 1, cmd_warm },
 	{ "scan", "DIR", 1, cmd_scan },
 	{ "make_tiny", "DIR COUNT", 2, cmd_make_tiny },

@@ -1,13 +1,21 @@
-/* Shared by limits.c (the loop and the command) and limits_io.c (what the
- * loops do with files). */
+/* Shared by limits.c (the loop and the command), limits_io.c (what the loops do
+ * with files) and limits_decode.c (what they do with bytes). */
 #ifndef BENCH_LIMITS_H
 #define BENCH_LIMITS_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-struct item; /* one file to read a range of */
+/* A range of a file. */
+struct item {
+	char *path;
+	uint64_t offset;
+	size_t len;
+	uint32_t crc; /* of the range, where it is checked */
+	int fd;	      /* -1: to be opened for each read */
+};
 
 struct loop {
 	/* Delivers n samples into batch; returns the sum of their first
@@ -36,11 +44,15 @@ uint64_t number(const char *s);
 double decimal(const char *s);
 void die(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
+void read_item(const struct item *, char *to);
+/* A list's lines: OFFSET LENGTH CRC PATH; most: the greatest length. */
+struct item *read_list(const char *path, uint32_t *n, size_t *most);
+
 void cmd_mmap(char **arg);
 void cmd_mmap_prefetch(char **arg);
 void cmd_pread(char **arg);
 void cmd_files(char **arg);
-void cmd_files_crc(char **arg);
+void cmd_decode(char **arg);
 void cmd_warm(char **arg);
 void cmd_scan(char **arg);
 void cmd_make_tiny(char **arg);

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <libdeflate.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,12 +16,6 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-
-struct item {
-	char *path;
-	uint64_t offset;
-	uint32_t crc; /* of the range, where it is checked */
-};
 
 static void read_range(int fd, void *buf, size_t n, uint64_t offset)
 {
@@ -130,40 +123,27 @@ void cmd_pread(char **arg)
 	gather(&l, arg);
 }
 
-static void read_item(const struct item *it, char *to, size_t n)
+void read_item(const struct item *it, char *to)
 {
-	const int fd = open(it->path, O_RDONLY | O_CLOEXEC);
+	const int fd = it->fd >= 0 ? it->fd
+				   : open(it->path, O_RDONLY | O_CLOEXEC);
 
 	if (fd < 0)
 		die("%s: %s", it->path, strerror(errno));
-	read_range(fd, to, n, it->offset);
-	close(fd);
+	read_range(fd, to, it->len, it->offset);
+	if (it->fd < 0)
+		close(fd);
 }
 
 static uint64_t files_body(struct loop *l, const uint32_t *ids, uint32_t n,
 			   char *batch)
 {
 	for (uint32_t i = 0; i < n; i++)
-		read_item(&l->items[ids[i]], batch + i * l->row, l->row);
+		read_item(&l->items[ids[i]], batch + i * l->row);
 	return sum_rows(batch, n, l->row);
 }
 
-static uint64_t crc_body(struct loop *l, const uint32_t *ids, uint32_t n,
-			 char *batch)
-{
-	for (uint32_t i = 0; i < n; i++) {
-		const struct item *it = &l->items[ids[i]];
-		char *to = batch + i * l->row;
-
-		read_item(it, to, l->row);
-		if (libdeflate_crc32(0, to, l->row) != it->crc)
-			die("%s: wrong checksum", it->path);
-	}
-	return sum_rows(batch, n, l->row);
-}
-
-/* A list's lines: OFFSET LENGTH CRC PATH; all lengths are the same. */
-static struct item *read_list(const char *path, uint32_t *n, size_t *row)
+struct item *read_list(const char *path, uint32_t *n, size_t *most)
 {
 	FILE *f = fopen(path, "r");
 	struct item *items = NULL;
@@ -173,7 +153,7 @@ static struct item *read_list(const char *path, uint32_t *n, size_t *row)
 	if (!f)
 		die("%s: %s", path, strerror(errno));
 	for (*n = 0; fgets(line, sizeof(line), f); (*n)++) {
-		struct item it;
+		struct item it = { .fd = -1 };
 		int at = 0;
 
 		if (*n == cap) {
@@ -183,7 +163,7 @@ static struct item *read_list(const char *path, uint32_t *n, size_t *row)
 				die("no memory");
 		}
 		if (sscanf(line, "%" SCNu64 " %zu %" SCNx32 " %n", &it.offset,
-			   row, &it.crc, &at) < 3 ||
+			   &it.len, &it.crc, &at) < 3 ||
 		    !at)
 			die("%s: bad line %" PRIu32, path, *n + 1);
 		line[strcspn(line, "\n")] = 0;
@@ -191,6 +171,7 @@ static struct item *read_list(const char *path, uint32_t *n, size_t *row)
 		if (!it.path)
 			die("no memory");
 		items[*n] = it;
+		*most = it.len > *most || !*n ? it.len : *most;
 	}
 	fclose(f);
 	if (!*n)
@@ -209,7 +190,7 @@ static void files(struct loop *l, char **arg)
 	l->nthreads = (unsigned)number(arg[2]);
 	l->order = shuffled(l->nsamples);
 	for (uint32_t i = 0; i < l->nsamples; i++) {
-		read_item(&items[i], one, l->row);
+		read_item(&items[i], one);
 		l->expect += first_word(one);
 	}
 	run_loop(l, decimal(arg[3]));
@@ -218,13 +199,6 @@ static void files(struct loop *l, char **arg)
 void cmd_files(char **arg)
 {
 	struct loop l = { .body = files_body };
-
-	files(&l, arg);
-}
-
-void cmd_files_crc(char **arg)
-{
-	struct loop l = { .body = crc_body };
 
 	files(&l, arg);
 }

@@ -134,18 +134,60 @@ def numpy_batches(work, path, name):
                 yield x[ids]
 
 
-def drain(batches, source, skip, seconds):
+PASSES = "pandas", "pillow", "h5py", "numpy_npz"
+
+
+def passes(work, path, name):
+    """Batches of formats that are more than rows, as their libraries are used.
+    The order is random, but for pandas, which takes a file whole."""
+    paths = work.data.paths(path)
+    rng = np.random.default_rng(1)
+    if name == "pandas":
+        import pandas as pd
+        while True:
+            for p in paths:
+                yield pd.read_csv(p, header=work.more["header"]).to_numpy()
+    if name == "pillow":
+        from PIL import Image
+
+        def read(i):
+            return np.asarray(Image.open(paths[i]))
+    elif name == "h5py":
+        import h5py
+        records = h5py.File(paths[0])["records"]
+
+        def read(i):
+            return records[i]
+    else:
+        def read(i):
+            return np.load(paths[i])["x"]
+    while True:
+        order = rng.permutation(work.data.n)
+        for at in range(0, work.data.n, work.batch):
+            yield [read(i) for i in order[at:at + work.batch]]
+
+
+def chunk_info(path):
+    import h5py
+    with h5py.File(path) as f:
+        d = f["records"].id
+        return [d.get_chunk_info(k) for k in range(d.get_num_chunks())]
+
+
+def drain(batches, source, skip, seconds, least=8):
     """Takes batches for so long; the first ones are checked, not timed."""
     samples = nbatches = 0
     for _ in range(skip):
-        data.check_batch(next(batches), source)
+        batch = next(batches)
+        if source is not None:
+            data.check_batch(batch, source)
     start = time.perf_counter()
     while True:
         batch = next(batches)
         samples += len(batch)
         nbatches += 1
         took = time.perf_counter() - start
-        if took >= seconds and nbatches >= 8:
+        if took >= seconds and nbatches >= least:
             return {"samples": samples, "seconds": took}
 
 
@@ -172,6 +214,11 @@ def measure(work, path, name, seconds):
             raise RuntimeError("PyTorch is not installed")
         n = work.more["n"]
         return once(lambda: torch.randperm(n), n, seconds)
+    if name == "h5py_chunk_info":
+        file = work.data.paths(path)[0]
+        return once(lambda: chunk_info(file), 1, seconds)
+    if name in PASSES:
+        return drain(passes(work, path, name), None, 1, seconds, 1)
     source = work.data.source(path)
     if name.startswith("torch_"):
         loader, nworkers = torch_loader(work, path, name)

@@ -1,6 +1,7 @@
 """What is measured: the data, the batch size, who else takes part, and the
 ratio that is wanted."""
 from data import Blob, Files, Rows, Tiny
+from data_formats import Chunks, Images, Records, Text, Volumes
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
@@ -8,6 +9,15 @@ ROWS_1K = Rows("rows_1k", 1_000_000, (256,), "float32")
 ROWS_67K = Rows("rows_67k", 20_000, (150, 150, 3), "uint8")
 ROWS_602K = Rows("rows_602k", 4_096, (3, 224, 224), "float32")
 FILES_16K = Files("files_16k", 20_000, (4096,), "float32", ".npy")
+NPZ_UNET3D = Volumes("npz_unet3d", [m * MIB for m in (
+    146, 20, 84, 110, 61, 150, 47, 95, 72, 133)])
+JPEG_NOISE = Images("jpeg_noise", 4000, 338, 338, False)
+JPEG_PHOTO = Images("jpeg_photo", 2000, 500, 375, True)
+TFRECORD = Records("tfrecord_resnet50", 4, 1251, 114_660 - 32)
+HDF5_GZIP = Chunks("hdf5_gzip", 2048, (256, 256))
+HDF5_MANY = Chunks("hdf5_16k", 16_000, (8, 8))
+CSV_DLIO = Text("csv_dlio", 8, 100, 65_536, "uint8")
+CSV_FLOAT = Text("csv_float", 2, 200_000, 20, "float64")
 NPZ_10M = Files("npz_10m", 16, (2_500_000,), "float32", ".npz")
 
 
@@ -54,10 +64,36 @@ WORKS = {
     "files_16k": Work("files", [("torch_default", ">", 12),
                                 ("limit", ">", 0.8)],
                       FILES_16K, 64, FILE_PEERS),
-    "npz_10m": Work("files", [("torch_default", ">", 4),
+    "npz_10m": Work("decode", [("torch_default", ">", 4),
                               ("limit", ">", 0.8)],
                     NPZ_10M, 4, workers("torch_default") + ["numpy_load"],
-                    crc=True),
+                    how="crc32"),
+    # batches of these grow until the largest volumes have met in all of them;
+    # the limit's are that large from the beginning
+    "npz_unet3d": Work("decode", [("limit", ">", 0.85),
+                                  ("limit_1t", ">", 0.85)],
+                       NPZ_UNET3D, 2, ["numpy_npz"], how="crc32",
+                       settings=("format.fields=x",), skip=6),
+    "jpeg_noise": Work("decode", [("limit", ">", 0.9),
+                                  ("limit_1t", ">", 0.9),
+                                  ("pillow", ">", 1)],
+                       JPEG_NOISE, 32, ["pillow"], how="jpeg"),
+    "jpeg_photo": Work("decode", [("limit", ">", 0.9),
+                                  ("limit_1t", ">", 0.9),
+                                  ("pillow", ">", 1)],
+                       JPEG_PHOTO, 32, ["pillow"], how="jpeg"),
+    "tfrecord": Work("decode", [("limit", ">", 0.85),
+                                ("limit_1t", ">", 0.85)],
+                     TFRECORD, 64, how="crc32c"),
+    "hdf5_gzip": Work("decode", [("limit", ">", 0.85),
+                                 ("limit_1t", ">", 0.85), ("h5py", ">", 4)],
+                      HDF5_GZIP, 32, ["h5py"], how="zlib"),
+    "hdf5_open": Work("open_chunks", [("penstock", "<", 20)], HDF5_MANY,
+                      peers=["h5py_chunk_info"]),
+    "csv_dlio": Work("text", [("pandas", ">", 20)], CSV_DLIO, 16, ["pandas"],
+                     settings=("format.dtype=uint8",), header=None),
+    "csv_float": Work("text", [("pandas", ">", 20)], CSV_FLOAT, 256,
+                      ["pandas"], header=0),
     "null_1k": Work("null", [("penstock", "<", 150),
                              ("penstock_batch", "<", 3000)]),
     "open_1m": Work("open", [("penstock", "<", 0.2),

@@ -1,6 +1,9 @@
 /* csv against pandas: values, damage, and what we write. */
 #include <locale.h>
+#include <math.h>
 
+#include "base/rng.h"
+#include "format/csv.h"
 #include "formats.h"
 
 static void test_damage(void)
@@ -57,12 +60,53 @@ static void test_write(void)
 	CHECK_EQ(eng_write(path, "csv", "", &t, &err), PEN_EINVAL);
 }
 
+/* Every float comes back as it was, in as few digits as printf needs. */
+static void test_shortest(void)
+{
+	static double xs[4096];
+	static float ys[4096];
+	struct pen_rng rng = pen__rng(1, 0);
+	char a[40], b[40];
+	unsigned wrong = 0;
+
+	for (unsigned i = 0; i < 4096; i++) {
+		const double u = pen__rng_double(&rng);
+
+		xs[i] = ldexp(u - 0.5, (int)(i % 48) - 24);
+		if (i % 3 == 0) /* few digits, and next to powers of ten */
+			xs[i] = round(u * 1e5) / pow(10, i % 8);
+		if (i % 16 == 0)
+			xs[i] = nextafter(pow(10, (int)(i / 16 % 16) - 8),
+					  i % 32 ? 0 : 1e9);
+		ys[i] = (float)xs[i];
+	}
+	for (unsigned i = 0; i < 8192; i++) {
+		const bool single = i >= 4096;
+		const double v = single ? (double)ys[i - 4096] : xs[i];
+
+		for (int n = single ? 6 : 15; n <= 17; n++) {
+			snprintf(b, sizeof(b), "%.*g", n, v);
+			if (single ? strtof(b, NULL) == (float)v
+				   : strtod(b, NULL) == v)
+				break;
+		}
+		if (!strpbrk(b, ".en"))
+			strncat(b, ".0", 3);
+		pen__csv_print(single ? (const void *)&ys[i - 4096] : &xs[i],
+			       single ? PEN_F32 : PEN_F64, a);
+		if (strcmp(a, b) != 0 && !wrong++)
+			CHECK_STR(a, b);
+	}
+	CHECK_EQ(wrong, 0);
+}
+
 int main(void)
 {
 	formats_make("csv", "numpy, pandas");
-	formats_check(14);
+	formats_check(19);
 	formats_refuse(20);
 	test_damage();
 	test_write();
+	test_shortest();
 	return test_end();
 }

@@ -185,9 +185,21 @@ int pen__block_reserve(struct pen_block *b, size_t cap)
 	if (b->p && cap <= b->cap)
 		return 0;
 	/* the old one goes first: the two need not fit together */
-	pen__block_fini(b);
-	if (pen__block_init(&bigger, cap))
+	if (!b->mapped)
+		pen__block_fini(b);
+	if (pen__block_init(&bigger, cap)) {
+		pen__block_fini(b);
 		return PEN_ENOMEM;
+	}
+	/*
+	 * Pages that are there are moved, because to clear new ones takes
+	 * longer than most of what is done with them. Nothing else is in the
+	 * new range yet, so the two do not need more together than the new one.
+	 */
+	if (b->mapped &&
+	    mremap(b->p, b->cap, b->cap, MREMAP_MAYMOVE | MREMAP_FIXED,
+		   bigger.p) == MAP_FAILED)
+		munmap(b->p, b->cap);
 	*b = bigger;
 	return 0;
 }

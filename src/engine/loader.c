@@ -103,6 +103,14 @@ static bool makes_chunks(const struct pen_loader *l)
 	       !l->ds->store->lends && l->ds->ix.pub.per_object != 1;
 }
 
+/* Does it not help to read neighbours of a sample along with it? */
+static bool reads_apart(const struct pen_loader *l)
+{
+	const struct pen_sampler_ops *ops = l->sampler->ops;
+
+	return l->ds->store->lends || (!ops->in_order && !ops->window_end);
+}
+
 /*
  * Memory: batches first, then shared units, then buffers for reads that cannot
  * go straight into a batch. Small batches are kept few, so that they stay in
@@ -247,6 +255,7 @@ static int open_pool(struct pen_loader *l, struct pen_err *err)
 	l->skipped_id = pen__calloc(PEN_SKIPPED_KEPT, sizeof(*l->skipped_id));
 	if (!l->plan_units || !l->skipped || !l->skipped_id)
 		return pen__fail_nomem(err, "loader", sizeof(*l));
+	l->ds->format->apart = reads_apart(l);
 	l->chunked = makes_chunks(l);
 	l->shared = l->chunked || shares_units(l->ds, l->plan_units);
 	rc = make_pool(l, err);

@@ -48,6 +48,17 @@ enum pen_csv_value { PEN_CSV_NUMBER, PEN_CSV_MISSING, PEN_CSV_BAD };
 /* Into one element of type t at dst. */
 enum pen_csv_value pen__csv_value(struct pen_csv_text, enum pen_dtype t,
 				  locale_t, void *dst);
+
+/* Why a row was not taken. */
+struct pen_csv_stop {
+	uint32_t column;
+	struct pen_csv_text text;
+	enum pen_csv_value kind; /* PEN_CSV_NUMBER: it has more or fewer */
+};
+/* All values of a row into their elements; false: see stop. */
+bool pen__csv_row(const struct pen_csv *, const struct pen_csv_part *,
+		  struct pen_csv_text row, void *dst, struct pen_csv_stop *);
+
 /* The shortest text that reads back as this element, NUL-terminated. */
 unsigned pen__csv_print(const void *, enum pen_dtype, char out[40]);
 

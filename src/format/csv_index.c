@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "format/csv.h"
+#include "format/csv_marks.h"
 #include "format/value.h"
 #include "format/window.h"
 
@@ -27,6 +28,7 @@ struct scan {
 	bool fresh;	     /* a value begins here */
 	uint8_t last;	     /* the byte before */
 	bool special[256];
+	struct pen_csv_line found[PEN_CSV_BLOCK];
 };
 
 static int fail(const struct scan *s, uint64_t line, const char *what)
@@ -95,7 +97,7 @@ static int special_byte(struct scan *s, uint64_t at, uint8_t c)
 	return rc;
 }
 
-static int scan_piece(struct scan *s, uint64_t at, const uint8_t *p, size_t n)
+static int scan_bytes(struct scan *s, uint64_t at, const uint8_t *p, size_t n)
 {
 	const uint8_t *q = p, *e = p + n, delim = (uint8_t)s->p->delim;
 	int rc;
@@ -124,6 +126,50 @@ static int scan_piece(struct scan *s, uint64_t at, const uint8_t *p, size_t n)
 		s->last = *q++;
 	}
 	return 0;
+}
+
+/* A block without quotes: all that counts is lines and how many delimiters
+ * each has. PEN_END: it is not of that kind. */
+static int scan_block(struct scan *s, uint64_t at, const uint8_t *p)
+{
+	uint32_t rest;
+	bool plain;
+	size_t n = pen__csv_lines(p, (uint8_t)s->p->delim, s->found, &rest,
+				  &plain);
+	int rc = 0;
+
+	if (!plain)
+		return PEN_END;
+	for (size_t i = 0; i < n && !rc; i++) {
+		const uint32_t end = s->found[i].at;
+
+		s->values += s->found[i].delims;
+		s->last = end ? p[end - 1] : s->last;
+		rc = end_row(s, at + end);
+		s->line++;
+	}
+	s->values += rest;
+	s->last = p[PEN_CSV_BLOCK - 1];
+	s->fresh = s->last == '\n' || s->last == (uint8_t)s->p->delim;
+	s->closed = false;
+	return rc;
+}
+
+static int scan_piece(struct scan *s, uint64_t at, const uint8_t *p, size_t n)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < n && !rc; i += PEN_CSV_BLOCK) {
+		const size_t len = n - i < PEN_CSV_BLOCK ? n - i
+							 : PEN_CSV_BLOCK;
+
+		rc = PEN_END;
+		if (!s->quoted && len == PEN_CSV_BLOCK)
+			rc = scan_block(s, at + i, p + i);
+		if (rc == PEN_END)
+			rc = scan_bytes(s, at + i, p + i, len);
+	}
+	return rc;
 }
 
 /* A mark at the beginning that says "UTF-8" is not part of the first value. */

@@ -102,6 +102,10 @@ struct pen_format {
 	/* Set by the engine before index(): how many objects there will be;
 	 * 0 when nobody knows. */
 	uint64_t nobjects_hint;
+	/* Set by the engine after bind(): samples are read one by one, from
+	 * all over or out of memory, so locate() need not put together what
+	 * could be read on its own. */
+	bool apart;
 	const struct pen_index *ix; /* from bind() on */
 	/* Set by bind(): */
 	struct pen_field field[PEN_MAX_FIELDS];

@@ -33,6 +33,7 @@ struct pen_sampler_ops {
 	const char *help;
 	const struct pen_opt *opts;
 	size_t priv_size;
+	bool in_order; /* neighbours come one after another */
 	/* Options parsed, pop and seed set. length defaults to pop.n. */
 	int (*open)(struct pen_sampler *, struct pen_err *);
 	void (*close)(struct pen_sampler *);

@@ -18,5 +18,6 @@ static int ids(struct pen_sampler *s, uint64_t epoch, uint64_t pos, size_t n,
 const struct pen_sampler_ops pen__sampler_sequential = {
 	.name = "sequential",
 	.help = "in the order of the data",
+	.in_order = true,
 	.ids = ids,
 };

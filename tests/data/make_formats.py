@@ -474,6 +474,36 @@ def make_csv():
     want('odd', 'odd format.dtype=float64', [{'x': r} for r in rows])
     with np.errstate(over='ignore'):
         want('odd32', 'odd', [{'x': r.astype(np.float32)} for r in rows])
+    # plain decimals of every length, with more than a block of them in a row,
+    # and such as lie half way between two doubles, or next to that
+    plain = ['%s%s.%s' % (s, str(rng.integers(10**9))[:w],
+                          ('%09d%09d%09d' % tuple(rng.integers(10**9, size=3))
+                           )[:n])
+             for s in ('', '-') for w in range(1, 10) for n in range(0, 28)
+             for _ in range(3)]
+    plain += ['%s%.*f' % (s, n, x) for s in ('', '-') for n in range(28)
+              for x in rng.random(20) / 10.0 ** rng.integers(0, 12, 20)]
+    half = [(2**53 + 2 * i + 1) * 5**k for i in range(40) for k in range(5)]
+    for i, h in enumerate(half):
+        for d in (-1, 0, 1):
+            t = '%d' % (h + d)
+            cut = len(t) - i % 5
+            plain.append(t[:cut] + '.' + t[cut:])
+            plain.append('0.' + t)
+    rng.shuffle(plain)
+    plain = plain[:len(plain) // 3 * 3]
+    rows = np.array([float(x) for x in plain]).reshape(3, -1)
+    lines = [','.join(r) for r in np.array(plain, object).reshape(3, -1)]
+    put('plain/a.csv', '\r\n'.join(lines).encode())
+    put('plain/b.csv', '\n'.join(plain).encode())
+    want('plain', 'plain/a.csv format.dtype=float64',
+         [{'x': r} for r in rows])
+    want('plain32', 'plain/a.csv', [{'x': r.astype(np.float32)}
+                                    for r in rows])
+    want('plain-some', 'plain/a.csv format.columns=7,3,999 '
+         'format.dtype=float64', [{'x': r[[7, 3, 999]]} for r in rows])
+    want('plain-rows', 'plain/b.csv format.dtype=float64',
+         [{'x': x.reshape(1)} for x in rows.ravel()])
     # headed, quoted, CRLF, empty lines, blanks, a mark, no last line end
     text = (b'\xef\xbb\xbfname,"a ""b""",c\r\n1,"2",3\r\n\r\n 4 , 5,"6 "'
             b'\r\n\r\n7,8,9')
@@ -522,6 +552,10 @@ def make_csv():
     text = ''.join('%d,"%d",%d\n' % tuple(r) for r in many)
     put('many/a.csv', text.encode())
     want('many', 'many format.dtype=int32', [{'x': r} for r in many])
+    text = ''.join('%d,%d,%d%s' % (*r, '\n\r\n' if r[0] % 7 == 0 else '\r\n')
+                   for r in many)
+    put('lines/a.csv', text.encode())
+    want('lines', 'lines format.dtype=int32', [{'x': r} for r in many])
     wide = rng.integers(0, 9, (3, 90000)).astype(np.uint8)
     put('wide/a.csv', pd.DataFrame(wide).to_csv(header=False,
                                                 index=False).encode())

@@ -1,0 +1,204 @@
+"""The data sets of formats that are more than rows: as DLIO and the formats'
+own libraries write them. Each has n samples, d.paths(), d.ranges() (offset,
+length, checksum and path of what has to be read) and d.row, the bytes of the
+largest sample when it is decoded."""
+import os
+import struct
+
+import numpy as np
+
+from data import member
+
+
+class Set:
+    """A directory of files."""
+
+    def __init__(self, name, nfiles, end, disk):
+        self.name = name
+        self.nfiles = nfiles
+        self.end = end
+        self._disk = disk
+
+    def disk(self):
+        return self._disk
+
+    def paths(self, path):
+        return [f"{path}/{i:06d}{self.end}" for i in range(self.nfiles)]
+
+    def make(self, path):
+        rng = np.random.default_rng(1)
+        os.mkdir(path)
+        for i, name in enumerate(self.paths(path)):
+            self.write(name, i, rng)
+
+    def ranges(self, path):
+        for name in self.paths(path):
+            yield 0, os.path.getsize(name), 0, name
+
+
+class Volumes(Set):
+    """npz files of one volume and a label each, of very different sizes."""
+
+    def __init__(self, name, sizes):
+        super().__init__(name, len(sizes), ".npz", sum(sizes))
+        self.n = len(sizes)
+        self.sizes = sizes
+        self.row = max(sizes) + 128
+
+    def write(self, name, i, rng):
+        side = int(self.sizes[i] ** 0.5)
+        x = rng.integers(0, 256, (side, side, 1), np.uint8)
+        np.savez(name, x=x, y=np.array([0]))
+
+    def ranges(self, path):
+        for name in self.paths(path):
+            yield member(name, "x.npy")
+
+
+class Images(Set):
+    """jpeg files: noise in grey as DLIO makes them, or like photos: smooth
+    colours with some noise."""
+
+    def __init__(self, name, n, width, height, photo):
+        super().__init__(name, n, ".jpeg", n * width * height)
+        self.n = n
+        self.width, self.height, self.photo = width, height, photo
+        self.row = width * height * (3 if photo else 1)
+
+    def write(self, name, i, rng):
+        from PIL import Image
+        w, h = self.width, self.height
+        if not self.photo:
+            Image.fromarray(rng.integers(0, 255, (h, w), np.uint8)).save(
+                name, format="JPEG")
+            return
+        small = rng.integers(0, 256, (h // 16, w // 16, 3), np.uint8)
+        x = np.asarray(Image.fromarray(small).resize((w, h), 2), np.int16)
+        x = x + rng.integers(-12, 13, (h, w, 1), np.int16)
+        Image.fromarray(np.clip(x, 0, 255).astype(np.uint8)).save(
+            name, format="JPEG", quality=90)
+
+
+CRC32C = []
+
+
+def crc32c(data):
+    """Slow on purpose of being short; only used when data is made."""
+    if not CRC32C:
+        for i in range(256):
+            c = i
+            for _ in range(8):
+                c = c >> 1 ^ (0x82f63b78 if c & 1 else 0)
+            CRC32C.append(c)
+    c = 0xffffffff
+    for b in data:
+        c = c >> 8 ^ CRC32C[(c ^ b) & 255]
+    return c ^ 0xffffffff
+
+
+def masked(crc):
+    return ((crc >> 15 | crc << 17) + 0xa282ead8) & 0xffffffff
+
+
+class Records(Set):
+    """tfrecord files: Examples with bytes `image` and a number `size`. One
+    record is repeated, as DLIO does, because Python is slow at checksums."""
+
+    def __init__(self, name, nfiles, nrecords, size):
+        super().__init__(name, nfiles, ".tfrecord", nfiles * nrecords * size)
+        self.n = nfiles * nrecords
+        self.nrecords, self.size = nrecords, size
+        self.row = size + 128
+
+    @staticmethod
+    def varint(n):
+        out = b""
+        while n > 127:
+            out += bytes([n & 127 | 128])
+            n >>= 7
+        return out + bytes([n])
+
+    def field(self, number, data):
+        return bytes([number << 3 | 2]) + self.varint(len(data)) + data
+
+    def feature(self, name, value):
+        return self.field(1, self.field(1, name) + self.field(2, value))
+
+    def write(self, name, i, rng):
+        image = rng.integers(0, 256, self.size, np.uint8).tobytes()
+        size = self.field(1, self.varint(self.size))
+        record = self.field(
+            1, self.feature(b"image", self.field(1, self.field(1, image))) +
+            self.feature(b"size", self.field(3, size)))
+        length = struct.pack("<Q", len(record))
+        whole = (length + struct.pack("<I", masked(crc32c(length))) + record +
+                 struct.pack("<I", masked(crc32c(record))))
+        with open(name, "wb") as f:
+            for _ in range(self.nrecords):
+                f.write(whole)
+
+    def ranges(self, path):
+        for name in self.paths(path):
+            with open(name, "rb") as f:
+                n, = struct.unpack("<Q", f.read(8))
+                f.seek(12 + n)
+                crc, = struct.unpack("<I", f.read(4))
+            crc = crc - 0xa282ead8 & 0xffffffff
+            crc = (crc >> 17 | crc << 15) & 0xffffffff
+            for k in range(self.nrecords):
+                yield 12 + k * (n + 16), n, crc, name
+
+
+class Chunks(Set):
+    """One HDF5 file whose samples are chunks, packed with gzip."""
+
+    def __init__(self, name, n, shape):
+        super().__init__(name, 1, ".h5", n * int(np.prod(shape)))
+        self.n = n
+        self.shape = shape
+        self.row = int(np.prod(shape)) * 4
+
+    def write(self, name, i, rng):
+        import h5py
+        with h5py.File(name, "w") as f:
+            d = f.create_dataset("records", (self.n,) + self.shape, "<i4",
+                                 chunks=(1,) + self.shape, compression="gzip",
+                                 compression_opts=4)
+            # as measured values are: near one another
+            step = rng.integers(-9, 10, (8,) + self.shape, np.int32)
+            walk = np.cumsum(step, axis=2, dtype=np.int32)
+            for k in range(self.n):
+                d[k] = np.roll(walk[k % 8], k)
+
+    def ranges(self, path):
+        import h5py
+        name = self.paths(path)[0]
+        with h5py.File(name) as f:
+            d = f["records"].id
+            for k in range(self.n):
+                c = d.get_chunk_info(k)
+                yield c.byte_offset, c.size, 0, name
+
+
+class Text(Set):
+    """csv files: bytes without a header as DLIO writes them, or columns of
+    float64 with one."""
+
+    def __init__(self, name, nfiles, nrows, ncolumns, dtype):
+        super().__init__(name, nfiles, ".csv", nfiles * nrows * ncolumns *
+                         (4 if dtype == "uint8" else 20))
+        self.n = nfiles * nrows
+        self.nrows, self.ncolumns, self.dtype = nrows, ncolumns, dtype
+
+    def write(self, name, i, rng):
+        import pandas as pd
+        shape = self.nrows, self.ncolumns
+        if self.dtype != "uint8":
+            names = [f"c{c}" for c in range(self.ncolumns)]
+            pd.DataFrame(rng.standard_normal(shape), columns=names).to_csv(
+                name, index=False)
+            return
+        x = rng.integers(0, 255, shape, np.uint8)
+        with open(name, "w", encoding="ascii") as f:
+            for row in x.tolist():
+                print(*row, sep=",", file=f)
