@@ -205,12 +205,23 @@ static int put_sizes(struct pen_spec *s, const struct pen_run *r,
 	return rc ? rc : put(s, err, "tail", "drop");
 }
 
-static int put_rest(struct pen_spec *s, const struct pen_config *c,
+/* DLIO pins by default, which without a GPU does nothing: memory is locked only
+ * for who asks for it. */
+static bool pins(const struct pen_run *r)
+{
+	for (size_t i = 0; i < r->set->n; i++)
+		if (!strcmp(r->set->v[i].key, "reader.pin_memory"))
+			return r->c->reader.pin_memory;
+	return false;
+}
+
+static int put_rest(struct pen_spec *s, const struct pen_run *r,
 		    struct pen_err *err)
 {
-	int rc = 0;
+	const struct pen_config *c = r->c;
+	int rc = pins(r) ? put(s, err, "mlock", "true") : 0;
 
-	if (!c->reader.decode)
+	if (!rc && !c->reader.decode)
 		rc = put(s, err, "decode", "false");
 	if (!rc && c->reader.odirect)
 		rc = put_direct(s, err);
@@ -253,5 +264,5 @@ int pen__reader_spec(struct pen_spec *s, const struct pen_run *r,
 		rc = put_order(s, r, err);
 	if (!rc)
 		rc = put_sizes(s, r, split, epochs, err);
-	return rc ? rc : put_rest(s, c, err);
+	return rc ? rc : put_rest(s, r, err);
 }
