@@ -25,6 +25,7 @@ static void usage(FILE *out)
 	fprintf(out,
 		"\n`penstock COMMAND --help` explains one, with examples. "
 		"Try:\n"
+		"  penstock run unet3d_small\n"
 		"  penstock gen /tmp/data samples=1 files=1000 shape=64x64\n"
 		"  penstock load /tmp/data batch_size=64 shuffle=true "
 		"epochs=3\n");

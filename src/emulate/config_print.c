@@ -17,6 +17,10 @@ static void put_double(struct pen_text *t, double v)
 	char buf[40], *e;
 	double back = 0;
 
+	if (v > -1e15 && v < 1e15 && v == (double)(int64_t)v) {
+		pen__text_add(t, "%" PRId64, (int64_t)v); /* as people write */
+		return;
+	}
 	for (int digits = 6; digits <= 17; digits++) {
 		snprintf(buf, sizeof(buf), "%.*g", digits, v);
 		for (char *p = buf; *p; p++)
