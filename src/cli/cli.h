@@ -72,6 +72,9 @@ void mute(bool on);	 /* complain no more: another rank does */
 int complain_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void print_help(const struct command *cmd);
 void print_opts(FILE *out, const char *prefix, const struct pen_opt *opts);
+/* Text in lines of at most 80 columns, all but the first indented; at is the
+ * column it starts in. */
+void print_wrapped(FILE *out, const char *text, size_t at, size_t indent);
 void print_man(FILE *out);
 void print_completion(FILE *out);
 

@@ -9,9 +9,7 @@
 
 #define WIDTH 80
 
-/* Text in lines of at most WIDTH, all but the first indented; at is the column
- * it starts in. */
-static void print_wrapped(FILE *out, const char *text, size_t at, size_t indent)
+void print_wrapped(FILE *out, const char *text, size_t at, size_t indent)
 {
 	while (*text) {
 		size_t n = strcspn(text, " ");

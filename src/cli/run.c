@@ -234,8 +234,10 @@ static void print_result(const struct job *j, const struct pen_run *r)
 		       human_bytes((double)r->rec.peak_memory));
 		printf("  %-14s %s/result.json\n", "results", r->dir);
 		pen__verdict(&r->rec, &r->fig, &words);
-		if (words.p)
-			printf("\n  In words: %s\n", words.p);
+		if (words.p) {
+			fputs("\n  In words: ", stdout);
+			print_wrapped(stdout, words.p, 12, 2);
+		}
 		pen__text_fini(&words);
 	}
 	if (r->rec.partial)
