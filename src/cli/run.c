@@ -235,8 +235,8 @@ static void print_result(const struct job *j, const struct pen_run *r)
 		printf("  %-14s %s/result.json\n", "results", r->dir);
 		pen__verdict(&r->rec, &r->fig, &words);
 		if (words.p) {
-			fputs("\n  In words: ", stdout);
-			print_wrapped(stdout, words.p, 12, 2);
+			fputs("\n  In words:", stdout);
+			print_wrapped(stdout, words.p, 11, 2);
 		}
 		pen__text_fini(&words);
 	}
