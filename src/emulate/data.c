@@ -153,8 +153,31 @@ static int hook_up(struct pen_data *d, const struct pen_run *r,
 	return 0;
 }
 
+/* Not even one step: an error, but DLIO calls it a success, and who asks for
+ * its ways gets a warning. */
+static int no_step(const struct pen_data *d, struct pen_run *r,
+		   enum pen_split split, struct pen_err *err)
+{
+	struct pen_err why = { 0 };
+
+	pen__fail(&why, PEN_EINVAL,
+		  split == PEN_TRAIN ? "dataset" : "evaluation data",
+		  "%llu samples are fewer than a batch of %u for each of %u "
+		  "accelerators: more files, a smaller batch or fewer "
+		  "accelerators",
+		  (unsigned long long)d->nsamples, d->l->batch, r->rec.world);
+	if (r->set->lenient) {
+		pen__log_warn(&r->log, "0 steps will be run: %s: %s", why.where,
+			      why.msg);
+		return 0;
+	}
+	if (err)
+		*err = why;
+	return why.code;
+}
+
 /* Steps of an epoch: what all accelerators can take alike. */
-static int count_steps(struct pen_data *d, const struct pen_run *r,
+static int count_steps(struct pen_data *d, struct pen_run *r,
 		       enum pen_split split, struct pen_err *err)
 {
 	int64_t want = split == PEN_TRAIN ? r->c->train.total_training_steps
@@ -164,14 +187,7 @@ static int count_steps(struct pen_data *d, const struct pen_run *r,
 	d->nbytes = pen_dataset_nbytes(d->l->ds);
 	d->steps = pen_loader_nbatches(d->l) / r->rec.naccel;
 	if (!d->steps)
-		return pen__fail(err, PEN_EINVAL,
-				 split == PEN_TRAIN ? "dataset"
-						    : "evaluation data",
-				 "%llu samples are fewer than a batch of %u "
-				 "for each of %u accelerators: more files, a "
-				 "smaller batch or fewer accelerators",
-				 (unsigned long long)d->nsamples, d->l->batch,
-				 r->rec.world);
+		return no_step(d, r, split, err);
 	if (want > 0 && (uint64_t)want > d->steps)
 		return pen__fail(err, PEN_EINVAL, "train.total_training_steps",
 				 "Only have enough data for %llu steps but "
