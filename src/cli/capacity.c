@@ -13,6 +13,9 @@
 
 #define MOST_PROBES 64
 #define MOST_REPEATS 31
+#define MOST_ACCELERATORS 65536 /* as the key `accelerators` */
+#define MOST_SECONDS 1e6
+#define MOST_STEPS 1e9 /* of a measurement */
 
 struct probe {
 	uint64_t n; /* accelerators of a process */
@@ -27,10 +30,11 @@ struct search {
 	struct probe probe[MOST_PROBES];
 	unsigned nprobes;
 	uint64_t most, repeats;
-	double seconds; /* of computation in a probe */
+	uint64_t batches; /* an epoch has, of each process */
+	double seconds;	  /* of computation in a probe */
 	bool json, quiet;
 	double cached;	   /* share of bytes from the page cache, last probe */
-	char stopped[128]; /* why no more could be tried */
+	char stopped[320]; /* why no more could be tried */
 };
 
 static const struct flag flags[] = {
@@ -68,15 +72,13 @@ static int tick(void *arg, const struct pen_progress *p)
 }
 
 /* The workload with n accelerators, only as long as it takes to know. */
-static bool shorten(const struct search *s, uint64_t n, struct pen_config *c)
+static void shorten(const struct search *s, uint64_t n, struct pen_config *c)
 {
 	double step = pen__time_mean(&s->e.c.train.computation_time);
-	uint64_t want = step > 0 ? (uint64_t)ceil(s->seconds / step) : 100;
-	uint64_t samples = s->e.c.dataset.num_files_train *
-			   s->e.c.dataset.num_samples_per_file;
-	uint64_t have = samples / (n * (uint64_t)s->e.comm->size *
-				   s->e.c.reader.batch_size);
+	uint64_t want = 100, have = s->batches / n;
 
+	if (step > 0)
+		want = (uint64_t)fmin(ceil(s->seconds / step), MOST_STEPS);
 	*c = s->e.c;
 	c->accelerators = n;
 	c->workflow.checkpoint = c->workflow.evaluation = false;
@@ -85,11 +87,8 @@ static bool shorten(const struct search *s, uint64_t n, struct pen_config *c)
 	/* the window leaves out the first steps: some must remain */
 	if (want < 8 + c->output.exclude_start_steps)
 		want = 8 + c->output.exclude_start_steps;
-	if (!have)
-		return false;
 	c->train.total_training_steps = (int64_t)(want < have ? want : have);
 	c->train.epochs = want < have ? 1 : (want + have - 1) / have;
-	return true;
 }
 
 /* One measurement. 0, or the exit code. */
@@ -117,7 +116,7 @@ static int measure(struct search *s, struct probe *p,
 	}
 	pen__run_fini(&r);
 	if (rc == PEN_ENOMEM) {
-		snprintf(s->stopped, sizeof(s->stopped), "%.100s: %.24s",
+		snprintf(s->stopped, sizeof(s->stopped), "%.100s: %.200s",
 			 err.where, err.msg);
 		return -1;
 	}
@@ -150,11 +149,7 @@ static int try(struct search *s, uint64_t n, int *exit)
 	if (s->nprobes == MOST_PROBES)
 		return -1;
 	*p = (struct probe){ .n = n };
-	if (!shorten(s, n, &c)) {
-		snprintf(s->stopped, sizeof(s->stopped),
-			 "the data set has no full step for more");
-		return -1;
-	}
+	shorten(s, n, &c);
 	for (uint64_t i = 0; i < s->repeats; i++) {
 		int rc = measure(s, p, &c);
 
@@ -169,12 +164,41 @@ static int try(struct search *s, uint64_t n, int *exit)
 	return p->fed;
 }
 
+/* What an epoch has, and so how many accelerators can be tried. */
+static int count_batches(struct search *s)
+{
+	const struct pen_config *c = &s->e.c;
+	struct pen_plan_figures p;
+	struct pen_config train = *c;
+	struct pen_err err = { 0 };
+
+	if (!(pen__time_mean(&c->train.computation_time) > 0))
+		return complain_usage("capacity: the accelerators compute "
+				      "nothing and are never busy; set "
+				      "train.computation_time");
+	train.workflow.checkpoint = train.workflow.generate_data = false;
+	train.workflow.train = true;
+	if (pen__run_plan(&train, 1, &p, &err))
+		return complain(&err);
+	s->batches = p.samples_train / c->reader.batch_size /
+		     (uint64_t)s->e.comm->size;
+	if (s->batches)
+		return 0;
+	return complain_usage("capacity: %s has %s: fewer than one batch for "
+			      "each of %d processes",
+			      s->e.set.workload,
+			      counted(p.samples_train, "sample"),
+			      s->e.comm->size);
+}
+
 /* The largest number that is fed; *exit >= 0 when something failed. */
 static uint64_t find(struct search *s, int *exit)
 {
-	uint64_t good = 0, bad = 0, n = 1;
+	uint64_t good = 0, bad = 0, n = 1, most = s->most;
 
-	while (!bad && n <= s->most) {
+	if (most > s->batches)
+		most = s->batches;
+	while (!bad && n <= most) {
 		int fed = try(s, n, exit);
 
 		if (fed < 0)
@@ -183,8 +207,13 @@ static uint64_t find(struct search *s, int *exit)
 			bad = n;
 		else
 			good = n;
-		n = n < s->most && n * 2 > s->most ? s->most : n * 2;
+		n = n < most && n * 2 > most ? most : n * 2;
 	}
+	if (!bad)
+		snprintf(s->stopped, sizeof(s->stopped), "%s",
+			 most == s->most ? "--max"
+					 : "the data set has no full step for "
+					   "more");
 	while (bad && bad - good > 1) {
 		int fed;
 
@@ -320,13 +349,13 @@ static int take_flag(struct search *s, const struct args *a)
 		char *end;
 
 		s->seconds = strtod(a->value, &end);
-		if (*end || !(s->seconds > 0))
+		if (*end || !(s->seconds > 0 && s->seconds <= MOST_SECONDS))
 			return complain_usage("capacity: --seconds: '%s' is "
 					      "not a time",
 					      a->value);
 	} else if (!strcmp(a->key, "--max") || !strcmp(a->key, "--repeats")) {
 		if (pen__parse_count(a->value, &n) || !n ||
-		    (a->key[2] == 'r' && n > MOST_REPEATS))
+		    n > (a->key[2] == 'r' ? MOST_REPEATS : MOST_ACCELERATORS))
 			return complain_usage("capacity: %s: '%s' does not do",
 					      a->key, a->value);
 		*(a->key[2] == 'r' ? &s->repeats : &s->most) = n;
@@ -338,9 +367,11 @@ static int take_flag(struct search *s, const struct args *a)
 
 static int search(struct search *s)
 {
-	int exit = -1, rc = generate(s);
+	int exit = -1, rc = count_batches(s);
 	uint64_t best;
 
+	if (!rc)
+		rc = generate(s);
 	if (rc)
 		return rc;
 	if (!s->quiet && !s->json && !s->e.comm->rank)
@@ -350,6 +381,10 @@ static int search(struct search *s)
 	best = find(s, &exit);
 	if (exit > 0)
 		return exit;
+	if (!s->nprobes)
+		return complain_usage("capacity: not even one accelerator can "
+				      "be tried: %s",
+				      s->stopped);
 	return s->e.comm->rank ? EXIT_OK : report(s, best);
 }
 

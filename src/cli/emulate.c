@@ -57,10 +57,12 @@ int emulation_query(const struct emulation *e)
 	struct pen_text t = { 0 };
 	struct pen_err err = { 0 };
 
-	if (pen__config_query(&e->c, e->c.workflow.query, &t, &err))
-		return complain(&err);
-	pen__text_add(&t, "\n");
 	if (e->comm->rank)
 		return EXIT_OK;
+	if (pen__config_query(&e->c, e->c.workflow.query, &t, &err)) {
+		pen__text_fini(&t);
+		return complain(&err);
+	}
+	pen__text_add(&t, "\n");
 	return text_out(&t, NULL);
 }

@@ -1,6 +1,7 @@
 /*
  * penstock: dispatch to a subcommand; help for people who do not know which.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "cli/cli.h"
@@ -70,7 +71,23 @@ static bool called_as(const char *path, const char *name)
 	return !strcmp(slash ? slash + 1 : path, name);
 }
 
-int main(int argc, char **argv)
+/* What was printed has to be out. A reader that has seen enough (head) is told
+ * nothing. */
+static int flushed(int rc)
+{
+	struct pen_err err = { 0 };
+
+	if (!fflush(stdout) && !ferror(stdout))
+		return rc;
+	if (rc)
+		return rc;
+	if (errno == EPIPE)
+		return EXIT_FAILED;
+	pen__fail_sys(&err, errno, "standard output", "cannot be written");
+	return complain(&err);
+}
+
+static int run(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "--help";
 	const struct command *cmd;
@@ -110,4 +127,9 @@ int main(int argc, char **argv)
 	}
 	interrupt_install();
 	return cmd->run(argc - 2, argv + 2);
+}
+
+int main(int argc, char **argv)
+{
+	return flushed(run(argc, argv));
 }

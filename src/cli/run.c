@@ -3,12 +3,14 @@
  * the accelerators were fed. Under the name dlio_benchmark it takes that
  * program's arguments and prints its lines.
  */
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/emulate.h"
 #include "emulate/draw.h"
+#include "penstock.h"
 
 struct job {
 	struct emulation e;
@@ -104,6 +106,11 @@ static void print_plan(const struct job *j, const struct pen_plan_figures *p)
 		printf("; %s/s keep utilisation at %.0f %%",
 		       human_bytes(p->needed_rate), 100 * c->au);
 	puts("");
+	if (c->workflow.train && p->steps &&
+	    c->train.total_training_steps > (int64_t)p->steps)
+		printf("  train.total_training_steps is %s: the run would "
+		       "fail.\n",
+		       grouped((uint64_t)c->train.total_training_steps));
 	if (c->workflow.train && !p->steps)
 		puts("  The data has fewer samples than one step of all "
 		     "accelerators needs: the run would fail.");
@@ -224,7 +231,7 @@ static void print_result(const struct job *j, const struct pen_run *r)
 		       human_bytes((double)r->rec.generated_bytes),
 		       human_time(r->rec.generate_s),
 		       grouped(r->rec.kept_files));
-	if (c->workflow.train) {
+	if (r->fig.nepochs) {
 		print_epochs(r);
 		print_loading(r);
 	}
@@ -244,20 +251,56 @@ static void print_result(const struct job *j, const struct pen_run *r)
 		puts("  (interrupted: these are the figures so far)");
 }
 
+/* The result file as it is. */
 static int print_file(const char *dir)
 {
+	struct pen_err err = { 0 };
+	struct pen_text t = { 0 };
 	char path[4200], buf[65536];
 	size_t n;
 	FILE *f;
 
 	snprintf(path, sizeof(path), "%s/result.json", dir);
 	f = fopen(path, "re");
-	if (!f)
-		return EXIT_FAILED;
-	while ((n = fread(buf, 1, sizeof(buf), f)) > 0)
-		fwrite(buf, 1, n, stdout);
+	while (f && (n = fread(buf, 1, sizeof(buf), f)) > 0)
+		pen__text_put(&t, buf, n);
+	if (!f || ferror(f)) {
+		pen__fail_sys(&err, errno, path, "cannot be read");
+		if (f)
+			fclose(f);
+		pen__text_fini(&t);
+		return complain(&err);
+	}
 	fclose(f);
-	return fflush(stdout) ? EXIT_FAILED : EXIT_OK;
+	return text_out(&t, NULL);
+}
+
+/* Data was made, and that is all: there is no result file. */
+static int generated_json(const struct pen_run *r)
+{
+	struct pen_text t = { 0 };
+
+	pen__json_open(&t, NULL, '{');
+	pen__json_str(&t, "schema", "penstock.generate/1");
+	pen__json_bool(&t, "partial", r->rec.partial);
+	pen__json_int(&t, "generated_files", r->rec.generated_files);
+	pen__json_int(&t, "generated_bytes", r->rec.generated_bytes);
+	pen__json_int(&t, "kept_files", r->rec.kept_files);
+	pen__json_num(&t, "generate_s", r->rec.generate_s);
+	pen__json_close(&t, '}');
+	return text_out(&t, NULL);
+}
+
+static int show(const struct job *j, const struct pen_run *r)
+{
+	bool generate_only = !r->c->workflow.train &&
+			     !r->c->workflow.checkpoint;
+
+	if (j->json)
+		return generate_only ? generated_json(r) : print_file(r->dir);
+	if (!j->verbose)
+		print_result(j, r);
+	return EXIT_OK;
 }
 
 static int do_run(struct job *j, const char *base_dir)
@@ -269,20 +312,14 @@ static int do_run(struct job *j, const char *base_dir)
 			     .tick = tick,
 			     .arg = j,
 			     .log = { .say = say, .arg = j, .fd = -1 } };
-	bool generate_only = !j->e.c.workflow.train &&
-			     !j->e.c.workflow.checkpoint;
 	struct pen_err err = { 0 };
 	int rc = pen__run(&r, &err), out = EXIT_OK;
 
 	progress_end(&j->bar);
-	if (rc && rc != PEN_ECLOSED) {
+	if (rc && rc != PEN_ECLOSED)
 		out = complain(&err);
-	} else if (!j->e.comm->rank && !j->verbose) {
-		if (j->json && !generate_only)
-			out = print_file(r.dir);
-		else
-			print_result(j, &r);
-	}
+	else if (!j->e.comm->rank)
+		out = show(j, &r);
 	if (rc == PEN_ECLOSED)
 		out = interrupted() ? 128 + interrupted() : EXIT_INTR;
 	pen__run_fini(&r);
@@ -318,54 +355,126 @@ static int run_run(int argc, char **argv)
 					: emulation_arg(&j.e, &a, kind);
 	if (rc < 0)
 		rc = emulation_open(&j.e, "run");
+	if (rc < 0 && j.e.c.workflow.query)
+		rc = emulation_query(&j.e);
 	if (rc < 0)
 		rc = j.dry ? dry_run(&j) : do_run(&j, "runs");
 	emulation_close(&j.e);
 	return rc;
 }
 
-/* DLIO's command line: every argument is Hydra's. */
+/* --- DLIO's command line: every argument is Hydra's --- */
+
+static void dlio_help(void)
+{
+	puts("usage: dlio_benchmark [workload=NAME] [++workload.KEY=VALUE ...] "
+	     "[hydra.run.dir=DIR]\n"
+	     "                      [--config-dir DIR] [--cfg job]\n\n"
+	     "This is penstock under the name of DLIO's benchmark. `penstock "
+	     "run --help` has more,\n`penstock workloads` the workloads, "
+	     "`penstock config NAME` all keys.");
+}
+
+/* -c job, --cfg=job, -cd DIR: how many arguments it took, or 0. */
+static int hydra_flag(struct args *a, bool *config)
+{
+	const char *arg = a->argv[a->at];
+	const char *next = a->at + 1 < a->argc ? a->argv[a->at + 1] : NULL;
+
+	if (!strncmp(arg, "--cfg=", 6) || !strncmp(arg, "-c=", 3)) {
+		*config = true;
+		return 1;
+	}
+	if (!strcmp(arg, "--cfg") || !strcmp(arg, "-c")) {
+		*config = true;
+		return next ? 2 : 1;
+	}
+	if (!strcmp(arg, "--resolve")) /* it always is */
+		return 1;
+	snprintf(a->key, sizeof(a->key), "--config-dir");
+	a->value = !strncmp(arg, "-cd=", 4) ? arg + 4 : next;
+	if (!strncmp(arg, "-cd=", 4))
+		return 1;
+	return !strcmp(arg, "-cd") && next ? 2 : 0;
+}
+
+static int dlio_arg(struct job *j, struct args *a, bool *config)
+{
+	const char *arg = a->argv[a->at];
+	int kind, n = hydra_flag(a, config);
+
+	if (n) {
+		a->at += n;
+		if (!strncmp(arg, "-cd", 3))
+			return emulation_arg(&j->e, a, ARG_FLAG);
+		return -1;
+	}
+	kind = args_next(a);
+	return kind == ARG_BAD	  ? EXIT_USAGE
+	       : kind == ARG_FLAG ? take_flag(j, a)
+				  : emulation_arg(&j->e, a, kind);
+}
+
+/* What needs no workload, whatever else is asked for. */
+static bool dlio_tells(int argc, char **argv)
+{
+	for (int i = 0; i < argc; i++) {
+		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
+			dlio_help();
+			return true;
+		}
+		if (!strcmp(argv[i], "--version")) {
+			printf("dlio_benchmark (penstock %s)\n", pen_version());
+			return true;
+		}
+	}
+	return false;
+}
+
+/* As Hydra has it, below `workload`. */
+static int print_config(const struct job *j)
+{
+	struct pen_text t = { 0 }, in = { 0 };
+	const char *p;
+
+	if (j->e.comm->rank)
+		return EXIT_OK;
+	pen__config_print(&j->e.c, &j->e.set, false, &t);
+	pen__text_add(&in, "workload:\n");
+	for (p = t.p; p && *p;) {
+		size_t n = strcspn(p, "\n");
+
+		pen__text_add(&in, "  %.*s\n", (int)n, p);
+		p += n + (p[n] == '\n');
+	}
+	in.failed |= t.failed;
+	pen__text_fini(&t);
+	return text_out(&in, NULL);
+}
+
 int run_dlio(int argc, char **argv)
 {
 	struct args a = { .cmd = &pen__cmd_run, .argc = argc, .argv = argv };
 	struct job j = { .verbose = true };
 	bool config = false;
-	int rc = emulation_init(&j.e);
+	int rc;
 
+	if (dlio_tells(argc, argv))
+		return EXIT_OK;
+	rc = emulation_init(&j.e);
 	j.e.set.lenient = true;
-	while (rc < 0 && a.at < argc) {
-		const char *arg = argv[a.at];
-
-		if (!strcmp(arg, "--cfg") || !strcmp(arg, "-c")) {
-			config = true;
-			a.at += 2;
-		} else if (!strcmp(arg, "-cd")) {
-			a.value = a.at + 1 < argc ? argv[a.at + 1] : "";
-			snprintf(a.key, sizeof(a.key), "--config-dir");
-			a.at += 2;
-			rc = emulation_arg(&j.e, &a, ARG_FLAG);
-		} else {
-			int kind = args_next(&a);
-
-			rc = kind == ARG_BAD	? EXIT_USAGE
-			     : kind == ARG_FLAG ? take_flag(&j, &a)
-						: emulation_arg(&j.e, &a, kind);
-		}
-	}
+	while (rc < 0 && a.at < argc)
+		rc = dlio_arg(&j, &a, &config);
 	if (rc < 0 && !j.e.name && !j.e.set.workload)
 		j.e.name = "default";
 	if (rc < 0)
 		rc = emulation_open(&j.e, "dlio_benchmark");
-	if (rc < 0 && config) {
-		struct pen_text t = { 0 };
-
-		pen__config_print(&j.e.c, &j.e.set, false, &t);
-		rc = text_out(&t, NULL);
-	} else if (rc < 0 && j.e.c.workflow.query) {
+	if (rc < 0 && config)
+		rc = print_config(&j);
+	if (rc < 0 && j.e.c.workflow.query)
 		rc = emulation_query(&j.e);
-	} else if (rc < 0) {
-		rc = do_run(&j, "hydra_log");
-	}
+	if (rc < 0)
+		rc = j.dry ? dry_run(&j) : do_run(&j, "hydra_log");
 	emulation_close(&j.e);
 	return rc;
 }

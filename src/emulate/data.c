@@ -251,19 +251,13 @@ static int drop_all(struct pen_run *r, char *how, size_t cap,
 			     "data set's files only");
 }
 
-int pen__data_drop_cache(struct pen_run *r, enum pen_split split, char *how,
-			 size_t cap, struct pen_err *err)
+static int drop_split(struct pen_run *r, enum pen_split split,
+		      struct pen_err *err)
 {
 	struct pen_objects set = { 0 };
 	char dir[4096], path[4096];
-	int rc;
+	int rc = list_split(r->c, split, &set, dir, err);
 
-	if (r->c->reader.page_cache == PEN_CACHE_DROP_ALL)
-		return drop_all(r, how, cap, err);
-	snprintf(how, cap,
-		 "data set dropped from the page cache before every "
-		 "epoch");
-	rc = list_split(r->c, split, &set, dir, err);
 	for (uint64_t i = (uint64_t)r->comm->local_rank; !rc && i < set.nobj;
 	     i += (uint64_t)r->comm->local_size) {
 		int fd;
@@ -278,5 +272,21 @@ int pen__data_drop_cache(struct pen_run *r, enum pen_split split, char *how,
 		close(fd);
 	}
 	pen__objects_fini(&set);
+	return rc;
+}
+
+int pen__data_drop_cache(struct pen_run *r, char *how, size_t cap,
+			 struct pen_err *err)
+{
+	int rc;
+
+	if (r->c->reader.page_cache == PEN_CACHE_DROP_ALL)
+		return drop_all(r, how, cap, err);
+	snprintf(how, cap,
+		 "data set dropped from the page cache before every "
+		 "epoch");
+	rc = drop_split(r, PEN_TRAIN, err);
+	if (!rc && r->c->workflow.evaluation)
+		rc = drop_split(r, PEN_VALID, err);
 	return rc;
 }

@@ -13,6 +13,7 @@ struct pen_data {
 	struct pen_rng *rng; /* per worker */
 	uint64_t steps;	     /* of every accelerator, an epoch */
 	uint64_t nsamples, nbytes;
+	uint64_t read_bytes, nreads; /* that are in the record already */
 };
 
 /* epochs: how many times it will be gone through. */
@@ -28,10 +29,10 @@ static inline bool pen__is_synthetic(const struct pen_config *c)
 int pen__reader_spec(struct pen_spec *, const struct pen_run *, enum pen_split,
 		     uint64_t epochs, struct pen_err *err);
 /*
- * Drops this split's files from the page cache, or all of it, as page_cache
- * says; ranks share the work. *how says in words what was done.
+ * Drops the files that will be read from the page cache, or all of it, as
+ * page_cache says; ranks share the work. *how says in words what was done.
  */
-int pen__data_drop_cache(struct pen_run *, enum pen_split, char *how,
-			 size_t cap, struct pen_err *err);
+int pen__data_drop_cache(struct pen_run *, char *how, size_t cap,
+			 struct pen_err *err);
 
 #endif

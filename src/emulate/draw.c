@@ -10,6 +10,8 @@
 /* The kernel wakes a thread late by some tens of microseconds: this long
  * before the time it is awake and looks at the clock instead. */
 #define SPIN_NS 60000
+/* Seconds; no step is longer, so that times in nanoseconds fit. */
+#define LONGEST 1e9
 
 /* Uniform in (0, 1): a logarithm of it is finite. */
 static double open_unit(struct pen_rng *r)
@@ -84,14 +86,32 @@ double pen__time_draw(const struct pen_time_spec *t, struct pen_rng *r)
 		if (t->stdev > 0)
 			v += t->stdev * normal(r);
 	}
-	return fabs(v);
+	return fmin(fabs(v), LONGEST);
+}
+
+/* What is below zero counts as above, as in a draw. */
+static double normal_mean(double mean, double sd)
+{
+	double z = mean / sd;
+
+	if (!(sd > 0))
+		return fabs(mean);
+	return sd * 0.7978845608028654 * exp(-z * z / 2) +
+	       mean * erf(z * 0.7071067811865476);
+}
+
+static double uniform_mean(double min, double max)
+{
+	if (min >= 0 || max <= 0)
+		return fabs(min + max) / 2;
+	return (min * min + max * max) / (2 * (max - min));
 }
 
 double pen__time_mean(const struct pen_time_spec *t)
 {
 	switch (t->type) {
 	case PEN_DRAW_UNIFORM:
-		return fabs(t->min + t->max) / 2;
+		return uniform_mean(t->min, t->max);
 	case PEN_DRAW_GAMMA:
 		return t->shape * t->scale;
 	case PEN_DRAW_EXPONENTIAL:
@@ -99,7 +119,7 @@ double pen__time_mean(const struct pen_time_spec *t)
 	case PEN_DRAW_POISSON:
 		return t->lam;
 	default:
-		return fabs(t->mean);
+		return normal_mean(t->mean, t->stdev);
 	}
 }
 

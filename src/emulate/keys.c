@@ -259,7 +259,7 @@ const struct pen_opt pen__config_opts[] = {
 	FLAG("reader.odirect", reader.odirect, "false",
 	     "read past the page cache"),
 	FLAG("reader.dont_use_mmap", reader.dont_use_mmap, "false",
-	     "no mapped reads"),
+	     "for DALI's readers; without effect here"),
 	SPEC("reader.preprocess_time", reader.preprocess_time,
 	     "seconds a sample, in a worker"),
 	FLAG("reader.pin_memory", reader.pin_memory, "true",

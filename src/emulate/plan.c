@@ -3,16 +3,23 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "emulate/data.h"
 #include "emulate/draw.h"
-#include "emulate/layout.h"
-#include "emulate/run.h"
 #include "format/format.h"
 
-static uint64_t times_due(uint64_t epochs, uint64_t first, uint64_t every)
+uint64_t pen__run_times(uint64_t epochs, uint64_t first, uint64_t every)
 {
 	first = first ? first : 1;
 	every = every ? every : 1;
 	return epochs < first ? 0 : (epochs - first) / every + 1;
+}
+
+/* As much as there is, when it is more than a number holds. */
+static uint64_t times(uint64_t a, uint64_t b)
+{
+	uint64_t n;
+
+	return __builtin_mul_overflow(a, b, &n) ? UINT64_MAX : n;
 }
 
 static void count_files(struct pen_plan_figures *p,
@@ -42,18 +49,31 @@ static uint64_t row_bytes(const struct pen_config *c,
 	for (size_t i = 0; i < t->n; i++)
 		n *= (double)t->v[i];
 	if (t->n)
-		return (uint64_t)n;
+		return (uint64_t)n * pen_dtype_size(pen__config_dtype(
+					     c->reader.transformed_type));
 	if (c->dataset.record_length_resize >= 1)
-		return (uint64_t)(side * side);
-	return pen__layout_total(l, PEN_TRAIN) /
-	       (c->dataset.num_files_train * c->dataset.num_samples_per_file);
+		return (uint64_t)(side * side) * pen_dtype_size(l->dtype);
+	n = (double)c->dataset.num_files_train * (double)l->nsamples;
+	return n > 0 ? (uint64_t)((double)pen__layout_total(l, PEN_TRAIN) / n)
+		     : 0;
+}
+
+/* Bytes of `used` samples of a split that has n; none is read when samples
+ * come out of nothing. */
+static uint64_t share_of(const struct pen_data_layout *l, enum pen_split split,
+			 uint64_t used, uint64_t n)
+{
+	if (!n || pen__is_synthetic(l->c))
+		return 0;
+	return (uint64_t)((double)pen__layout_total(l, split) * (double)used /
+			  (double)n);
 }
 
 static void plan_training(const struct pen_config *c,
 			  const struct pen_data_layout *l, unsigned world,
 			  struct pen_plan_figures *p)
 {
-	uint64_t spf = c->dataset.num_samples_per_file, used;
+	uint64_t spf = l->nsamples, used, eval_used;
 	double step = pen__time_mean(&c->train.computation_time);
 	uint64_t ahead = (uint64_t)c->reader.prefetch_size,
 		 threads = (uint64_t)c->reader.read_threads;
@@ -64,29 +84,29 @@ static void plan_training(const struct pen_config *c,
 	    (uint64_t)c->train.total_training_steps < p->steps)
 		p->steps = (uint64_t)c->train.total_training_steps;
 	if (c->workflow.evaluation && p->files_eval) {
-		p->evals = times_due(c->train.epochs,
-				     c->evaluation.eval_after_epoch,
-				     c->evaluation.epochs_between_evals);
+		p->evals = pen__run_times(c->train.epochs,
+					  c->evaluation.eval_after_epoch,
+					  c->evaluation.epochs_between_evals);
 		p->eval_steps = p->files_eval * spf /
 				(c->reader.batch_size_eval * world);
 	}
 	used = p->steps * c->reader.batch_size * world;
-	if (p->samples_train)
-		p->read_bytes_epoch =
-			(uint64_t)((double)pen__layout_total(l, PEN_TRAIN) *
-				   (double)used / (double)p->samples_train);
-	p->read_bytes = p->read_bytes_epoch * c->train.epochs +
-			p->evals * pen__layout_total(l, PEN_VALID);
+	p->read_bytes_epoch = share_of(l, PEN_TRAIN, used, p->samples_train);
+	eval_used = p->eval_steps * c->reader.batch_size_eval * world;
+	p->read_bytes = times(p->read_bytes_epoch, c->train.epochs) +
+			p->evals * share_of(l, PEN_VALID, eval_used,
+					    p->files_eval * spf);
 	p->compute_s = step * (double)p->steps * (double)c->train.epochs +
 		       pen__time_mean(&c->evaluation.eval_time) *
 			       (double)p->eval_steps * (double)p->evals;
 	if (step > 0 && c->au > 0 && p->steps)
 		p->needed_rate = (double)p->read_bytes_epoch /
 				 ((double)p->steps * step / c->au);
+	threads = threads ? threads : 1;
 	if (ahead < threads)
 		ahead = threads;
-	p->batch_bytes = c->reader.batch_size * row_bytes(c, l);
-	p->memory_bytes = p->batch_bytes * (ahead + 2) * c->accelerators;
+	p->batch_bytes = times(c->reader.batch_size, row_bytes(c, l));
+	p->memory_bytes = times(p->batch_bytes, (ahead + 2) * c->accelerators);
 }
 
 static int plan_checkpoints(const struct pen_config *c, unsigned world,
@@ -108,11 +128,12 @@ static int plan_checkpoints(const struct pen_config *c, unsigned world,
 					 ? (uint64_t)c->checkpoint.num_write
 					 : 0;
 	else if (by_step > 0)
-		p->checkpoints = p->steps / (uint64_t)by_step * c->train.epochs;
+		p->checkpoints =
+			times(p->steps / (uint64_t)by_step, c->train.epochs);
 	else if (by_step < 0)
-		p->checkpoints = times_due(c->train.epochs,
-					   c->checkpoint.after_epoch,
-					   c->checkpoint.epochs_between);
+		p->checkpoints = pen__run_times(c->train.epochs,
+						c->checkpoint.after_epoch,
+						c->checkpoint.epochs_between);
 	if (!c->workflow.train)
 		p->compute_s = fabs(c->checkpoint.time_between) *
 			       (double)((c->checkpoint.num_write > 0

@@ -89,6 +89,7 @@ static int put_format(struct pen_spec *s, const struct pen_config *c,
 {
 	const char *f = pen__is_synthetic(c) ? "synthetic" : c->dataset.format;
 	bool many = c->dataset.num_samples_per_file > 1;
+	const char *made = c->reader.transformed_type;
 	struct pen_data_layout lay;
 	char shape[600];
 	int rc = pen__layout_init(&lay, c, err);
@@ -111,8 +112,9 @@ static int put_format(struct pen_spec *s, const struct pen_config *c,
 			 lay.dtype == PEN_F16 ? "float32"
 					      : pen_dtype_name(lay.dtype));
 	if (!rc && !strcmp(f, "synthetic")) {
-		rc = put(s, err, "format.dtype", "%s",
-			 pen_dtype_name(lay.dtype));
+		if (!c->reader.transformed_dims.n || !made)
+			made = pen_dtype_name(lay.dtype);
+		rc = put(s, err, "format.dtype", "%s", made);
 		if (!rc)
 			rc = put_synthetic(s, c, shape, err);
 	} else if (!rc) {
@@ -122,13 +124,28 @@ static int put_format(struct pen_spec *s, const struct pen_config *c,
 	return rc;
 }
 
-/* Past the page cache: with many reads in flight where the kernel lets us. */
-static int put_direct(struct pen_spec *s, struct pen_err *err)
+/* Not through a mapping: its pages stay in the page cache when they should be
+ * dropped. With many reads in flight where the kernel lets us. */
+static int put_reads(struct pen_spec *s, bool direct, struct pen_err *err)
 {
 	int rc = put(s, err, "store", "%s",
 		     pen__store_uring_works() ? "uring" : "posix");
 
-	return rc ? rc : put(s, err, "store.direct", "true");
+	return rc || !direct ? rc : put(s, err, "store.direct", "true");
+}
+
+static int put_store(struct pen_spec *s, const struct pen_config *c,
+		     struct pen_err *err)
+{
+	if (pen__is_synthetic(c))
+		return 0;
+	if (c->reader.odirect)
+		return put_reads(s, true, err);
+	if (c->reader.read_type == PEN_READ_MEMORY)
+		return put(s, err, "store", "ram");
+	if (c->reader.page_cache != PEN_CACHE_KEEP)
+		return put_reads(s, false, err);
+	return 0;
 }
 
 static int put_order(struct pen_spec *s, const struct pen_run *r,
@@ -215,6 +232,33 @@ static bool pins(const struct pen_run *r)
 	return false;
 }
 
+/* loader.X=Y. What the figures are computed from is not to be had this way. */
+static int put_own(struct pen_spec *s, const struct pen_opts_kv *kv,
+		   struct pen_err *err)
+{
+	static const char *const ours[][2] = {
+		{ "batch_size", "reader.batch_size" },
+		{ "epochs", "train.epochs" },
+		{ "epoch_batches", "train.total_training_steps" },
+		{ "decode", "reader.decode" },
+		{ "rank", "mpirun" },
+		{ "world", "mpirun" },
+		{ "tail", "dataset.num_files_train" },
+		{ "drop_last", "dataset.num_files_train" },
+	};
+	char where[64];
+
+	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+		if (!strcmp(kv->key, ours[i][0])) {
+			snprintf(where, sizeof(where), "loader.%s", kv->key);
+			return pen__fail(err, PEN_EINVAL, where,
+					 "cannot be set for a training job; "
+					 "use %s",
+					 ours[i][1]);
+		}
+	return pen_spec_set(s, kv->key, kv->value, err);
+}
+
 static int put_rest(struct pen_spec *s, const struct pen_run *r,
 		    struct pen_err *err)
 {
@@ -223,13 +267,10 @@ static int put_rest(struct pen_spec *s, const struct pen_run *r,
 
 	if (!rc && !c->reader.decode)
 		rc = put(s, err, "decode", "false");
-	if (!rc && c->reader.odirect)
-		rc = put_direct(s, err);
-	else if (!rc && c->reader.read_type == PEN_READ_MEMORY)
-		rc = put(s, err, "store", "ram");
+	if (!rc)
+		rc = put_store(s, c, err);
 	for (size_t i = 0; !rc && i < c->loader.n; i++)
-		rc = pen_spec_set(s, c->loader.kv[i].key, c->loader.kv[i].value,
-				  err);
+		rc = put_own(s, &c->loader.kv[i], err);
 	return rc;
 }
 

@@ -66,7 +66,8 @@ struct pen_record {
 	uint64_t generated_bytes, generated_files, kept_files;
 	double open_s; /* finding and indexing the data */
 	uint64_t steps_per_epoch, eval_steps;
-	uint64_t nsamples_train, nsamples_eval;	    /* in the data set */
+	uint64_t seed;				/* of the order of samples */
+	uint64_t nsamples_train, nsamples_eval; /* in the data set */
 	uint64_t data_bytes_train, data_bytes_eval; /* of the files */
 	uint64_t record_bytes;	   /* of a sample, as configured */
 	uint64_t checkpoint_bytes; /* of all ranks together */

@@ -145,6 +145,7 @@ static void put_data(struct pen_text *t, const struct pen_record *r)
 	pen__json_int(t, "eval_steps", r->eval_steps);
 	pen__json_num(t, "open_s", r->open_s);
 	pen__json_num(t, "generate_s", r->generate_s);
+	pen__json_int(t, "order_seed", r->seed);
 	pen__json_int(t, "generated_files", r->generated_files);
 	pen__json_int(t, "generated_bytes", r->generated_bytes);
 	pen__json_int(t, "kept_files", r->kept_files);

@@ -36,6 +36,15 @@ int pen__run_tick(struct pen_run *r, const struct pen_progress *p,
 	return pen__fail(err, PEN_ECLOSED, "run", "interrupted");
 }
 
+int pen__run_agree(struct pen_run *r, int rc, struct pen_err *err)
+{
+	if (r->ending)
+		return rc;
+	rc = pen__comm_agree(r->comm, rc, err);
+	r->ending = rc != 0;
+	return rc;
+}
+
 /* mkdir -p */
 static int make_dirs(const char *path, struct pen_err *err)
 {
@@ -161,15 +170,23 @@ static int generate(struct pen_run *r, struct pen_err *err)
 		.c = r->c, .comm = r->comm, .tick = generate_tick, .arg = r
 	};
 	uint64_t t0 = pen__now_ns();
+	double n[3];
 	int rc;
 
 	pen__log(&r->log, "Starting data generation");
 	rc = pen__generate(&g, err);
 	r->rec.generate_s = (double)(pen__now_ns() - t0) / 1e9;
-	r->rec.generated_bytes = atomic_load(&g.bytes_done);
-	r->rec.kept_files = atomic_load(&g.files_kept);
-	r->rec.generated_files = atomic_load(&g.files_done) - r->rec.kept_files;
-	rc = pen__comm_agree(r->comm, rc, err);
+	r->ending = rc != 0; /* its ranks have agreed */
+	n[0] = (double)atomic_load(&g.bytes_done);
+	n[1] = (double)atomic_load(&g.files_kept);
+	n[2] = (double)atomic_load(&g.files_done) - n[1];
+	if (!rc) {
+		rc = pen__comm_reduce(r->comm, n, 3, PEN_SUM, err);
+		r->ending = rc != 0;
+	}
+	r->rec.generated_bytes = (uint64_t)n[0];
+	r->rec.kept_files = (uint64_t)n[1];
+	r->rec.generated_files = (uint64_t)n[2];
 	if (!rc)
 		pen__log(&r->log, "Generation done");
 	return rc;
@@ -194,8 +211,7 @@ static void start_record(struct pen_run *r)
 	if (!pen__layout_init(&lay, r->c, NULL)) {
 		c->record_bytes = (uint64_t)r->c->dataset.record_length;
 		if (r->c->dataset.record_dims.n)
-			c->record_bytes = pen__layout_bytes(&lay, 0) /
-					  r->c->dataset.num_samples_per_file;
+			c->record_bytes = pen__config_sample_bytes(r->c);
 		pen__disk_of(lay.root, c->device, sizeof(c->device));
 		pen__layout_fini(&lay);
 	}
@@ -206,15 +222,18 @@ static void start_record(struct pen_run *r)
 static int settle_seed(struct pen_run *r, struct pen_err *err)
 {
 	const struct pen_config *c = r->c;
+	int rc;
 
-	r->seed = c->train.seed;
+	r->seed = r->rec.seed = c->train.seed;
 	if (c->reader.file_shuffle != PEN_SHUFFLE_RANDOM &&
 	    c->reader.sample_shuffle != PEN_SHUFFLE_RANDOM)
 		return 0;
 	r->seed = pen__mix64(pen__clock_ns_of(CLOCK_REALTIME) ^
 			     (uint64_t)getpid() << 40) >>
 		  11;
-	return pen__comm_bcast(r->comm, &r->seed, sizeof(r->seed), 0, err);
+	rc = pen__comm_bcast(r->comm, &r->seed, sizeof(r->seed), 0, err);
+	r->rec.seed = r->seed;
+	return rc;
 }
 
 static int open_checkpoints(struct pen_run *r, struct pen_err *err)
@@ -238,25 +257,47 @@ static int open_checkpoints(struct pen_run *r, struct pen_err *err)
 						   r->rec.naccel);
 		sum += (double)pen__ckpt_bytes(r->ckpt[a]);
 	}
-	rc = pen__comm_agree(r->comm, rc, err);
-	if (!rc)
+	rc = pen__run_agree(r, rc, err);
+	if (!rc) {
 		rc = pen__comm_reduce(r->comm, &sum, 1, PEN_SUM, err);
+		r->ending = rc != 0;
+	}
 	r->rec.checkpoint_bytes = (uint64_t)sum;
 	return rc;
+}
+
+/* A file, what lies beside it, and its folder when nothing else is in there. */
+static void remove_file(const char *path)
+{
+	static const char *const ends[] = { "", ".off.idx", ".sz.idx" };
+	char name[PEN_LAYOUT_PATH + 16], *slash;
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		snprintf(name, sizeof(name), "%s%s", path, ends[i]);
+		unlink(name);
+	}
+	slash = strrchr(name, '/');
+	if (slash) {
+		*slash = '\0';
+		rmdir(name);
+	}
 }
 
 /* keep_files=False: rank 0 removes what the layout says is there. */
 static void remove_data(const struct pen_run *r)
 {
 	struct pen_data_layout lay;
-	char path[4096];
+	char path[PEN_LAYOUT_PATH];
 
-	if (r->c->dataset.keep_files || r->comm->rank ||
+	if (r->c->dataset.keep_files || r->probe || r->comm->rank ||
 	    pen__layout_init(&lay, r->c, NULL))
 		return;
 	for (uint64_t i = 0; i < lay.nfiles; i++) {
 		pen__layout_path(&lay, i, path, sizeof(path));
-		unlink(path);
+		remove_file(path);
+		pen__layout_index_path(&lay, i, path, sizeof(path));
+		if (path[0])
+			remove_file(path);
 	}
 	pen__layout_fini(&lay);
 }
@@ -292,7 +333,7 @@ static int finish(struct pen_run *r, struct pen_watch *watch,
 	getrusage(RUSAGE_SELF, &u);
 	r->rec.peak_memory = (uint64_t)u.ru_maxrss * 1024;
 	r->rec.end = pen__unix_time();
-	if (watch && !r->probe && r->c->workflow.profiling &&
+	if (watch && !r->comm->rank && !r->probe && r->c->workflow.profiling &&
 	    r->c->profiling.profiler == PEN_PROFILER_IOSTAT) {
 		snprintf(path, sizeof(path), "%s/iostat.json", r->dir);
 		rc = pen__watch_iostat(watch, path, err);
@@ -337,6 +378,7 @@ int pen__run(struct pen_run *r, struct pen_err *err)
 
 	start_record(r);
 	r->log.fd = -1;
+	r->ending = false;
 	rc = r->probe ? 0 : open_output(r, err);
 	if (!rc)
 		rc = settle_seed(r, err);
@@ -345,7 +387,7 @@ int pen__run(struct pen_run *r, struct pen_err *err)
 	log_start(r);
 	if (!generate_only && r->comm->local_rank == 0)
 		(void)!pen__watch_start(&watch, r->rec.device, NULL);
-	rc = work(r, err);
+	rc = pen__run_agree(r, work(r, err), err);
 	/* an interrupted run has a result, marked as partial; others do not */
 	r->rec.partial = rc == PEN_ECLOSED;
 	if (generate_only || (rc && rc != PEN_ECLOSED)) {
@@ -356,7 +398,7 @@ int pen__run(struct pen_run *r, struct pen_err *err)
 		return rc;
 	}
 	end_rc = finish(r, watch, &late);
-	if (end_rc && !rc) {
+	if (end_rc) {
 		*err = late;
 		rc = end_rc;
 	}

@@ -34,8 +34,10 @@ struct pen_run {
 	char dir[4096]; /* where the files are */
 
 	/* running */
-	struct pen_ckpt **ckpt; /* one per local accelerator; NULL: none */
-	uint64_t seed;		/* of the order, "random" resolved */
+	struct pen_ckpt **ckpt;	    /* one per local accelerator; NULL: none */
+	uint64_t seed;		    /* of the order, "random" resolved */
+	bool ending;		    /* all ranks know of a failure */
+	struct pen_self_io counted; /* device bytes in phases so far */
 };
 
 /* Collective. The record and figures are valid also after an interrupt. */
@@ -55,6 +57,10 @@ struct pen_plan_figures {
 int pen__run_plan(const struct pen_config *, unsigned world,
 		  struct pen_plan_figures *, struct pen_err *err);
 
+/* How often in so many epochs what is due after the first-th (0: 1st) and then
+ * every so many. */
+uint64_t pen__run_times(uint64_t epochs, uint64_t first, uint64_t every);
+
 /* --- parts of a run, each in its file --- */
 
 /* train.c: all epochs, with evaluation and checkpoints */
@@ -69,6 +75,11 @@ int pen__run_mark_epoch(struct pen_run *, unsigned epoch, struct pen_err *err);
 /* Does something end the run now? 0, or PEN_ECLOSED. */
 int pen__run_tick(struct pen_run *, const struct pen_progress *,
 		  struct pen_err *err);
+/*
+ * pen__comm_agree(), but once a failure is known to all ranks it is not voted
+ * on again: they are on their way to the end by then, not all by the same.
+ */
+int pen__run_agree(struct pen_run *, int rc, struct pen_err *err);
 /* Seconds since 1970. */
 double pen__unix_time(void);
 

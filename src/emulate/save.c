@@ -88,10 +88,11 @@ int pen__run_checkpoint(struct pen_run *r, unsigned epoch, unsigned block,
 	t0 = pen__now_ns();
 	rc = ckpt_all(r, epoch, step, load, err);
 	if (r->c->checkpoint.rank_sync)
-		rc = pen__comm_agree(r->comm, rc, err);
+		rc = pen__run_agree(r, rc, err);
 	p->seconds = (double)(pen__now_ns() - t0) / 1e9;
 	p->end = pen__unix_time();
 	pen__self_io(&after);
+	r->counted = after;
 	for (unsigned a = 0; a < r->rec.naccel; a++)
 		p->bytes += load ? pen__ckpt_load_bytes(r->ckpt[a])
 				 : pen__ckpt_bytes(r->ckpt[a]);
@@ -100,7 +101,7 @@ int pen__run_checkpoint(struct pen_run *r, unsigned epoch, unsigned block,
 	p->io.device_read_bytes = after.read_bytes - before.read_bytes;
 	p->io.device_write_bytes = after.write_bytes - before.write_bytes;
 	p->io.written_bytes = load ? 0 : p->bytes;
-	rc = pen__comm_agree(r->comm, rc, err);
+	rc = pen__run_agree(r, rc, err);
 	if (!rc)
 		pen__log(&r->log,
 			 "Finished %s checkpoint %u for epoch %u in %.4f s; "
@@ -123,7 +124,7 @@ static int pause_between(struct pen_run *r, struct pen_err *err)
 		pen__wait_until(next < end ? next : end);
 		rc = pen__run_tick(r, &p, err);
 	}
-	return pen__comm_agree(r->comm, rc, err);
+	return pen__run_agree(r, rc, err);
 }
 
 int pen__run_checkpoints(struct pen_run *r, struct pen_err *err)
@@ -146,7 +147,7 @@ int pen__run_checkpoints(struct pen_run *r, struct pen_err *err)
 			       "has %llu checkpoints, %lld are to be read",
 			       (unsigned long long)pen__ckpt_count(r->c),
 			       (long long)nr);
-	rc = pen__comm_agree(r->comm, rc, err);
+	rc = pen__run_agree(r, rc, err);
 	if (!rc && nr > 0)
 		pen__log(&r->log, "Checkpointing read started");
 	for (int64_t i = 1; !rc && i <= nr; i++) {

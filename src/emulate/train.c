@@ -26,8 +26,10 @@ struct loop {
 	enum pen_phase_kind kind;
 	unsigned epoch;
 	uint64_t steps;		  /* to do */
-	uint64_t step;		  /* done in this epoch */
+	uint64_t step;		  /* done in this epoch, by all */
+	uint64_t before_block;	  /* of those, in blocks before */
 	uint64_t block_ns;	  /* its start */
+	bool begun;		  /* a batch of this epoch was asked for */
 	double compute_s, load_s; /* so far, for the progress line */
 	uint64_t *free_at;	  /* without barrier: per accelerator */
 	struct pen_io_delta before;
@@ -102,10 +104,12 @@ static int compute(struct loop *o, uint64_t ns, struct pen_err *err)
 	}
 }
 
+/* Of the accelerator's next step. */
 static double draw(const struct loop *o, unsigned accel)
 {
 	const struct pen_run *r = o->r;
-	uint64_t id = (o->step * r->rec.world + r->rec.first + accel) * 2 +
+	uint64_t step = o->before_block + o->p->of[accel].n;
+	uint64_t id = (step * r->rec.world + r->rec.first + accel) * 2 +
 		      (o->kind == PEN_PHASE_EVAL);
 	struct pen_rng g =
 		pen__rng(pen__rng_key(r->c->train.seed, o->epoch), id);
@@ -117,11 +121,12 @@ static double draw(const struct loop *o, unsigned accel)
 static int fetch(struct loop *o, uint64_t *at, struct pen_err *err)
 {
 	struct pen_batch *b;
-	int rc;
+	int rc = pen_loader_next(o->d->l, &b, err);
 
-	do
+	/* the end of the epoch before comes first, and once */
+	if (rc == PEN_END && !o->begun)
 		rc = pen_loader_next(o->d->l, &b, err);
-	while (rc == PEN_END && o->step == 0);
+	o->begun = true;
 	*at = pen__now_ns();
 	if (rc == PEN_END)
 		return pen__fail(err, PEN_EDATA, "dataset",
@@ -166,38 +171,59 @@ static int step_together(struct loop *o, struct pen_err *err)
 	}
 	if (!rc)
 		rc = compute(o, end, err);
-	rc = pen__comm_agree(o->r->comm, rc, err);
-	o->step++;
+	rc = pen__run_agree(o->r, rc, err);
+	o->step += !rc;
 	return rc;
 }
 
-/* A step of each, nobody waits: who is free first gets the next batch. */
-static int step_apart(struct loop *o, struct pen_err *err)
+/* Who is free first, of those that have steps to do in this block. */
+static unsigned first_free(const struct loop *o, uint64_t each)
 {
-	unsigned n = o->r->rec.naccel;
+	unsigned best = o->r->rec.naccel;
+
+	for (unsigned a = 0; a < o->r->rec.naccel; a++)
+		if (o->p->of[a].n < each && (best == o->r->rec.naccel ||
+					     o->free_at[a] < o->free_at[best]))
+			best = a;
+	return best;
+}
+
+/* Nobody waits for others: who is free first gets the next batch. The block
+ * ends when the last has computed. */
+static int steps_apart(struct loop *o, uint64_t to, struct pen_err *err)
+{
+	uint64_t n = o->r->rec.naccel, each = to - o->before_block, end = 0;
 	int rc = 0;
 
-	for (unsigned i = 0; !rc && i < n; i++) {
-		unsigned a = 0;
-		uint64_t at;
-		double busy;
+	for (uint64_t i = 0; !rc && i < each * n; i++) {
+		unsigned a = first_free(o, each);
+		double busy = draw(o, a);
+		uint64_t at = 0;
 
-		for (unsigned k = 1; k < n; k++) {
-			size_t x = o->p->of[k].n, y = o->p->of[a].n;
-
-			if (x < y || (x == y && o->free_at[k] < o->free_at[a]))
-				a = k;
-		}
 		rc = compute(o, o->free_at[a], err);
 		if (!rc)
 			rc = fetch(o, &at, err);
+		if (!rc)
+			rc = note(o, a, at - o->free_at[a], busy, err);
 		if (rc)
-			break;
-		busy = draw(o, a);
-		rc = note(o, a, at - o->free_at[a], busy, err);
+			return rc;
 		o->free_at[a] = at + (uint64_t)(busy * 1e9);
+		o->step = o->before_block + (i + 1) / n;
 	}
-	o->step++;
+	for (uint64_t a = 0; a < n; a++)
+		end = o->free_at[a] > end ? o->free_at[a] : end;
+	return compute(o, end, err);
+}
+
+/* Up to step `to` of the epoch, all in the block at hand. */
+static int run_steps(struct loop *o, uint64_t to, struct pen_err *err)
+{
+	int rc = 0;
+
+	if (!o->r->c->train.barrier)
+		return steps_apart(o, to, err);
+	while (!rc && o->step < to)
+		rc = step_together(o, err);
 	return rc;
 }
 
@@ -210,7 +236,13 @@ static int start_block(struct loop *o, unsigned block, struct pen_err *err)
 		return pen__fail_nomem(err, "steps", 0);
 	if (o->kind == PEN_PHASE_TRAIN)
 		pen__log(&r->log, "Starting block %u", block);
+	o->before_block = o->step;
 	take_counts(o->d->l, &o->before);
+	/* what was read ahead since the last block is for this one */
+	o->before.read_bytes = o->d->read_bytes;
+	o->before.nreads = o->d->nreads;
+	o->before.device_read_bytes = r->counted.read_bytes;
+	o->before.device_write_bytes = r->counted.write_bytes;
 	o->p->start = pen__unix_time();
 	o->block_ns = pen__now_ns();
 	for (unsigned a = 0; a < r->rec.naccel; a++)
@@ -249,29 +281,31 @@ static void end_block(struct loop *o)
 	o->p->end = pen__unix_time();
 	o->p->seconds = (double)(pen__now_ns() - o->block_ns) / 1e9;
 	take_counts(o->d->l, d);
+	o->d->read_bytes = d->read_bytes;
+	o->d->nreads = d->nreads;
+	o->r->counted.read_bytes = d->device_read_bytes;
+	o->r->counted.write_bytes = d->device_write_bytes;
 	subtract(d, &o->before);
 	if (o->kind == PEN_PHASE_TRAIN)
 		log_block(o);
-}
-
-static int one_step(struct loop *o, struct pen_err *err)
-{
-	return o->r->c->train.barrier ? step_together(o, err)
-				      : step_apart(o, err);
 }
 
 /* All steps of an epoch, in blocks that end with a checkpoint. */
 static int train_epoch(struct loop *o, struct pen_err *err)
 {
 	struct pen_run *r = o->r;
-	int64_t every = r->c->checkpoint.steps_between;
-	bool by_step = r->ckpt && every > 0;
+	uint64_t every = o->steps; /* a block's steps */
+	bool by_step = r->ckpt && r->c->checkpoint.steps_between > 0;
 	unsigned block = 1;
 	int rc = start_block(o, block, err);
 
+	if (by_step)
+		every = (uint64_t)r->c->checkpoint.steps_between;
 	while (!rc && o->step < o->steps) {
-		rc = one_step(o, err);
-		if (rc || !by_step || o->step % (uint64_t)every)
+		uint64_t left = o->steps - o->step;
+
+		rc = run_steps(o, o->step + (every < left ? every : left), err);
+		if (rc || !by_step || every > left)
 			continue;
 		end_block(o);
 		rc = pen__run_checkpoint(r, o->epoch, block, o->step, false,
@@ -282,9 +316,7 @@ static int train_epoch(struct loop *o, struct pen_err *err)
 	}
 	if (o->p)
 		end_block(o);
-	if (!r->c->train.barrier)
-		rc = pen__comm_agree(r->comm, rc, err);
-	return rc;
+	return pen__run_agree(r, rc, err);
 }
 
 static int evaluate(struct loop *o, struct pen_err *err)
@@ -298,11 +330,9 @@ static int evaluate(struct loop *o, struct pen_err *err)
 	rc = start_block(o, 1, err);
 	if (rc)
 		return rc;
-	while (!rc && o->step < o->steps)
-		rc = one_step(o, err);
+	rc = run_steps(o, o->steps, err);
 	end_block(o);
-	if (!r->c->train.barrier)
-		rc = pen__comm_agree(r->comm, rc, err);
+	rc = pen__run_agree(r, rc, err);
 	pen__log(&r->log, "Ending eval - %llu steps completed in %.2f s",
 		 (unsigned long long)o->step, o->p->seconds);
 	pen__block_figures(r->c, o->p, 0, &f);
@@ -314,15 +344,18 @@ static int evaluate(struct loop *o, struct pen_err *err)
 	return rc;
 }
 
+/* Evaluations after so many epochs. */
+static uint64_t evals_in(const struct pen_config *c, uint64_t epochs)
+{
+	if (!c->workflow.evaluation || !c->dataset.num_files_eval)
+		return 0;
+	return pen__run_times(epochs, c->evaluation.eval_after_epoch,
+			      c->evaluation.epochs_between_evals);
+}
+
 static bool eval_due(const struct pen_config *c, uint64_t epoch)
 {
-	uint64_t first = c->evaluation.eval_after_epoch,
-		 every = c->evaluation.epochs_between_evals;
-
-	first = first ? first : 1;
-	if (!c->workflow.evaluation || !c->dataset.num_files_eval)
-		return false;
-	return epoch >= first && (epoch - first) % (every ? every : 1) == 0;
+	return evals_in(c, epoch) > evals_in(c, epoch - 1);
 }
 
 static bool checkpoint_due(const struct pen_run *r, uint64_t epoch)
@@ -331,7 +364,8 @@ static bool checkpoint_due(const struct pen_run *r, uint64_t epoch)
 		 every = r->c->checkpoint.epochs_between;
 
 	return r->ckpt && r->c->checkpoint.steps_between < 0 &&
-	       epoch >= first && (epoch - first) % (every ? every : 1) == 0;
+	       pen__run_times(epoch, first, every) >
+		       pen__run_times(epoch - 1, first, every);
 }
 
 struct training {
@@ -340,14 +374,33 @@ struct training {
 	uint64_t *free_at;
 };
 
-static int clear_cache(struct pen_run *r, struct pen_err *err)
+/* What was read ahead for the coming epoch is read again, or it would come out
+ * of the page cache as it was before. */
+static int rewind_loader(struct pen_data *d, struct pen_err *err)
 {
+	struct pen_state at;
+
+	if (!d->l)
+		return 0;
+	pen_loader_state(d->l, &at);
+	return pen_loader_restore(d->l, &at, err);
+}
+
+static int clear_cache(struct training *t, struct pen_err *err)
+{
+	struct pen_run *r = t->r;
 	int rc = 0;
 
-	if (r->c->reader.page_cache != PEN_CACHE_KEEP)
-		rc = pen__data_drop_cache(r, PEN_TRAIN, r->rec.cache_state,
+	if (r->c->reader.page_cache != PEN_CACHE_KEEP) {
+		rc = pen__data_drop_cache(r, r->rec.cache_state,
 					  sizeof(r->rec.cache_state), err);
-	return pen__comm_agree(r->comm, rc, err);
+		rc = pen__run_agree(r, rc, err);
+		if (!rc)
+			rc = rewind_loader(&t->train, err);
+		if (!rc)
+			rc = rewind_loader(&t->eval, err);
+	}
+	return pen__run_agree(r, rc, err);
 }
 
 static int run_epoch(struct training *t, unsigned epoch, struct pen_err *err)
@@ -366,7 +419,7 @@ static int run_epoch(struct training *t, unsigned epoch, struct pen_err *err)
 	int rc = pen__run_mark_epoch(r, epoch, err);
 
 	if (!rc && epoch > 1)
-		rc = clear_cache(r, err);
+		rc = clear_cache(t, err);
 	if (rc)
 		return rc;
 	cached = pen__store_resident(&t->train.l->ds->objs);
@@ -406,14 +459,15 @@ static int run_epoch(struct training *t, unsigned epoch, struct pen_err *err)
 static int open_data(struct training *t, struct pen_err *err)
 {
 	struct pen_run *r = t->r;
-	uint64_t epochs = r->c->train.epochs, evals = 0, t0 = pen__now_ns();
+	uint64_t epochs = r->c->train.epochs, evals, t0;
 	int rc;
 
-	for (uint64_t e = 1; e <= epochs; e++)
-		evals += eval_due(r->c, e);
-	rc = clear_cache(r, err);
+	evals = evals_in(r->c, epochs);
+	rc = clear_cache(t, err);
 	if (rc)
 		return rc;
+	pen__self_io(&r->counted);
+	t0 = pen__now_ns();
 	t->free_at = pen__calloc(r->rec.naccel, sizeof(*t->free_at));
 	if (!t->free_at)
 		rc = pen__fail_nomem(err, "accelerators", 0);
@@ -422,7 +476,7 @@ static int open_data(struct training *t, struct pen_err *err)
 	if (!rc && evals)
 		rc = pen__data_open(&t->eval, r, PEN_VALID, evals, err);
 	r->rec.open_s = (double)(pen__now_ns() - t0) / 1e9;
-	return pen__comm_agree(r->comm, rc, err);
+	return pen__run_agree(r, rc, err);
 }
 
 static void note_loader(struct training *t)

@@ -1,0 +1,102 @@
+#!/bin/bash
+# run, capacity and dlio_benchmark where it is narrow: argument shapes of DLIO,
+# searches that end at once, plans of nothing, output that cannot be written,
+# a run that is interrupted.
+set -euo pipefail
+penstock=${PENSTOCK:?the command}
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir"
+ln -s "$(realpath "$penstock")" dlio_benchmark
+
+fail() {
+	echo "failed: $*" >&2
+	[ ! -s err ] || cat err >&2
+	exit 1
+}
+
+# expect CODE TEXT COMMAND...: that exit code, and TEXT on stdout or stderr
+expect() {
+	local want=$1 text=$2 code=0
+	shift 2
+	"$@" >out 2>err || code=$?
+	[ $code = "$want" ] || fail "$*: exit $code, not $want"
+	cat out err | grep -qF -- "$text" || fail "$*: says nothing of '$text'"
+}
+
+# DLIO's command line
+mkdir -p cf/workload
+cat >cf/workload/mine.yaml <<-YAML
+	model: {name: mine}
+	reader: {batch_size: 3}
+YAML
+dlio=./dlio_benchmark
+expect 0 "usage: dlio_benchmark" $dlio --help
+expect 0 "penstock" $dlio --version
+for at in --config-dir=cf "--config-dir cf" "-cd cf" -cd=cf; do
+	for how in "--cfg job" --cfg=job "-c job"; do
+		# shellcheck disable=SC2086
+		expect 0 "batch_size: 3" $dlio workload=mine $at $how
+	done
+done
+/usr/bin/python3 -c '
+import yaml
+assert yaml.safe_load(open("out"))["workload"]["reader"]["batch_size"] == 3'
+expect 2 "no flag '--wat'" $dlio --wat
+expect 2 "needs DIR" $dlio workload=mine --config-dir
+expect 0 "3" $dlio workload=mine --config-dir=cf \
+	++workload.workflow.query=reader.batch_size
+
+# searches
+quick="--seconds 0.05 --repeats 1"
+small="train.computation_time=0.001 dataset.num_files_train=24"
+# shellcheck disable=SC2086
+search() {
+	local code=$1 text=$2
+	shift 2
+	expect "$code" "$text" "$penstock" capacity default_small $quick \
+		$small "$@"
+}
+search 0 "not tried: --max" --max 1 metric.au=0.0001
+search 0 "no full step for more" metric.au=0.0001
+grep -qE "feed 6 " out || fail "24 files, batches of 4: six can be tried"
+search 0 "cannot feed one" loader.store=fault loader.store.delay=20ms
+search 2 "fewer than one batch" reader.batch_size=25
+search 2 "not even one" loader.memory=1
+search 2 "compute nothing" train.computation_time=0
+search 2 "--seconds" --seconds inf
+search 2 "--max" --max 1e9
+search 0 "feed 2 " --max 2 metric.au=0.0001 dataset.keep_files=false
+
+# plans
+run=("$penstock" run default_small)
+expect 0 "the run would fail" "${run[@]}" --dry-run dataset.num_files_train=0
+expect 0 "the run would fail" "${run[@]}" --dry-run \
+	train.total_training_steps=17
+
+# output
+expect 0 '"penstock.generate/1"' "${run[@]}" workflow.train=false --json
+expect 0 '"penstock.result/1"' "${run[@]}" --json --verbose train.epochs=1
+/usr/bin/python3 -c 'import json; json.load(open("out"))'
+for cmd in "run default_small train.epochs=1" workloads --help; do
+	# shellcheck disable=SC2086
+	"$penstock" $cmd >/dev/full 2>err && fail "$cmd > /dev/full"
+	grep -q "No space left" err || fail "$cmd > /dev/full: says nothing"
+done
+
+# interrupted: the partial result, and the signal's code
+code=0
+"${run[@]}" train.epochs=1000000 --json >out 2>err &
+until grep -q "Ending epoch 1 " runs/default/*/dlio.log 2>/dev/null &&
+	[ "$(grep -h "Starting epoch" runs/default/*/dlio.log |
+		grep -c "epoch 3:")" -gt 0 ]; do
+	kill -0 $! || fail "ended by itself"
+done
+kill -TERM $!
+wait $! || code=$?
+[ $code = 143 ] || fail "interrupted: exit $code"
+/usr/bin/python3 -c '
+import json
+d = json.load(open("out"))
+assert d["partial"] and len(d["epochs"]) >= 3 and d["epochs"][0]["steps"] == 16'
+echo "all as expected"
