@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -110,6 +111,43 @@ int pen__text_save(const struct pen_text *t, const char *path,
 		return 0;
 	unlink(tmp);
 	return pen__fail_sys(err, sys, path, "cannot be written");
+}
+
+int pen__text_save_in(struct pen_text *t, const char *dir, const char *name,
+		      struct pen_err *err)
+{
+	char path[4096];
+	int rc;
+
+	if (snprintf(path, sizeof(path), "%s/%s", dir, name) >=
+	    (int)sizeof(path))
+		rc = pen__fail(err, PEN_EINVAL, dir, "path is too long");
+	else
+		rc = pen__text_save(t, path, err);
+	pen__text_fini(t);
+	return rc;
+}
+
+int pen__make_dirs(const char *dir, unsigned mode, struct pen_err *err)
+{
+	char path[4096];
+
+	if (snprintf(path, sizeof(path), "%s", dir) >= (int)sizeof(path))
+		return pen__fail(err, PEN_EINVAL, dir, "path is too long");
+	for (char *p = path + 1; *path; p++) {
+		const char c = *p;
+
+		if (c && c != '/')
+			continue;
+		*p = '\0';
+		if (mkdir(path, mode) && errno != EEXIST)
+			return pen__fail_sys(err, errno, path,
+					     "cannot be made");
+		*p = c;
+		if (!c)
+			break;
+	}
+	return 0;
 }
 
 static void put_str(struct pen_text *t, const char *s)

@@ -29,6 +29,12 @@ void pen__text_put(struct pen_text *, const void *bytes, size_t n);
 int pen__text_save(const struct pen_text *, const char *path,
 		   struct pen_err *err);
 
+/* The same as dir/name, and the text is freed in every case. */
+int pen__text_save_in(struct pen_text *, const char *dir, const char *name,
+		      struct pen_err *err);
+/* A directory and those above it, as mkdir -p; there already is fine. */
+int pen__make_dirs(const char *dir, unsigned mode, struct pen_err *err);
+
 /* Keys are NULL inside arrays; brackets are '{' '}' or '[' ']'. */
 void pen__json_open(struct pen_text *, const char *key, char bracket);
 void pen__json_close(struct pen_text *, char bracket);

@@ -67,62 +67,24 @@ static void put_hydra(const struct pen_config *c, const struct pen_settings *s,
 	pen__text_put(t, "\n", 1);
 }
 
-static int save(struct pen_text *t, const char *dir, const char *name,
-		struct pen_err *err)
-{
-	char path[4096];
-	int rc;
-
-	if (snprintf(path, sizeof(path), "%s/%s", dir, name) >=
-	    (int)sizeof(path))
-		rc = pen__fail(err, PEN_EINVAL, dir, "path is too long");
-	else
-		rc = pen__text_save(t, path, err);
-	pen__text_fini(t);
-	return rc;
-}
-
-/* All of the path, as mkdir -p. */
-static int make_dirs(const char *dir, struct pen_err *err)
-{
-	char path[4096];
-
-	if (snprintf(path, sizeof(path), "%s", dir) >= (int)sizeof(path))
-		return pen__fail(err, PEN_EINVAL, dir, "path is too long");
-	for (char *p = path + 1; *path; p++) {
-		const char c = *p;
-
-		if (c && c != '/')
-			continue;
-		*p = '\0';
-		if (mkdir(path, 0777) && errno != EEXIST)
-			return pen__fail_sys(err, errno, path,
-					     "cannot be made");
-		*p = c;
-		if (!c)
-			break;
-	}
-	return 0;
-}
-
 int pen__config_save_hydra(const struct pen_config *c,
 			   const struct pen_settings *s, const char *dir,
 			   struct pen_err *err)
 {
 	struct pen_text t = { 0 };
-	int rc = make_dirs(dir, err);
+	int rc = pen__make_dirs(dir, 0777, err);
 
 	if (rc)
 		return rc;
 	pen__text_add(&t, "workload:\n");
 	pen__config_yaml(c, s, 2, false, &t);
-	rc = save(&t, dir, "config.yaml", err);
+	rc = pen__text_save_in(&t, dir, "config.yaml", err);
 	if (rc)
 		return rc;
 	put_args(s, false, 0, &t);
-	rc = save(&t, dir, "overrides.yaml", err);
+	rc = pen__text_save_in(&t, dir, "overrides.yaml", err);
 	if (rc)
 		return rc;
 	put_hydra(c, s, &t);
-	return save(&t, dir, "hydra.yaml", err);
+	return pen__text_save_in(&t, dir, "hydra.yaml", err);
 }

@@ -428,21 +428,6 @@ static void summary_json(struct pen_text *t, const struct pen_record *r,
 
 /* --- all of them --- */
 
-static int save_as(struct pen_text *t, const char *dir, const char *name,
-		   struct pen_err *err)
-{
-	char path[4096];
-	int rc;
-
-	if (snprintf(path, sizeof(path), "%s/%s", dir, name) >=
-	    (int)sizeof(path))
-		rc = pen__fail(err, PEN_EINVAL, dir, "path is too long");
-	else
-		rc = pen__text_save(t, path, err);
-	pen__text_fini(t);
-	return rc;
-}
-
 static int save_accels(const struct pen_record *r, const char *dir,
 		       struct pen_err *err)
 {
@@ -456,13 +441,13 @@ static int save_accels(const struct pen_record *r, const char *dir,
 
 		output_json(&t, r, &h, a);
 		snprintf(name, sizeof(name), "%u_output.json", r->first + a);
-		rc = save_as(&t, dir, name, err);
+		rc = pen__text_save_in(&t, dir, name, err);
 		if (rc)
 			break;
 		stats_json(&t, r);
 		snprintf(name, sizeof(name), "%u_per_epoch_stats.json",
 			 r->first + a);
-		rc = save_as(&t, dir, name, err);
+		rc = pen__text_save_in(&t, dir, name, err);
 	}
 	return rc;
 }
@@ -479,7 +464,7 @@ int pen__output_dlio(const struct pen_record *r, const struct pen_figures *f,
 	rc = save_accels(r, dir, err);
 	if (!rc && !r->comm->rank) {
 		summary_json(&t, r, f, all);
-		rc = save_as(&t, dir, "summary.json", err);
+		rc = pen__text_save_in(&t, dir, "summary.json", err);
 	}
 	pen__free(all);
 	return pen__comm_agree(r->comm, rc, err);

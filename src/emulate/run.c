@@ -45,24 +45,6 @@ int pen__run_agree(struct pen_run *r, int rc, struct pen_err *err)
 	return rc;
 }
 
-/* mkdir -p */
-static int make_dirs(const char *path, struct pen_err *err)
-{
-	char part[4096];
-
-	snprintf(part, sizeof(part), "%s", path);
-	for (char *p = part + 1; *p; p++) {
-		if (*p != '/')
-			continue;
-		*p = '\0';
-		mkdir(part, 0777);
-		*p = '/';
-	}
-	if (mkdir(part, 0777) && errno != EEXIST)
-		return pen__fail_sys(err, errno, path, "cannot be made");
-	return 0;
-}
-
 /* Rank 0 decides on the directory, since its name has the time in it. */
 static int choose_dir(struct pen_run *r, struct pen_err *err)
 {
@@ -86,7 +68,7 @@ static int choose_dir(struct pen_run *r, struct pen_err *err)
 			 c->model.name ? c->model.name : "run", when);
 	}
 	if (r->comm->rank == 0)
-		rc = make_dirs(r->dir, err);
+		rc = pen__make_dirs(r->dir, 0777, err);
 	rc = pen__comm_agree(r->comm, rc, err);
 	if (!rc)
 		rc = pen__comm_bcast(r->comm, r->dir, sizeof(r->dir), 0, err);
@@ -109,7 +91,7 @@ static int open_output(struct pen_run *r, struct pen_err *err)
 		snprintf(path, sizeof(path), "%s/%s", r->dir,
 			 c->output_subdir ? c->output_subdir : ".hydra");
 		if (!rc)
-			rc = make_dirs(path, err);
+			rc = pen__make_dirs(path, 0777, err);
 		if (!rc)
 			rc = pen__config_save_hydra(c, r->set, path, err);
 	}

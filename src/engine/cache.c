@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "base/rng.h"
 #include "codec/deflate.h"
 #include "engine/index.h"
@@ -289,25 +290,6 @@ void pen__index_fini(struct pen_index_data *ix)
 	*ix = (struct pen_index_data){ 0 };
 }
 
-static bool make_dirs(const char *dir)
-{
-	char path[4096];
-	size_t n = strlen(dir);
-
-	if (n >= sizeof(path))
-		return false;
-	memcpy(path, dir, n + 1);
-	for (size_t i = 1; i <= n; i++) {
-		if (path[i] != '/' && path[i] != '\0')
-			continue;
-		path[i] = '\0';
-		if (mkdir(path, 0700) && errno != EEXIST)
-			return false;
-		path[i] = dir[i];
-	}
-	return true;
-}
-
 struct piece {
 	const void *p;
 	size_t at, n;
@@ -379,8 +361,8 @@ int pen__cache_save(const struct pen_index_data *ix, const char *dir,
 	fill_header(&h, ix, key);
 	if (!cache_path(path, sizeof(path), dir, key) || !lay_out(&h, &s))
 		return pen__fail(err, PEN_EINVAL, dir, "path is too long");
-	if (!make_dirs(dir))
-		return pen__fail_sys(err, errno, dir, "cannot be made");
+	if (pen__make_dirs(dir, 0700, err))
+		return PEN_EIO;
 	snprintf(tmp, sizeof(tmp), "%s.%ld.tmp", path, (long)getpid());
 	fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (fd < 0)

@@ -67,4 +67,6 @@ int pen__csv_index(const struct pen_format *, struct pen_peek *,
 int pen__csv_write(const struct pen_format *, const struct pen_table *,
 		   struct pen_out *, struct pen_err *);
 
+extern const uint64_t pen__tens[20]; /* powers of ten */
+
 #endif

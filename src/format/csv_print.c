@@ -15,27 +15,6 @@
 
 __extension__ typedef unsigned __int128 wide;
 
-static const uint64_t tens[] = {
-	1,
-	10,
-	100,
-	1000,
-	10000,
-	100000,
-	1000000,
-	10000000,
-	100000000,
-	1000000000,
-	10000000000,
-	100000000000,
-	1000000000000,
-	10000000000000,
-	100000000000000,
-	1000000000000000,
-	10000000000000000,
-	100000000000000000,
-};
-
 /*
  * v * 10^scale, to the nearest integer, the even one of two, as printf rounds.
  * 0 <= scale <= 21, so 5^scale has 49 bits and the product fits; false when v
@@ -118,7 +97,7 @@ static unsigned print_plain(double v, bool single, char out[40])
 	/* within these, "%g" writes no exponent with 6 digits or more */
 	if (LDBL_MANT_DIG != 64 || !(a >= 1e-4 && a < 1e5))
 		return 0;
-	while (e10 < 4 && a >= (double)tens[e10 + 1])
+	while (e10 < 4 && a >= (double)pen__tens[e10 + 1])
 		e10++;
 	/* the comparisons are with what 1e-1, ... are nearest to: one digit
 	 * more or less than asked for is seen below */
@@ -129,8 +108,8 @@ static unsigned print_plain(double v, bool single, char out[40])
 		uint64_t digits;
 		enum same same;
 
-		if (!scaled(a, scale, &digits) || digits < tens[n - 1] ||
-		    digits >= tens[n])
+		if (!scaled(a, scale, &digits) || digits < pen__tens[n - 1] ||
+		    digits >= pen__tens[n])
 			return 0;
 		same = reads_back(digits, scale, a, single);
 		if (same == SAME)

@@ -43,7 +43,7 @@ static const uint64_t keep[9] = {
 	0xffffffffffffffff,
 };
 
-static const uint64_t tens[20] = {
+const uint64_t pen__tens[20] = {
 	1,
 	10,
 	100,
@@ -103,13 +103,14 @@ static inline bool long_part(const uint8_t *e, size_t n, size_t whole,
 			     uint64_t *w, uint64_t *bad)
 {
 	const uint64_t top = digits(e - 16, n > 16 ? n - 16 : 0, bad);
-	const uint64_t low = digits(e - 8, n < 16 ? n - 8 : 8, bad) * tens[8] +
-			     digits(e, 8, bad);
+	const uint64_t low =
+		digits(e - 8, n < 16 ? n - 8 : 8, bad) * pen__tens[8] +
+		digits(e, 8, bad);
 
 	/* zeros after the point do not count: top stays below 2^64 / 10^16 */
 	if (whole + n > 19 && (*w || top >= 1800))
 		return false;
-	*w = (n > 19 ? 0 : *w * tens[n]) + top * tens[16] + low;
+	*w = (n > 19 ? 0 : *w * pen__tens[n]) + top * pen__tens[16] + low;
 	return true;
 }
 
@@ -133,7 +134,8 @@ static inline bool take_number(const uint8_t *s, const uint8_t *dot,
 		out->w = digits_at(s, whole, &bad);
 	}
 	if (part - 1 <= 7)
-		out->w = out->w * tens[part] + digits_at(dot + 1, part, &bad);
+		out->w = out->w * pen__tens[part] +
+			 digits_at(dot + 1, part, &bad);
 	else if (part && !long_part(e, part, whole, &out->w, &bad))
 		return false;
 	out->npart = (uint32_t)part;

@@ -10,10 +10,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                "..", "data"))
+from e2e import check, main  # noqa: E402
 
 PENSTOCK = os.environ["PENSTOCK"]
-failed = 0
 
 
 def run(*args, code=0, cwd=None, **more):
@@ -23,13 +25,6 @@ def run(*args, code=0, cwd=None, **more):
         check(p.returncode == code, f"{' '.join(args)}: exit {p.returncode}, "
               f"not {code}: {p.stderr.strip()[-300:]}")
     return p
-
-
-def check(ok, what):
-    global failed
-    if not ok:
-        failed += 1
-        print(f"FAILED: {what}", file=sys.stderr)
 
 
 def result(where):
@@ -277,22 +272,4 @@ def test_plan(tmp):
     run("workloads", cwd=tmp)
 
 
-def main():
-    for name, test in list(globals().items()):
-        if not name.startswith("test_") or \
-                (len(sys.argv) > 1 and name not in sys.argv[1:]):
-            continue
-        tmp = tempfile.mkdtemp(prefix="pen-emulate.")
-        os.environ["XDG_CACHE_HOME"] = f"{tmp}.cache"
-        try:
-            test(tmp)
-        except (OSError, subprocess.SubprocessError, KeyError, ValueError) as e:
-            check(False, f"{name}: {type(e).__name__}: {e}")
-        finally:
-            shutil.rmtree(tmp, ignore_errors=True)
-            shutil.rmtree(f"{tmp}.cache", ignore_errors=True)
-    print("ok" if not failed else f"{failed} failed")
-    sys.exit(1 if failed else 0)
-
-
-main()
+main(globals())

@@ -7,18 +7,13 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                "..", "data"))
+from e2e import check, main  # noqa: E402
 
 PENSTOCK = os.environ["PENSTOCK"]
 MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe"]
-failed = 0
-
-
-def check(ok, what):
-    global failed
-    if not ok:
-        failed += 1
-        print(f"FAILED: {what}", file=sys.stderr)
 
 
 def start(n, *args, cwd, more=()):
@@ -110,27 +105,14 @@ def test_killed(tmp):
         check(False, "the job goes on without a rank")
 
 
-def main():
+def start_tests():
     if not shutil.which("mpirun") or not shutil.which("pgrep"):
         print("mpirun is not installed")
         sys.exit(77)
     if os.environ.get("SANITIZE"):
         print("not under sanitizers: MPI itself leaks")
         sys.exit(77)
-    for name, test in list(globals().items()):
-        if not name.startswith("test_"):
-            continue
-        tmp = tempfile.mkdtemp(prefix="pen-ranks.")
-        os.environ["XDG_CACHE_HOME"] = f"{tmp}.cache"
-        try:
-            test(tmp)
-        except (OSError, subprocess.SubprocessError, KeyError, ValueError) as e:
-            check(False, f"{name}: {type(e).__name__}: {e}")
-        finally:
-            shutil.rmtree(tmp, ignore_errors=True)
-            shutil.rmtree(f"{tmp}.cache", ignore_errors=True)
-    print("ok" if not failed else f"{failed} failed")
-    sys.exit(1 if failed else 0)
+    main(globals())
 
 
-main()
+start_tests()
