@@ -175,6 +175,28 @@ static inline bool quotient(const struct number *v, double *out)
 	return (bits & 0x7ff) != 0x400;
 }
 
+/*
+ * For a float a double that is a little off will do: the numerator and the
+ * quotient are rounded, so it is within two units of the right one. Both become
+ * the same float unless a border between two floats (half way: the low 29 bits
+ * are 2^28) lies that near. Neither range ends there: 1e-22 to 2e19.
+ */
+static inline bool near_quotient(const struct number *v, double *out)
+{
+	static const double d[] = {
+		1e0,  1e1,  1e2,  1e3,	1e4,  1e5,  1e6,  1e7,
+		1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+		1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
+	};
+	uint64_t bits;
+
+	if (v->npart > 22 || v->w > INT64_MAX)
+		return false;
+	*out = (double)(int64_t)v->w / d[v->npart];
+	memcpy(&bits, out, sizeof(bits));
+	return (bits & 0x1fffffff) - (0x10000000 - 4) > 8;
+}
+
 static inline void put_sign(double *d, bool negative)
 {
 	uint64_t bits;
@@ -198,7 +220,8 @@ static inline bool put_number(const struct number *v, enum pen_dtype type,
 	float f;
 
 	if (type == PEN_F32 || type == PEN_F64) {
-		if (!quotient(v, &d))
+		if (!(type == PEN_F32 && near_quotient(v, &d)) &&
+		    !quotient(v, &d))
 			return false;
 		put_sign(&d, v->negative);
 		f = (float)d;
