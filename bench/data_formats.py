@@ -79,6 +79,51 @@ class Images(Set):
             name, format="JPEG", quality=90)
 
 
+class Dlio(Set):
+    """A training set as DLIO makes it: a file a sample, named as there, of a
+    square of noise as large as fits into size bytes."""
+
+    def __init__(self, name, kind, n, size):
+        super().__init__(name, n, "." + kind, n * (size + 4096))
+        self.n = n
+        self.kind, self.size = kind, size
+        self.side = int(size ** 0.5)
+
+    def paths(self, path):
+        width = len(str(self.n))
+        return [f"{path}/train/img_{i:0{width}}_of_{self.n}{self.end}"
+                for i in range(self.n)]
+
+    def make(self, path):
+        os.makedirs(path + "/train")
+        os.mkdir(path + "/valid")
+        rng = np.random.default_rng(1)
+        for name in self.paths(path):
+            x = rng.integers(0, 255, (self.side, self.side), np.uint8)
+            self.write(name, x, np.zeros(1, np.int64))
+
+    def write(self, name, x, labels):
+        if self.kind == "npy":
+            np.save(name, x[..., None])
+        elif self.kind == "npz":
+            np.savez(name, x=x[..., None], y=labels)
+        elif self.kind == "jpeg":
+            from PIL import Image
+            Image.fromarray(x).save(name, format="JPEG")
+        else:
+            import h5py
+            with h5py.File(name, "w", libver="latest") as f:
+                f["records_0"] = x[None]
+                f["labels"] = labels
+
+
+class Place(Set):
+    """An empty directory, with room for what a work writes into it."""
+
+    def __init__(self, name, disk):
+        super().__init__(name, 0, "", disk)
+
+
 CRC32C = []
 
 

@@ -13,9 +13,11 @@ import statistics
 import sys
 
 import data
-from contenders import Missing, Tools, contenders
+from contenders import contenders
+from tools import Missing, Tools
 from works import WORKS
 
+COSTS = "ns", "ms", "s", "bytes", "MB"  # units of which less is better
 SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
@@ -70,6 +72,15 @@ def rows_of(name, found):
              "runs": len(v)} for key, (unit, v) in found.items()]
 
 
+def counterpart(contender):
+    """What of ours a contender is compared with: one thread with one thread,
+    CPU time with CPU time."""
+    for end in ("_1t", "_cpu", "_memory", "_sync", "_load"):
+        if contender.endswith(end):
+            return "penstock" + end
+    return "penstock"
+
+
 def verdicts(work, rows):
     """(what, value, wanted, ok) for every target of a work."""
     median = {r["contender"]: r["median"] for r in rows}
@@ -80,26 +91,29 @@ def verdicts(work, rows):
                 yield (who, f"{median[who]:.4g} {unit}",
                        f"< {want:g} {unit}", median[who] < want)
             continue
-        me = "penstock_1t" if who.endswith("_1t") else "penstock"
+        me = counterpart(who)
         theirs = {k: v for k, v in median.items()
                   if k == who or k.startswith(who + "_w")}
         if theirs and me in median:
-            best = max(theirs, key=theirs.get)
+            unit = next(r["unit"] for r in rows if r["contender"] == me)
+            best = (min if unit in COSTS else max)(theirs, key=theirs.get)
+            pair = [me, best]
             ratio = median[me] / theirs[best]
-            yield (f"{me} / {best}", f"{ratio:.2f}", f">= {want:g}",
+            if unit in COSTS:
+                pair.reverse()
+                ratio = 1 / ratio
+            yield (" / ".join(pair), f"{ratio:.2f}", f">= {want:g}",
                    ratio >= want)
 
 
 def show(name, work, rows):
     print(f"\n{name}")
-    print(f"  {'':22}{'median':>10} {'low':>10} {'high':>10}  "
+    print(f"  {'':24}{'median':>10} {'low':>10} {'high':>10}  "
           f"{'unit':<10}{'penstock / it':>14}")
     mine_of = {r["contender"]: r for r in rows}
     for r in rows:
-        # one thread is compared with one thread
-        one = "penstock_1t" if r["contender"].endswith("_1t") else "penstock"
-        mine = mine_of.get(one)
-        line = f"  {r['contender']:22}"
+        mine = mine_of.get(counterpart(r["contender"]))
+        line = f"  {r['contender']:24}"
         for key in ("median", "low", "high"):
             line += f"{number(r[key], r['unit']):>10} "
         line += f" {r['unit']:<10}"

@@ -1,7 +1,8 @@
 """What is measured: the data, the batch size, who else takes part, and the
 ratio that is wanted."""
 from data import Blob, Files, Rows, Tiny
-from data_formats import Chunks, Images, Records, Text, Volumes
+from data_formats import (Chunks, Dlio, Images, Place, Records, Text,
+                          Volumes)
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
@@ -19,6 +20,11 @@ HDF5_MANY = Chunks("hdf5_16k", 16_000, (8, 8))
 CSV_DLIO = Text("csv_dlio", 8, 100, 65_536, "uint8")
 CSV_FLOAT = Text("csv_float", 2, 200_000, 20, "float64")
 NPZ_10M = Files("npz_10m", 16, (2_500_000,), "float32", ".npz")
+DLIO_NPY4K = Dlio("dlio_npy4k", "npy", 4000, 4 * KIB)
+DLIO_NPY110K = Dlio("dlio_npy110k", "npy", 2000, 114_660)
+DLIO_JPEG110K = Dlio("dlio_jpeg110k", "jpeg", 2000, 114_660)
+DLIO_NPZ10M = Dlio("dlio_npz10m", "npz", 64, 10 * MIB)
+DLIO_HDF5_10M = Dlio("dlio_hdf5_10m", "hdf5", 64, 10 * MIB)
 
 
 def workers(name):
@@ -54,6 +60,13 @@ def rows(data, batch, default, batched, limit):
 def direct(bs, size, batch):
     return Work("direct", [("limit", ">", 0.9), ("limit_1t", ">", 0.9)],
                 Blob(f"direct_{size // MIB}m", size), batch, bs=bs)
+
+
+def run(data, batch, epochs, *wanted, resize=0):
+    """Wanted is asked of DLIO as measured elsewhere, and of the one here."""
+    return Work("run", [(who + end, ">", want) for end, want in wanted
+                        for who in ("dlio_elsewhere", "dlio")],
+                data, batch, epochs=epochs, resize=resize)
 
 
 WORKS = {
@@ -105,4 +118,23 @@ WORKS = {
     "direct_4k": direct(4 * KIB, 512 * MIB, 256),
     "direct_128k": direct(128 * KIB, 2 * GIB, 32),
     "direct_1m": direct(MIB, 4 * GIB, 8),
+    "run_npy4k": run(DLIO_NPY4K, 100, 3, ("", 20), ("_cpu", 20)),
+    "run_npz10m": run(DLIO_NPZ10M, 4, 5, ("", 5), ("_cpu", 3),
+                      resize=2 * MIB),
+    "run_npy110k": run(DLIO_NPY110K, 100, 3),
+    "run_jpeg110k": run(DLIO_JPEG110K, 100, 3, ("", 2)),
+    "run_hdf5_10m": run(DLIO_HDF5_10M, 4, 5, resize=2 * MIB),
+    "start": Work("start", [("penstock", "<", 20),
+                            ("penstock_memory", "<", 20)],
+                  Place("start", MIB)),
+    "accel64": Work("accelerators", [("penstock_memory", "<", 324)],
+                    DLIO_NPY110K, 4, accelerators=64),
+    "generate": Work("generate", [("fio", ">", 0.7), ("fio_sync", ">", 0.7),
+                                  ("dlio_elsewhere", ">", 5)],
+                     Place("generate", 5 * GIB), n=200, size=10 * MIB),
+    "checkpoint": Work("checkpoint", [("fio", ">", 0.8),
+                                      ("penstock_memory", "<", 300)],
+                       Place("checkpoint", 5 * GIB), block=4 * MIB),
 }
+for _name, _work in WORKS.items():
+    _work.name = _name

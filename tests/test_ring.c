@@ -341,6 +341,7 @@ static void machine(void)
 
 	CHECK(all >= 1 && all <= (unsigned)sysconf(_SC_NPROCESSORS_CONF));
 	CHECK(pen__memory_available() > 1 << 20);
+	CHECK(pen__memory_peak() > 1 << 16);
 	if (sched_getaffinity(0, sizeof(old), &old))
 		return;
 	while (!CPU_ISSET(cpu, &old))

@@ -359,3 +359,14 @@ uint64_t pen__memory_available(void)
 	each_level("memory", memory_limit, &n);
 	return n;
 }
+
+/* Not by getrusage(): that counts the memory of who started the program, too,
+ * until then the same process. */
+uint64_t pen__memory_peak(void)
+{
+	char buf[4096];
+
+	if (!read_text("/proc/self/status", buf, sizeof(buf)))
+		return 0;
+	return number_after(buf, "VmHWM:", 0) * 1024;
+}

@@ -15,5 +15,7 @@ void pen__team_join(struct pen_team *); /* waits for all, frees; NULL ok */
 unsigned pen__cpus(void);
 /* Memory this process may use: the machine's available or the cgroup's rest. */
 uint64_t pen__memory_available(void);
+/* The most memory it ever had, bytes; 0: the kernel does not say. */
+uint64_t pen__memory_peak(void);
 
 #endif

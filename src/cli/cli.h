@@ -117,6 +117,5 @@ int settings_arg(struct pen_settings *, const char **name, const struct args *,
 void print_notes(const struct pen_settings *); /* on stderr */
 /* "3x224x224" or "scalar" */
 const char *shape_text(const int64_t *shape, uint32_t ndim);
-uint64_t peak_memory(void); /* of this process, in bytes */
 
 #endif

@@ -1,6 +1,7 @@
 /* inspect: what is in a data set, without loading it. */
 #include <string.h>
 
+#include "base/team.h"
 #include "cli/cli.h"
 #include "engine/dataset.h"
 
@@ -150,7 +151,7 @@ static void print_json(struct view *v)
 	pen__json_str(j, "store_reason", ds->why_store);
 	pen__json_bool(j, "index_from_cache", ds->ix.from_cache);
 	pen__json_num(j, "open_s", (double)ds->open_ns / 1e9);
-	pen__json_int(j, "peak_memory_bytes", peak_memory());
+	pen__json_int(j, "peak_memory_bytes", pen__memory_peak());
 	pen__json_close(j, '}');
 }
 

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "base/team.h"
 #include "cli/cli.h"
 #include "engine/loader.h"
 
@@ -296,7 +297,7 @@ static int print_json(const char *path, const struct run *r)
 	pen__json_num(&j, "cpu_s_per_gb",
 		      s.payload_bytes ? r->cpu_s * 1e9 / (double)s.payload_bytes
 				      : 0);
-	pen__json_int(&j, "peak_memory_bytes", peak_memory());
+	pen__json_int(&j, "peak_memory_bytes", pen__memory_peak());
 	pen__json_int(&j, "buffer_peak_bytes", s.memory_peak_bytes);
 	pen__json_int(&j, "memory_budget_bytes", s.memory_budget_bytes);
 	pen__json_num(&j, "ready_batches_mean", s.ready_mean);
@@ -377,7 +378,7 @@ static void print_result(const struct run *r, const struct pen_stats *s)
 	       s->payload_bytes ? r->cpu_s * 1e9 / (double)s->payload_bytes
 				: 0);
 	printf("  %-14s %s peak, of which %s buffers (budget %s)\n", "memory",
-	       human_bytes((double)peak_memory()),
+	       human_bytes((double)pen__memory_peak()),
 	       human_bytes((double)s->memory_peak_bytes),
 	       human_bytes((double)s->memory_budget_bytes));
 	printf("  %-14s plan %.0f %%, read %.0f %%, unpack %.0f %%, emit %.0f "

@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -153,14 +152,6 @@ const char *shape_text(const int64_t *shape, uint32_t ndim)
 						  "%" PRId64, shape[i]));
 	}
 	return buf;
-}
-
-uint64_t peak_memory(void)
-{
-	struct rusage u;
-
-	getrusage(RUSAGE_SELF, &u);
-	return (uint64_t)u.ru_maxrss * 1024;
 }
 
 void progress_start(struct progress *p, const char *what, uint64_t total)

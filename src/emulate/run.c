@@ -10,7 +10,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,6 +17,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "base/team.h"
 #include "emulate/draw.h"
 #include "emulate/generate.h"
 #include "emulate/layout.h"
@@ -308,12 +308,10 @@ static int finish(struct pen_run *r, struct pen_watch *watch,
 		  struct pen_err *err)
 {
 	struct pen_text samples = { 0 };
-	struct rusage u;
 	char path[8300];
 	int rc = 0;
 
-	getrusage(RUSAGE_SELF, &u);
-	r->rec.peak_memory = (uint64_t)u.ru_maxrss * 1024;
+	r->rec.peak_memory = pen__memory_peak();
 	r->rec.end = pen__unix_time();
 	if (watch && !r->comm->rank && !r->probe && r->c->workflow.profiling &&
 	    r->c->profiling.profiler == PEN_PROFILER_IOSTAT) {

@@ -1,0 +1,274 @@
+"""The emulator: `penstock run` beside DLIO with the same arguments on the same
+files, and beside fio where it writes.
+
+A DLIO that is installed takes part when PEN_DLIO is the path of its program.
+What is called `elsewhere` was measured on another machine and is only there to
+compare with when there is none.
+"""
+import json
+import os
+import shutil
+import statistics
+import time
+
+import numpy as np
+
+from tools import Missing, fio_job
+
+# DLIO on two vCPUs of an AMD EPYC at 2.4 GHz, warm: samples/s with so many
+# workers (w), CPU ms a sample without any. `head` is DLIO as it comes; else it
+# lacks the line of reader_handler.py that prints the whole index a sample.
+ELSEWHERE = {
+    "run_npy4k": {"w0": 3302, "w2": 5415, "cpu": 0.37,
+                  "head_w0": 181, "head_w2": 265, "head_cpu": 5.4},
+    "run_npz10m": {"w0": 127, "w2": 157, "cpu": 10.7},
+    "run_npy110k": {"w0": 1355, "w2": 3135, "cpu": 0.66,
+                    "head_w0": 301, "head_w2": 311, "head_cpu": 3.2},
+    "run_jpeg110k": {"w0": 899, "w2": 1518, "cpu": 1.14,
+                     "head_w0": 223, "head_w2": 348, "head_cpu": 4.4},
+    "run_hdf5_10m": {"w0": 320, "w1": 203, "cpu": 5.0},
+    "start": {"": 3300, "memory": 324},
+    "generate": {"": 112},
+    "checkpoint": {"": 0.235, "load": 0.70, "memory": 4600},
+}
+DLIO = os.environ.get("PEN_DLIO")
+NOTHING = ("workflow.generate_data=false", "workflow.train=false",
+           "workflow.evaluation=false", "train.epochs=1")
+# 2 GiB for one process: 157 M parameters, in half precision, and three times
+# in single for the optimizer
+LLAMA = ("model.name=llama", "model.type=transformer", "model.num_layers=6",
+         "model.model_datatype=fp16", "model.optimizer_datatype=fp32",
+         "model.parallelism.tensor=1", "model.parallelism.pipeline=1",
+         "model.parallelism.zero_stage=1", "model.transformer.vocab_size=32000",
+         "model.transformer.hidden_size=1024",
+         "model.transformer.ffn_hidden_size=4096",
+         "model.transformer.num_attention_heads=16",
+         "model.transformer.num_kv_heads=4",
+         "workflow.checkpoint=true", "checkpoint.fsync=true",
+         "checkpoint.time_between_checkpoints=0",
+         "checkpoint.num_checkpoints_write=1",
+         "checkpoint.num_checkpoints_read=1")
+
+
+def penstock(tools):
+    return lambda *settings: [tools.penstock_path, "run", "default", *settings]
+
+
+def dlio(tools):
+    return lambda *settings: [DLIO, "workload=default",
+                              *("++workload." + s for s in settings),
+                              f"hydra.run.dir={tools.scratch.name}"]
+
+
+def elsewhere(work, unit, units=None):
+    """The contenders measured there; units: of those that differ."""
+    out = {}
+    for key, value in ELSEWHERE[work.name].items():
+        what = key.removeprefix("head_")
+        parts = "dlio", "head" if what != key else "", "elsewhere", what
+        name = "_".join(filter(None, parts))
+        out[name] = (lambda value=value: value, (units or {}).get(what, unit))
+    return out
+
+
+def output(tools, name):
+    with open(os.path.join(tools.scratch.name, name),
+              encoding="utf-8") as f:
+        return json.load(f)
+
+
+def rates_penstock(tools, work):
+    return [(e["samples"], e["seconds"])
+            for e in output(tools, "result.json")["epochs"]]
+
+
+def rates_dlio(tools, work):
+    """Its steps' own times: what it does between epochs is not counted."""
+    epochs = output(tools, "0_output.json")
+    out = []
+    for k in range(1, work.more["epochs"] + 1):
+        steps = [s for b in epochs[str(k)]["proc"].values() for s in b]
+        out.append((len(steps) * work.batch, sum(steps)))
+    return out
+
+
+def settings_of(tools, work, path, *more):
+    """A training run on a data set of Dlio's."""
+    d = work.data
+    out = [f"dataset.data_folder={path}", f"dataset.format={d.kind}",
+           f"dataset.num_files_train={d.n}", "dataset.num_files_eval=0",
+           f"dataset.record_length_bytes={d.size}",
+           "dataset.num_subfolders_train=0", "dataset.num_subfolders_eval=0",
+           "workflow.generate_data=false", "workflow.train=true",
+           "workflow.evaluation=false", "train.computation_time=0",
+           f"reader.batch_size={work.batch}",
+           f"output.folder={tools.scratch.name}", *more]
+    if work.more.get("resize"):
+        out.append(f"dataset.record_length_bytes_resize={work.more['resize']}")
+    return out
+
+
+def train(tools, work, path):
+    """samples/s: the median of the epochs after the first. CPU: all of it but
+    that of a run that does nothing, with one reading thread."""
+    found, empty = {}, {}
+
+    def once(program, rates, settings):
+        r = tools.limits("run", *program(*settings))
+        epochs = rates(tools, work)
+        if [n for n, _ in epochs] != [work.data.n] * work.more["epochs"]:
+            raise Missing(f"delivered {epochs}, (samples, seconds)")
+        return r["cpu_s"], [n / s for n, s in epochs[1:]]
+
+    def measure(name, program, rates, threads):
+        settings = settings_of(tools, work, path,
+                               f"train.epochs={work.more['epochs']}",
+                               f"reader.read_threads={threads}")
+        empty.setdefault(name, []).append(tools.limits("run", *program(
+            *settings, *NOTHING))["cpu_s"])
+        end = time.monotonic() + tools.seconds
+        runs = [once(program, rates, settings)]
+        while time.monotonic() < end:
+            runs.append(once(program, rates, settings))
+        cpu = statistics.median(cpu for cpu, _ in runs) - statistics.median(
+            empty[name])
+        found[name] = cpu * 1e3 / work.data.n / work.more["epochs"]
+        return statistics.median(r for _, rates in runs for r in rates)
+
+    def ours(threads):
+        return lambda: measure("penstock", penstock(tools), rates_penstock,
+                               threads)
+
+    def theirs(threads):
+        return lambda: measure("dlio", dlio(tools), rates_dlio, threads)
+
+    t = tools.threads
+    out = {"penstock": ours(t), "penstock_1t": ours(0),
+           "penstock_cpu": (lambda: found["penstock"], "ms")}
+    if DLIO:
+        out.update({f"dlio_w{t}": theirs(t), "dlio_w0": theirs(0),
+                    "dlio_cpu": (lambda: found["dlio"], "ms")})
+    out.update(elsewhere(work, "samples/s", {"cpu": "ms"}))
+    return "samples/s", out, None
+
+
+def start(tools, work, path):
+    """A run that has nothing to do."""
+    found = {}
+
+    def measure(name, program):
+        end = time.monotonic() + tools.seconds
+        runs = []
+        while not runs or time.monotonic() < end:
+            runs.append(tools.limits("run", *program(
+                f"output.folder={path}", *NOTHING)))
+        found[name] = statistics.median(
+            r["peak_memory_bytes"] for r in runs) / 1e6
+        return statistics.median(r["seconds"] for r in runs) * 1e3
+
+    out = {}
+    for name, program in (("penstock", penstock(tools)), ("dlio", dlio(tools))):
+        if name == "penstock" or DLIO:
+            out[name] = lambda n=name, p=program: measure(n, p)
+            out[name + "_memory"] = (lambda n=name: found[n], "MB")
+    out.update(elsewhere(work, "ms", {"memory": "MB"}))
+    return "ms", out, None
+
+
+def accelerators(tools, work, path):
+    """Many of them in one process."""
+    def measure():
+        r = tools.limits("run", *penstock(tools)(*settings_of(
+            tools, work, path, "train.epochs=2",
+            f"accelerators={work.more['accelerators']}")))
+        return r["peak_memory_bytes"] / 1e6
+
+    return "MB", {"penstock_memory": measure}, None
+
+
+def clear(path):
+    for entry in os.scandir(path):
+        if entry.is_dir():
+            shutil.rmtree(entry.path)
+        else:
+            os.unlink(entry.path)
+    os.sync()
+
+
+def prepare(path, size):
+    """Nothing is there, and nothing is left to be written. A virtual machine's
+    host takes back free memory after a while: whoever writes first would pay
+    for getting it again."""
+    clear(path)
+    np.ones(size + (512 << 20), np.uint8)
+
+
+def write_fio(path, size, block, *settings):
+    """Bytes a second into a new file."""
+    prepare(path, size)
+    r = fio_job(os.path.join(path, "fio"), "--rw=write", f"--bs={block}",
+                f"--size={size // block * block}", *settings)
+    clear(path)
+    return r["write"]["bw_bytes"]
+
+
+def generate(tools, work, path):
+    """Files of a data set beside as many bytes by fio; with sync, until they
+    are on the disk."""
+    size = work.more["n"] * work.more["size"]
+    command = penstock(tools)(
+        f"dataset.data_folder={path}", "dataset.format=npz",
+        f"dataset.num_files_train={work.more['n']}",
+        "dataset.num_files_eval=0", "dataset.num_subfolders_train=0",
+        f"dataset.record_length_bytes={work.more['size']}",
+        f"output.folder={path}", *NOTHING, "workflow.generate_data=true")
+
+    def measure(*before):
+        prepare(path, size)
+        r = tools.limits("run", *before, *command)
+        made = sum(e.stat().st_size for e in os.scandir(path + "/train"))
+        clear(path)
+        if made < 0.99 * size:
+            raise Missing(f"{made} bytes were made, not {size}")
+        return made / r["seconds"] / 1e6
+
+    def fio(*settings):
+        return write_fio(path, size, 1 << 20, *settings) / 1e6
+
+    return "MB/s", {
+        "penstock": measure, "fio": fio,
+        "penstock_sync": lambda: measure(
+            "sh", "-c", '"$@" && sync -f "$0"', path),
+        "fio_sync": lambda: fio("--end_fsync=1"),
+        **elsewhere(work, "MB/s")}, None
+
+
+def checkpoint(tools, work, path):
+    """A checkpoint until it is on the disk, and reading it back."""
+    found = {}
+
+    def measure():
+        prepare(path, work.data.disk() // 2)
+        r = tools.limits("run", *penstock(tools)(
+            f"checkpoint.checkpoint_folder={path}",
+            f"checkpoint.block_size={work.more['block']}",
+            f"output.folder={tools.scratch.name}", *NOTHING, *LLAMA))
+        c = output(tools, "result.json")["checkpoints"]
+        found.update(bytes=c["bytes"], load=c["loads"][0]["gib_per_s"],
+                     memory=r["peak_memory_bytes"] / 1e6)
+        clear(path)
+        return c["saves"][0]["gib_per_s"]
+
+    def fio():
+        return write_fio(path, found["bytes"], work.more["block"],
+                         "--refill_buffers=1", "--end_fsync=1") / (1 << 30)
+
+    return "GiB/s", {
+        "penstock": measure, "fio": fio,
+        "penstock_load": lambda: found["load"],
+        "penstock_memory": (lambda: found["memory"], "MB"),
+        **elsewhere(work, "GiB/s", {"memory": "MB"})}, None
+
+
+KINDS = {"run": train, "start": start, "accelerators": accelerators,
+         "generate": generate, "checkpoint": checkpoint}
