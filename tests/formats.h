@@ -10,27 +10,35 @@
 #include "engine.h"
 #include "golden.h"
 
-/* Skips the test when `needs`, modules of Python, are not installed. */
-static inline void formats_make(const char *format, const char *needs)
+/* Runs data/SCRIPT with these arguments, then a directory, then `more`; skips
+ * the test when `needs`, modules of Python, are not installed. */
+static inline void formats_make_with(const char *script, const char *format,
+				     const char *args, const char *more,
+				     const char *needs)
 {
-	char path[PATH_MAX] = __FILE__, cmd[PATH_MAX + 128], *slash;
+	char path[PATH_MAX] = __FILE__, cmd[2 * PATH_MAX + 256], *slash;
 	const char *source = getenv("SOURCE");
 
 	snprintf(cmd, sizeof(cmd), PYTHON " -c 'import %s' 2>/dev/null", needs);
 	if (system(cmd) != 0)
 		TEST_SKIP("Python modules are not installed");
 	slash = strrchr(path, '/');
-	snprintf(slash ? slash + 1 : path, 32, "data/make_formats.py");
+	snprintf(slash ? slash + 1 : path, 64, "data/%s", script);
 	if (source)
-		snprintf(path, sizeof(path), "%s/tests/data/make_formats.py",
-			 source);
+		snprintf(path, sizeof(path), "%s/tests/data/%s", source,
+			 script);
 	snprintf(golden_dir, sizeof(golden_dir), "formats-%s-%d", format,
 		 (int)getpid());
 	atexit(golden_remove);
-	snprintf(cmd, sizeof(cmd), PYTHON " '%s' %s %s", path, format,
-		 golden_dir);
+	snprintf(cmd, sizeof(cmd), PYTHON " '%s' %s %s %s", path, args,
+		 golden_dir, more);
 	if (!CHECK(system(cmd) == 0))
 		exit(1);
+}
+
+static inline void formats_make(const char *format, const char *needs)
+{
+	formats_make_with("make_formats.py", format, format, "", needs);
 }
 
 /* The next thing written down: a field of a sample. */

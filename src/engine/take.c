@@ -5,35 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-static double half_to_double(uint16_t h)
-{
-	int e = h >> 10 & 31, m = h & 1023;
-	double v = e == 31 ? (m ? NAN : INFINITY)
-		   : e	   ? ldexp(m + 1024, e - 25)
-			   : ldexp(m, -24);
-
-	return h & 0x8000 ? -v : v;
-}
-
-/* To nearest, ties to even, as the CPU's own conversion does. */
-static uint16_t double_to_half(double v)
-{
-	uint16_t sign = signbit(v) ? 0x8000 : 0;
-	int e;
-
-	v = fabs(v);
-	if (isnan(v))
-		return (uint16_t)(sign | 0x7e00);
-	if (v >= 65520)
-		return (uint16_t)(sign | 0x7c00);
-	frexp(v, &e);
-	if (v < 0x1p-14) /* subnormal, or the smallest normal by rounding */
-		return (uint16_t)(sign | (uint16_t)rint(ldexp(v, 24)));
-	/* a carry out of the mantissa adds one to the exponent, as it should */
-	return (uint16_t)(sign |
-			  (uint16_t)(((e + 14) << 10) +
-				     (int)rint(ldexp(v, 11 - e)) - 1024));
-}
+#include "base/half.h"
 
 /* Data begins anywhere in its file: elements need not be aligned. */
 static uint16_t u16_at(const void *p, size_t i)
@@ -97,7 +69,7 @@ double pen__number_at(const void *p, enum pen_dtype t, size_t i)
 	case PEN_U64:
 		return (double)u64_at(p, i);
 	case PEN_F16:
-		return half_to_double(u16_at(p, i));
+		return pen__half_to_double(u16_at(p, i));
 	case PEN_F32:
 		return f32_at(p, i);
 	case PEN_F64:
@@ -146,7 +118,7 @@ static void put_number(void *p, enum pen_dtype t, size_t i, double v)
 						 : (uint64_t)clamp(v, 0, v);
 		break;
 	case PEN_F16:
-		((uint16_t *)p)[i] = double_to_half(v);
+		((uint16_t *)p)[i] = pen__double_to_half(v);
 		break;
 	case PEN_F32:
 		((float *)p)[i] = (float)v;

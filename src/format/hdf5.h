@@ -59,6 +59,8 @@ struct pen_h5_type {
 
 /* What a message says of a type that no field can have: "a compound". */
 const char *pen__h5_type_name(const struct pen_h5_type *);
+/* n bytes of numbers into this machine's order, if they are in the other. */
+void pen__h5_swap(const struct pen_h5_type *, uint8_t *p, size_t n);
 /* Member i of a compound or an enumeration; *at: its offset, or value. */
 bool pen__h5_member(const struct pen_h5_type *, uint32_t i, const char **name,
 		    struct pen_h5_type *, uint64_t *at);
@@ -153,6 +155,10 @@ int pen__h5_string(struct pen_h5 *, const struct pen_h5_type *,
 		   struct pen_span data, uint64_t i, struct pen_buf *out,
 		   struct pen_err *);
 
+/* The object that the first element, an object reference, refers to. */
+uint64_t pen__h5_referred(const struct pen_h5 *, const struct pen_h5_type *,
+			  struct pen_span data);
+
 /* ---- data sets ---- */
 
 enum pen_h5_layout { PEN_H5_COMPACT, PEN_H5_CONTIGUOUS, PEN_H5_CHUNKED };
@@ -195,6 +201,13 @@ struct pen_h5_data {
 int pen__h5_data_open(struct pen_h5 *, uint64_t addr, struct pen_h5_data *,
 		      const char *where, struct pen_err *);
 void pen__h5_data_close(struct pen_h5_data *);
+/*
+ * All of a list (one axis, or a single value), unpacked, numbers in this
+ * machine's byte order; *out is the caller's to fini. For what is small beside
+ * the data.
+ */
+int pen__h5_read(struct pen_h5 *, const struct pen_h5_data *,
+		 struct pen_buf *out, const char *where, struct pen_err *);
 
 /* One chunk that is stored; others read as the fill value. */
 struct pen_h5_chunk {

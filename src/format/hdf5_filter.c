@@ -7,6 +7,7 @@
  */
 #include "format/hdf5_filter.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "codec/codec.h"
@@ -125,6 +126,24 @@ bool pen__h5_pipe_fits(const struct pen_h5_pipe *p, uint32_t mask,
 		return stored == size;
 	/* a header and a few bytes may stand for something small */
 	return size <= 64 || size / most <= stored;
+}
+
+int pen__h5_pipe_check(const struct pen_h5_pipe *p, const struct pen_h5_data *d,
+		       const struct pen_h5_chunks *cs, const char *where,
+		       struct pen_err *err)
+{
+	for (size_t i = 0; i < cs->n; i++) {
+		if (pen__h5_pipe_fits(p, cs->c[i].mask, cs->c[i].size,
+				      d->chunk_bytes))
+			continue;
+		return pen__fail(err, PEN_EDATA, where,
+				 "damaged: chunk %" PRIu64 " has %u bytes, "
+				 "which cannot become %" PRIu64,
+				 cs->c[i].cell, cs->c[i].size, d->chunk_bytes);
+	}
+	if (cs->n >= UINT32_MAX / 2)
+		return pen__fail(err, PEN_ENOTSUP, where, "too many chunks");
+	return 0;
 }
 
 size_t pen__h5_pipe_room(const struct pen_h5_pipe *p, uint64_t size)

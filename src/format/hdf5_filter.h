@@ -18,6 +18,10 @@ int pen__h5_pipe_init(struct pen_h5_pipe *, const struct pen_h5_data *,
 /* Can `stored` bytes, with the filters not in mask, be `size` bytes? */
 bool pen__h5_pipe_fits(const struct pen_h5_pipe *, uint32_t mask,
 		       uint64_t stored, uint64_t size);
+/* Every chunk can become what it has to, and they are not too many. */
+int pen__h5_pipe_check(const struct pen_h5_pipe *, const struct pen_h5_data *,
+		       const struct pen_h5_chunks *, const char *where,
+		       struct pen_err *);
 /* Working memory pen__h5_pipe_run() needs for chunks of `size` bytes. */
 size_t pen__h5_pipe_room(const struct pen_h5_pipe *, uint64_t size);
 /* "shuffle, deflate" */

@@ -28,26 +28,6 @@ static void put_fill(struct pen_buf *b, const struct pen_h5_data *d)
 	pen__buf_put(b, v, size);
 }
 
-/* Every chunk can be what it has to become, or nothing is put. */
-static int check_chunks(const struct pen_h5_data *d,
-			const struct pen_h5_pipe *pipe,
-			const struct pen_h5_chunks *cs, const char *where,
-			struct pen_err *err)
-{
-	for (size_t i = 0; i < cs->n; i++) {
-		if (pen__h5_pipe_fits(pipe, cs->c[i].mask, cs->c[i].size,
-				      d->chunk_bytes))
-			continue;
-		return pen__fail(err, PEN_EDATA, where,
-				 "damaged: chunk %" PRIu64 " has %u bytes, "
-				 "which cannot become %" PRIu64,
-				 cs->c[i].cell, cs->c[i].size, d->chunk_bytes);
-	}
-	if (cs->n > UINT32_MAX)
-		return pen__fail(err, PEN_ENOTSUP, where, "too many chunks");
-	return 0;
-}
-
 static void put_map(struct pen_buf *b, const struct pen_h5_data *d,
 		    const struct pen_h5_pipe *pipe,
 		    const struct pen_h5_chunks *cs)
@@ -114,7 +94,7 @@ static int put_field(struct pen_h5_picker *w, const struct pen_h5_pick *c,
 	if (rc >= 0)
 		rc = pen__h5_chunks(w->h, &d, &cs, where, err);
 	if (rc >= 0)
-		rc = check_chunks(&d, &pipe, &cs, where, err);
+		rc = pen__h5_pipe_check(&pipe, &d, &cs, where, err);
 	if (rc >= 0)
 		put_head(b, c->name, &d, cs.n ? PEN_H5_CHUNKS : PEN_H5_EMPTY);
 	if (rc >= 0 && cs.n)

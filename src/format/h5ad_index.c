@@ -1,0 +1,420 @@
+/*
+ * What index() finds in an h5ad file: the matrix, where its arrays lie, where
+ * its rows begin, and of obs and var what the options ask for. All that can be
+ * wrong with a whole file is found here; what is left to check in every row
+ * are the genes it refers to. Refuses matrices by column (csc), whose rows
+ * cannot be had without reading all of it.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "format/h5ad.h"
+
+#define MOST_RATIO 1100 /* what deflate makes of a byte, and some */
+
+/* The matrix, while it is looked at. */
+struct matrix {
+	struct pen_h5ad_file f;
+	const struct pen_h5ad *p;
+	struct pen_buf *blob;
+	char path[256];
+	uint64_t addr, nnz;
+	bool group;
+	char kind[32];	   /* encoding-type, or h5sparse_format */
+	uint64_t shape[2]; /* attribute; of length 0 when there is none */
+	uint32_t nshape;
+	struct pen_buf rows;
+};
+
+static int __attribute__((format(printf, 3, 4)))
+refuse(const struct matrix *m, int code, const char *fmt, ...)
+{
+	char where[256], text[256];
+	va_list ap;
+
+	snprintf(where, sizeof(where), "%.150s:%.100s", m->f.pk->name, m->path);
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	return pen__fail(m->f.err, code, where, "%s", text);
+}
+
+/* ---- which matrix ---- */
+
+static int find_matrix(struct matrix *m)
+{
+	const bool raw = strcmp(m->p->matrix, "raw") == 0 ||
+			 strcmp(m->p->matrix, "raw/X") == 0;
+	int rc;
+
+	snprintf(m->path, sizeof(m->path), "%.250s",
+		 raw ? "raw/X" : m->p->matrix);
+	m->f.var = raw ? "raw/var" : "var";
+	rc = pen__h5ad_there(&m->f, m->path, &m->addr);
+	if (rc == 0 && raw) { /* before 0.7 */
+		snprintf(m->path, sizeof(m->path), "raw.X");
+		m->f.var = "raw.var";
+		rc = pen__h5ad_there(&m->f, m->path, &m->addr);
+	}
+	if (rc == 0)
+		return refuse(m, PEN_ENOTFOUND,
+			      "there is no such matrix in the file; choose one "
+			      "with matrix=X, raw or layers/NAME");
+	return rc < 0 ? rc : 0;
+}
+
+static int see_shape(void *arg, const struct pen_h5_attr *a,
+		     struct pen_err *err)
+{
+	struct matrix *m = arg;
+	uint64_t n;
+
+	(void)err;
+	if ((strcmp(a->name, "shape") != 0 &&
+	     strcmp(a->name, "h5sparse_shape") != 0) ||
+	    a->type.dtype < 0 || a->type.dtype >= PEN_F16 || a->type.swap ||
+	    !pen__h5_count(&a->space, &n) || n != 2)
+		return 0;
+	for (int i = 0; i < 2; i++) {
+		const double v =
+			pen__h5ad_number((enum pen_dtype)a->type.dtype,
+					 a->data.p + i * (int)a->type.size);
+
+		m->shape[i] = v >= 0 && v < 0x1p62 ? (uint64_t)v : UINT64_MAX;
+	}
+	m->nshape = 2;
+	return 1;
+}
+
+static int see_matrix(struct matrix *m)
+{
+	struct pen_h5_head hd;
+	int rc = pen__h5_head_open(m->f.h, m->addr, &hd, m->f.err);
+
+	if (rc < 0)
+		return rc;
+	m->group = pen__h5_is_group(&hd);
+	rc = pen__h5ad_text_attr(&m->f, &hd, "encoding-type", m->kind,
+				 sizeof(m->kind));
+	if (rc >= 0 && !m->kind[0])
+		rc = pen__h5ad_text_attr(&m->f, &hd, "h5sparse_format", m->kind,
+					 sizeof(m->kind));
+	if (rc >= 0)
+		rc = pen__h5_attrs(m->f.h, &hd, see_shape, m, m->f.err);
+	pen__h5_head_close(&hd);
+	if (rc < 0 || !m->group)
+		return rc;
+	if (strncmp(m->kind, "csc", 3) == 0)
+		return refuse(
+			m, PEN_ENOTSUP,
+			"is stored by column (csc), so that a cell is all "
+			"over it; convert it with anndata: a.X = "
+			"a.X.tocsr(), and write the file again");
+	if (strncmp(m->kind, "csr", 3) != 0)
+		return refuse(m, PEN_ENOTSUP,
+			      "is a group of kind '%s', not a matrix (array or "
+			      "csr_matrix)",
+			      m->kind);
+	if (!m->nshape)
+		return refuse(m, PEN_EDATA, "its shape is not there");
+	m->f.nrows = m->shape[0];
+	m->f.ncols = m->shape[1];
+	return 0;
+}
+
+static int check_size(const struct matrix *m)
+{
+	if (m->f.ncols > PEN_H5AD_GENES)
+		return refuse(m, PEN_EDATA,
+			      "has %" PRIu64 " columns, more than the %" PRIu64
+			      " that are read",
+			      m->f.ncols, PEN_H5AD_GENES);
+	if (!m->f.ncols)
+		return refuse(m, PEN_EDATA, "has no columns");
+	return 0;
+}
+
+/* ---- its arrays ---- */
+
+/* An array of the matrix; len: elements, or rows of a dense one. */
+static int put_array(struct matrix *m, const char *name, uint64_t *len)
+{
+	char where[256], path[300];
+	struct pen_h5_data d;
+	uint64_t addr = m->addr;
+	int rc = 0;
+
+	snprintf(path, sizeof(path), "%s%s%s", m->path, name ? "/" : "",
+		 name ? name : "");
+	snprintf(where, sizeof(where), "%.150s:%.100s", m->f.pk->name, path);
+	if (name)
+		rc = pen__h5_find(m->f.h, path, &addr, m->f.err);
+	if (rc >= 0)
+		rc = pen__h5_data_open(m->f.h, addr, &d, where, m->f.err);
+	if (rc < 0)
+		return rc;
+	*len = d.space.ndim ? d.space.dim[0] : 0;
+	if (!name && d.space.ndim == 2)
+		m->f.ncols = d.space.dim[1];
+	if (name && strcmp(name, "indices") == 0 &&
+	    (d.type.dtype >= PEN_F16 || d.type.dtype == PEN_BOOL))
+		rc = pen__fail(m->f.err, PEN_EDATA, where,
+			       "its elements are no integers");
+	if (rc >= 0)
+		rc = pen__h5ad_array_put(m->f.h, &d, name != NULL, m->blob,
+					 where, m->f.err);
+	pen__h5_data_close(&d);
+	return rc;
+}
+
+/* Where each row begins: never backwards, from 0 to the last number. */
+static int put_starts(struct matrix *m, const struct pen_h5ad_list *l)
+{
+	const unsigned width = m->nnz <= UINT32_MAX ? 4 : 8;
+	const enum pen_dtype t = (enum pen_dtype)l->d.type.dtype;
+	const size_t size = l->d.type.size;
+	uint64_t last = 0;
+
+	if (l->d.type.dtype < 0 || t >= PEN_F16 || t == PEN_BOOL)
+		return refuse(m, PEN_EDATA, "its indptr is not of integers");
+	if (l->n != m->f.nrows + 1)
+		return refuse(m, PEN_EDATA,
+			      "has %" PRIu64 " rows, but %" PRIu64 " offsets "
+			      "of rows (indptr)",
+			      m->f.nrows, l->n);
+	pen__buf_le(m->blob, width, 1);
+	pen__buf_le(m->blob, l->n, 8);
+	for (uint64_t i = 0; i < l->n; i++) {
+		const double at = pen__h5ad_number(t, l->data.p + i * size);
+		uint64_t v;
+		uint32_t w;
+
+		/* numbers of 2^53 and above are beyond any file */
+		v = at >= 0 && at <= 0x1p53 ? (uint64_t)at : UINT64_MAX;
+		if (v < last || v > m->nnz || (!i && v))
+			return refuse(m, PEN_EDATA,
+				      "row %" PRIu64 " begins at %g, after one "
+				      "that begins at %" PRIu64 ", of %" PRIu64
+				      " numbers (indptr)",
+				      i, at, last, m->nnz);
+		last = v;
+		w = (uint32_t)v;
+		pen__buf_put(m->blob, width == 4 ? (void *)&w : (void *)&v,
+			     width);
+	}
+	if (last != m->nnz)
+		return refuse(m, PEN_EDATA,
+			      "its rows end at %" PRIu64 ", but there are "
+			      "%" PRIu64 " numbers (indptr)",
+			      last, m->nnz);
+	return 0;
+}
+
+static int put_sparse(struct matrix *m)
+{
+	struct pen_h5ad_list l;
+	char path[300];
+	uint64_t n, addr;
+	int rc = put_array(m, "data", &m->nnz);
+
+	if (rc >= 0)
+		rc = put_array(m, "indices", &n);
+	if (rc < 0)
+		return rc;
+	if (n != m->nnz)
+		return refuse(m, PEN_EDATA,
+			      "has %" PRIu64 " numbers (data), but %" PRIu64
+			      " genes of numbers (indices)",
+			      m->nnz, n);
+	snprintf(path, sizeof(path), "%s/indptr", m->path);
+	rc = pen__h5_find(m->f.h, path, &addr, m->f.err);
+	if (rc >= 0)
+		rc = pen__h5ad_list_open(&m->f, addr, path, &l);
+	if (rc < 0)
+		return rc;
+	rc = put_starts(m, &l);
+	pen__h5ad_list_close(&l);
+	return rc;
+}
+
+/* A few bytes can declare any shape. */
+static int put_dense(struct matrix *m)
+{
+	const uint64_t size = m->f.pk->size;
+	int rc = put_array(m, NULL, &m->f.nrows);
+
+	if (rc < 0)
+		return rc;
+	if (m->f.ncols && m->f.nrows / MOST_RATIO > size / m->f.ncols + 64)
+		return refuse(m, PEN_EDATA,
+			      "declares %" PRIu64 " rows, which a file of "
+			      "%" PRIu64 " bytes cannot hold",
+			      m->f.nrows, size);
+	m->nnz = m->f.nrows * m->f.ncols;
+	return 0;
+}
+
+/* ---- obs and var ---- */
+
+static void put_bytes(struct pen_buf *b, const struct pen_buf *s)
+{
+	pen__buf_le(b, s->n, 8);
+	pen__buf_put(b, s->p, s->n);
+}
+
+static int put_rows(struct matrix *m, uint64_t *nsamples)
+{
+	int rc = 0;
+
+	*nsamples = m->f.nrows;
+	pen__buf_le(m->blob, m->p->filter != NULL, 1);
+	if (!m->p->filter)
+		return 0;
+	rc = pen__h5ad_filter(&m->f, m->p->filter, &m->rows);
+	if (rc < 0)
+		return rc;
+	*nsamples = m->rows.n / 4;
+	put_bytes(m->blob, &m->rows);
+	return 0;
+}
+
+static int put_column(struct matrix *m, const char *name)
+{
+	struct pen_h5ad_column c;
+	int rc = pen__h5ad_column_open(&m->f, "obs", name, m->f.nrows, &c);
+	const size_t size = pen_dtype_size((enum pen_dtype)c.dtype);
+
+	if (rc >= 0) {
+		pen__buf_le(m->blob, c.dtype, 1);
+		pen__buf_le(m->blob, c.coded, 1);
+		pen__buf_le(m->blob, c.nnames, 4);
+		put_bytes(m->blob, &c.names);
+		if (!m->p->filter)
+			pen__buf_put(m->blob, c.values.p, c.values.n);
+		for (uint64_t i = 0; m->p->filter && i < m->rows.n / 4; i++)
+			pen__buf_put(m->blob,
+				     c.values.p +
+					     pen__h5ad_u32(m->rows.p, i) * size,
+				     size);
+	}
+	pen__h5ad_column_close(&c);
+	return rc;
+}
+
+static int put_columns(struct matrix *m)
+{
+	const char *s = m->p->obs;
+	char name[64];
+	int rc = 0;
+
+	while (rc >= 0 && s) {
+		const size_t n = strcspn(s, ",");
+
+		/* open() made sure that names fit */
+		snprintf(name, sizeof(name), "%.*s", (int)n, s);
+		rc = put_column(m, name);
+		s = s[n] ? s + n + 1 : NULL;
+	}
+	return rc;
+}
+
+/* FNV-1a: only to tell one list of names from another. */
+static uint64_t hash(const struct pen_buf *b)
+{
+	uint64_t h = 0xcbf29ce484222325;
+
+	for (size_t i = 0; i < b->n; i++)
+		h = (h ^ b->p[i]) * 0x100000001b3;
+	return b->n ? h : 0;
+}
+
+/* genes=var:COLUMN: a byte for each gene. */
+static int put_mask(struct matrix *m, const char *name)
+{
+	struct pen_h5ad_column c;
+	int rc = pen__h5ad_column_open(&m->f, m->f.var, name, m->f.ncols, &c);
+
+	if (rc >= 0 && c.dtype != PEN_BOOL)
+		rc = refuse(m, PEN_EINVAL,
+			    "column %s of %s is not of booleans, so it cannot "
+			    "choose genes",
+			    name, m->f.var);
+	if (rc >= 0)
+		put_bytes(m->blob, &c.values);
+	pen__h5ad_column_close(&c);
+	return rc;
+}
+
+static int put_genes(struct matrix *m)
+{
+	const char *genes = m->p->genes;
+	struct pen_buf names = { 0 };
+	int rc = pen__h5ad_genes(&m->f, &names);
+
+	if (rc >= 0) {
+		pen__buf_le(m->blob, hash(&names), 8);
+		if (genes && strncmp(genes, "var:", 4) == 0)
+			rc = put_mask(m, genes + 4);
+		else if (genes && *genes == '@')
+			put_bytes(m->blob, &names);
+		else
+			pen__buf_le(m->blob, 0, 8);
+	}
+	pen__buf_fini(&names);
+	return rc;
+}
+
+static int index_matrix(struct matrix *m, struct pen_found *found)
+{
+	struct pen_buf list = { 0 };
+	int rc = find_matrix(m);
+
+	if (rc >= 0)
+		rc = see_matrix(m);
+	if (rc < 0)
+		return rc;
+	pen__buf_le(m->blob, m->group, 1);
+	rc = m->group ? put_sparse(m) : put_dense(m);
+	if (rc >= 0)
+		rc = check_size(m);
+	if (rc < 0)
+		return rc;
+	pen__buf_le(m->blob, m->f.nrows, 8);
+	pen__buf_le(m->blob, m->f.ncols, 8);
+	pen__buf_le(m->blob, m->nnz, 8);
+	rc = put_rows(m, &found->nsamples);
+	if (rc >= 0)
+		rc = put_columns(m);
+	if (rc >= 0)
+		rc = put_genes(m);
+	if (rc >= 0)
+		rc = pen__h5ad_columns_list(&m->f, &list);
+	if (rc >= 0)
+		put_bytes(m->blob, &list);
+	pen__buf_fini(&list);
+	if (rc >= 0 && m->blob->bad)
+		rc = pen__fail_nomem(m->f.err, m->f.pk->name, m->blob->n);
+	return rc;
+}
+
+int pen__h5ad_index(const struct pen_format *f, struct pen_peek *pk,
+		    struct pen_found *found, struct pen_err *err)
+{
+	struct matrix m = { .p = f->priv, .blob = &found->blob };
+	struct pen_err mine;
+	int rc;
+
+	/* whoever reads through the callback needs the code it failed with */
+	err = err ? err : &mine;
+	*err = (struct pen_err){ 0 };
+	m.f.pk = pk;
+	m.f.err = err;
+	rc = pen__h5_open(&m.f.h, pk, err);
+	if (rc >= 0)
+		rc = index_matrix(&m, found);
+	pen__buf_fini(&m.rows);
+	pen__h5_close(m.f.h);
+	return rc;
+}

@@ -1,0 +1,641 @@
+#!/usr/bin/python3
+"""AnnData files for the tests, and what is in them.
+
+    make_h5ad.py DIRECTORY [ARCHIVE]
+
+Written by anndata itself in every variant it has, and by h5py where anndata
+of today no longer writes or not yet (older generations, other index types,
+damage). ARCHIVE: a directory with files of other versions of anndata. The
+lists are those of make_formats.py. Files tiny-*.h5ad are small, to be damaged
+in every place.
+"""
+import os
+import sys
+import warnings
+
+import anndata
+import h5py
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+import make_formats as mf
+
+warnings.simplefilter('ignore')
+rng = np.random.default_rng(5)
+N, G = 37, 23
+STR = h5py.string_dtype()
+
+
+def path(name):
+    return os.path.join(mf.out, name)
+
+
+def counts(n=N, g=G, dtype=np.float32):
+    m = rng.poisson(0.6, (n, g)).astype(dtype)
+    m[3] = m[n - 1] = 0
+    return m
+
+
+def rows(m, dtype=np.float32, **more):
+    m = np.asarray(m.todense()) if sp.issparse(m) else np.asarray(m)
+    return [{'X': m[i].astype(dtype),
+             **{k: v[i] for k, v in more.items()}} for i in range(len(m))]
+
+
+def lists(m, dtype=np.float32, **more):
+    m = sp.csr_matrix(m)
+    return [{'X_data': m.data[m.indptr[i]:m.indptr[i + 1]].astype(dtype),
+             'X_indices': m.indices[m.indptr[i]:m.indptr[i + 1]].astype('i4'),
+             **{k: v[i] for k, v in more.items()}} for i in range(m.shape[0])]
+
+
+def case(name, file, samples, *options):
+    mf.want(name, ' '.join([file] + ['format.' + o for o in options]), samples)
+
+
+def refuse(file, text, *options):
+    mf.refuse(' '.join([file] + ['format.' + o for o in options]), text)
+
+
+# ---- files by hand ----
+
+def put_sparse(h, where, m, index='i4', indptr='i4', old=False, kind='csr',
+               chunks=None, data=None, **kw):
+    g = h.create_group(where)
+    if old:
+        g.attrs['h5sparse_format'] = kind
+        g.attrs['h5sparse_shape'] = np.array(m.shape)
+    else:
+        g.attrs['encoding-type'] = kind + '_matrix'
+        g.attrs['encoding-version'] = '0.1.0'
+        g.attrs['shape'] = np.array(m.shape)
+    for name, a in (('data', m.data.astype(data or m.dtype)),
+                    ('indices', m.indices.astype(index)),
+                    ('indptr', m.indptr.astype(indptr))):
+        c = (min(chunks[name][0], max(len(a), 1)),) if chunks else None
+        g.create_dataset(name, data=a, chunks=c, **(kw if c else {}))
+    return g
+
+
+def put_frame(h, where, length, **columns):
+    f = h.create_group(where)
+    f.attrs['_index'] = '_index'
+    f.attrs['column-order'] = np.array(list(columns), dtype=STR)
+    f.attrs['encoding-type'] = 'dataframe'
+    f.attrs['encoding-version'] = '0.2.0'
+    f.create_dataset('_index', dtype=STR, data=[
+        '%s%d' % (where[0], i) for i in range(length)])
+    for name, v in columns.items():
+        f.create_dataset(name, data=v)
+    return f
+
+
+def by_hand(name, m, libver='earliest', **kw):
+    h = h5py.File(path(name), 'w', libver=libver)
+    put_sparse(h, 'X', sp.csr_matrix(m), **kw)
+    put_frame(h, 'obs', m.shape[0])
+    put_frame(h, 'var', m.shape[1])
+    return h
+
+
+# ---- what anndata writes ----
+
+def make_obs(n):
+    return pd.DataFrame({
+        'tissue': pd.Categorical(rng.choice(['lung', 'liver', 'skin'], n)),
+        'gap': pd.Categorical(rng.choice(['a', 'b', None], n)),
+        'plate': pd.Categorical(rng.integers(0, 4, n) * 10),
+        'i8': rng.integers(-9, 9, n).astype('i1'),
+        'u16': rng.integers(0, 60000, n).astype('u2'),
+        'i64': rng.integers(-2**40, 2**40, n),
+        'f32': rng.random(n, dtype='f4'),
+        'f64': rng.random(n),
+        'flag': rng.random(n) < 0.5,
+        'text': pd.Series(rng.choice(['Zo\u00eb', 'b', 'aa', ''], n),
+                          dtype=object).values,
+    }, index=['cell%d' % i for i in range(n)])
+
+
+def coded(column):
+    return column.cat.codes.values.astype('i4')
+
+
+def text_codes(v):
+    v = [x.encode() for x in v]
+    at = {x: i for i, x in enumerate(sorted(set(v)))}
+    return np.array([at[x] for x in v], 'i4')
+
+
+def make_anndata():
+    m = counts()
+    obs = make_obs(N)
+    var = pd.DataFrame({'highly_variable': rng.random(G) < 0.4,
+                        'length': rng.integers(1, 9, G)},
+                       index=['gene%d' % i for i in range(G)])
+    hv = var.highly_variable.values
+    raw = counts(N, G + 4)
+    a = anndata.AnnData(sp.csr_matrix(m), obs, var, dtype=np.float32)
+    a.raw = anndata.AnnData(sp.csr_matrix(raw), obs[[]], dtype=np.float32)
+    a.layers['dense'] = m * 2
+    a.layers['f8'] = (m * 0.5).astype('f8')
+    a.layers['sparse'] = sp.csr_matrix((m * 3).astype('f8'))
+    a.layers['csc'] = sp.csc_matrix(m)
+    # anndata puts string columns into categories unless they are kept away
+    for comp in (None, 'gzip', 'lzf'):
+        f = 'anndata-%s.h5ad' % comp
+        b = a.copy()
+        b.write_h5ad(path(f), compression=comp)
+        case('ad-%s' % comp, f, rows(m))
+        case('ad-%s-csr' % comp, f, lists(m), 'output=csr')
+        case('ad-%s-raw' % comp, f, rows(raw), 'matrix=raw')
+        case('ad-%s-dense' % comp, f, rows(m * 2), 'matrix=layers/dense')
+        case('ad-%s-f8' % comp, f, rows(m * .5), 'matrix=layers/f8')
+        case('ad-%s-f8f8' % comp, f, rows(m * .5, 'f8'),
+             'matrix=layers/f8', 'dtype=float64')
+        case('ad-%s-layer' % comp, f, rows(m * 3), 'matrix=layers/sparse')
+        case('ad-%s-layer-csr' % comp, f, lists(m * 3),
+             'matrix=layers/sparse', 'output=csr')
+        for dtype in 'float16', 'uint16', 'float64', 'int32', 'int8', 'uint32':
+            case('ad-%s-%s' % (comp, dtype), f, rows(m, dtype),
+                 'dtype=' + dtype)
+            case('ad-%s-csr-%s' % (comp, dtype), f, lists(m, dtype),
+                 'dtype=' + dtype, 'output=csr')
+        cols = {'tissue': coded(obs.tissue), 'gap': coded(obs.gap),
+                'plate': coded(obs.plate), 'i8': obs.i8.values,
+                'u16': obs.u16.values, 'i64': obs.i64.values,
+                'f32': obs.f32.values, 'f64': obs.f64.values,
+                'flag': obs.flag.values, 'text': text_codes(obs.text)}
+        ask = 'obs=' + ','.join(cols)
+        case('ad-%s-obs' % comp, f, rows(m, **cols), ask)
+        case('ad-%s-obs-csr' % comp, f, lists(m, **cols), ask, 'output=csr')
+        case('ad-%s-first' % comp, f, rows(m[:, :7]), 'genes=first:7')
+        case('ad-%s-first-dense' % comp, f, rows(m[:, :7] * 2),
+             'genes=first:7', 'matrix=layers/dense')
+        case('ad-%s-hv' % comp, f, rows(m[:, hv]),
+             'genes=var:highly_variable')
+        case('ad-%s-hv-dense' % comp, f, rows(m[:, hv] * 2),
+             'genes=var:highly_variable', 'matrix=layers/dense')
+        chosen = [11, 2, 20, 3]
+        mf.put('genes.txt', ''.join(' gene%d\t\r\n' % i
+                                    for i in chosen).encode() + b'\n')
+        case('ad-%s-list' % comp, f, rows(m[:, chosen]),
+             'genes=@' + path('genes.txt'))
+        case('ad-%s-list-u2' % comp, f, rows(m[:, chosen], 'u2'),
+             'genes=@' + path('genes.txt'), 'dtype=uint16')
+        make_filters(comp, f, m, obs, cols, ask)
+        make_changes(comp, f, m, chosen)
+    f = 'anndata-None.h5ad'
+    refuse(f, 'a.X.tocsr()', 'matrix=layers/csc')
+    refuse(f, 'no such matrix', 'matrix=layers/none')
+    refuse(f, 'has no column none', 'obs=none')
+    refuse(f, 'is there twice', 'obs=i8,i8')
+    refuse(f, 'not of booleans', 'genes=var:length')
+    refuse(f, 'chooses no genes', 'genes=some')
+    refuse(f, 'fewer than', 'genes=first:24')
+    refuse(f, 'cannot hold', 'dtype=int32', 'log1p=true')
+    refuse(f, 'no type of a matrix', 'dtype=complex64')
+    refuse(f, 'does not fit', 'matrix=layers/f8', 'dtype=uint16')
+    refuse(f, 'dense matrix', 'matrix=layers/dense', 'output=csr')
+    refuse(f, 'output=csr gives all', 'genes=first:3', 'output=csr')
+    refuse(f, 'is no filter', 'filter=tissue')
+    refuse(f, 'is no filter', 'filter=tissue:lung&')
+    mf.put('missing.txt', b'gene1\ngeneX\n')
+    refuse(f, 'geneX of the list', 'genes=@' + path('missing.txt'))
+    mf.put('double.txt', b'gene1\ngene1\n')
+    refuse(f, 'in the list twice', 'genes=@' + path('double.txt'))
+    mf.put('empty.txt', b'\n')
+    refuse(f, 'no gene is left', 'genes=@' + path('empty.txt'))
+    refuse(f, 'cannot be read', 'genes=@/nowhere/at/all')
+
+
+def make_filters(comp, f, m, obs, cols, ask):
+    def one(name, keep, text):
+        keep = np.asarray(keep)
+        case('ad-%s-%s' % (comp, name), f,
+             rows(m[keep], **{k: v[keep] for k, v in cols.items()}), ask,
+             'filter=' + text)
+        case('ad-%s-%s-csr' % (comp, name), f, lists(m[keep]),
+             'filter=' + text, 'output=csr')
+    one('lung', obs.tissue == 'lung', 'tissue:lung')
+    one('either', obs.tissue.isin(['lung', 'skin']), 'tissue:lung|skin')
+    one('and', (obs.tissue == 'lung') & obs.flag, 'tissue:lung&flag:true')
+    one('plate', obs.plate == 20, 'plate:20')
+    one('num', obs.i8.isin([1, -2, 3]), 'i8:1|-2|3')
+    one('text', obs.text == 'aa', 'text:aa|zz')
+    case('ad-%s-lung-dense' % comp, f, rows(2 * m[obs.tissue == 'lung']),
+         'filter=tissue:lung', 'matrix=layers/dense')
+
+
+def make_changes(comp, f, m, chosen):
+    d = m.astype('f8')
+    total = d.sum(1, keepdims=True)
+    scaled = d * np.divide(1e4, total, where=total > 0,
+                           out=np.zeros_like(total))
+    case('ad-%s-norm' % comp, f, rows(scaled), 'normalize=1e4')
+    case('ad-%s-log' % comp, f, rows(np.log1p(d)), 'log1p=true')
+    both = 'normalize=1e4', 'log1p=true'
+    case('ad-%s-both' % comp, f, rows(np.log1p(scaled)), *both)
+    case('ad-%s-both-list' % comp, f, rows(np.log1p(scaled[:, chosen])),
+         'genes=@' + path('genes.txt'), *both)
+    case('ad-%s-both-first' % comp, f, rows(np.log1p(scaled[:, :5])),
+         'genes=first:5', 'matrix=layers/dense', *both)
+    s = sp.csr_matrix(m)
+    s.data = np.log1p(np.repeat(1e4 / np.maximum(total[:, 0], 1),
+                                np.diff(s.indptr)) * s.data.astype('f8'))
+    case('ad-%s-both-csr' % comp, f, lists(s), 'output=csr', *both)
+
+
+# ---- what h5py writes ----
+
+def make_layouts():
+    m = counts()
+    for libver in 'earliest', 'latest':
+        for i, kw in enumerate((
+                {}, {'compression': 'gzip'}, {'compression': 'lzf'},
+                {'compression': 'gzip', 'shuffle': True},
+                {'fletcher32': True}, {'shuffle': True, 'compression': 'lzf',
+                                       'fletcher32': True})):
+            for j, chunks in enumerate((
+                    {'data': 16, 'indices': 10, 'indptr': 8},
+                    {'data': 1000, 'indices': 3, 'indptr': 100}, None)):
+                name = 'layout-%s-%d-%d' % (libver, i, j)
+                c = {k: (v,) for k, v in chunks.items()} if chunks else None
+                more = {'maxshape': (None,)} if j == 0 else {}
+                by_hand(name + '.h5ad', m, libver, chunks=c, **kw,
+                        **more).close()
+                case(name, name + '.h5ad', rows(m))
+                case(name + '-csr', name + '.h5ad', lists(m), 'output=csr')
+                if not chunks:
+                    break
+            for j, chunks in enumerate(((5, 7), (1, 23), (40, 30), (8, 23))):
+                name = 'dense-%s-%d-%d' % (libver, i, j)
+                with h5py.File(path(name + '.h5ad'), 'w', libver=libver) as h:
+                    h.create_dataset('X', data=m, chunks=chunks,
+                                     maxshape=(None, None), **kw)
+                    put_frame(h, 'obs', N)
+                    put_frame(h, 'var', G)
+                case(name, name + '.h5ad', rows(m))
+                case(name + '-first', name + '.h5ad', rows(m[:, :9]),
+                     'genes=first:9')
+                case(name + '-norm', name + '.h5ad', rows(
+                    m[:, :2] * np.divide(10, m.sum(1, keepdims=True,
+                                                   dtype='f8'),
+                                         where=m.sum(1, keepdims=True) > 0,
+                                         out=np.zeros((N, 1)))),
+                     'genes=first:2', 'normalize=10')
+
+
+def make_types():
+    m = counts()
+    for index in 'i1 u1 i2 u2 i4 u4 i8 u8 >i4 >i8 >u2'.split():
+        name = 'index-' + index.replace('>', 'big-')
+        by_hand(name + '.h5ad', m, index=index,
+                indptr=index if index[-1] in '48' else 'i8').close()
+        case(name, name + '.h5ad', rows(m))
+        case(name + '-csr', name + '.h5ad', lists(m), 'output=csr')
+    for data in ('? i1 u1 i2 u2 i4 u4 i8 u8 f2 f4 f8 >f4 >f8 >i2').split():
+        name = 'data-' + data.replace('>', 'big-').replace('?', 'bool')
+        by_hand(name + '.h5ad', m != 0 if data == '?' else m,
+                data=data).close()
+        w = (m != 0).astype('f4') if data == '?' else m
+        case(name, name + '.h5ad', rows(w))
+        case(name + '-i4', name + '.h5ad', rows(w, 'i4'), 'dtype=int32')
+        case(name + '-csr', name + '.h5ad', lists(w, 'f8'), 'output=csr',
+             'dtype=float64')
+        name = 'dense-' + name
+        with h5py.File(path(name + '.h5ad'), 'w') as h:
+            h.create_dataset('X', data=w.astype(data))
+            put_frame(h, 'obs', N)
+            put_frame(h, 'var', G)
+        case(name, name + '.h5ad', rows(w))
+        case(name + '-f8', name + '.h5ad', rows(w, 'f8'), 'dtype=float64')
+
+
+def make_odd():
+    # unsorted, and several numbers for one gene
+    m = sp.csr_matrix(counts())
+    m.indices, m.data = m.indices.copy(), m.data.copy()
+    for i in range(N):
+        at = slice(m.indptr[i], m.indptr[i + 1])
+        p = rng.permutation(m.indptr[i + 1] - m.indptr[i])
+        m.indices[at], m.data[at] = m.indices[at][p], m.data[at][p]
+    m.has_sorted_indices = False
+    m.indices[m.indptr[1] - 1] = m.indices[m.indptr[0]]
+    with h5py.File(path('odd.h5ad'), 'w') as h:
+        put_sparse(h, 'X', m)
+        put_frame(h, 'obs', N)
+        put_frame(h, 'var', G)
+    full = np.zeros((N, G), 'f4')
+    for i in range(N):
+        for k in range(m.indptr[i], m.indptr[i + 1]):
+            full[i, m.indices[k]] += m.data[k]
+    case('odd', 'odd.h5ad', rows(full))
+    case('odd-i4', 'odd.h5ad', rows(full, 'i4'), 'dtype=int32')
+    case('odd-csr', 'odd.h5ad', lists(m), 'output=csr')
+    # no numbers at all
+    by_hand('zeros.h5ad', np.zeros((4, 3), 'f4')).close()
+    case('zeros', 'zeros.h5ad', rows(np.zeros((4, 3))))
+    case('zeros-csr', 'zeros.h5ad', lists(np.zeros((4, 3))), 'output=csr')
+    # chunks of a dense matrix that were never written
+    with h5py.File(path('holes.h5ad'), 'w') as h:
+        d = h.create_dataset('X', (N, G), 'f4', chunks=(6, 5), fillvalue=2.5,
+                             compression='gzip')
+        d[6:12, 5:10] = 1
+        put_frame(h, 'obs', N)
+        put_frame(h, 'var', G)
+        case('holes', 'holes.h5ad', rows(d[()]))
+        case('holes-f8', 'holes.h5ad', rows(d[()], 'f8'), 'dtype=float64')
+    # chunks in another order than they are counted in
+    with h5py.File(path('mixed.h5ad'), 'w') as h:
+        g = put_sparse(h, 'X', sp.csr_matrix(full))
+        a = g['data'][()]
+        del g['data']
+        d = g.create_dataset('data', a.shape, 'f4', chunks=(20,))
+        for i in reversed(range(0, len(a), 20)):
+            d[i:i + 20] = a[i:i + 20]
+        put_frame(h, 'obs', N)
+        put_frame(h, 'var', G)
+    case('mixed', 'mixed.h5ad', rows(full))
+    case('mixed-csr', 'mixed.h5ad', lists(full), 'output=csr')
+
+
+def nullable(h, where, values, mask):
+    g = h.create_group(where)
+    g.attrs['encoding-type'] = 'nullable-x'
+    g.create_dataset('values', data=values)
+    g.create_dataset('mask', data=mask)
+
+
+def make_obs_kinds():
+    m = counts(8, 3)
+    h = by_hand('kinds.h5ad', m)
+    mask = np.array([0, 1, 0, 0, 1, 0, 0, 0], bool)
+    ints, bools = np.arange(8) - 3, np.arange(8) % 3 == 0
+    nullable(h, 'obs/ints', ints, mask)
+    nullable(h, 'obs/bools', bools, mask)
+    words = ['b', 'x', 'a', 'b', 'x', 'c', 'a', 'a']
+    nullable(h, 'obs/words', np.array(words, dtype=STR), mask)
+    h['obs/fixed'] = np.array(words, 'S4')
+    h['obs/plain'] = np.array(words, dtype=STR)
+    h['obs/big'] = ints.astype('>i4')
+    for width in 'i1', 'i2', 'i4', 'u1':
+        g = h.create_group('obs/cat' + width)
+        g.attrs['encoding-type'] = 'categorical'
+        g['codes'] = np.array([0, 1, 2, 0, 1, 2, 0, 0], width)
+        g['categories'] = np.array(['p', 'q', 'r'], dtype=STR)
+    g = h.create_group('obs/nested')
+    g['codes'] = np.array([-1, 1, 0, 0, 1, -1, 0, 0], 'i1')
+    nullable(h, 'obs/nested/categories', np.array(['p', 'q'], dtype=STR),
+             np.zeros(2, bool))
+    h.close()
+    codes = np.array([0, 1, 2, 0, 1, 2, 0, 0], 'i4')
+    cols = {
+        'ints': np.where(mask, np.nan, ints),
+        'bools': np.where(mask, -1, bools).astype('i1'),
+        'words': np.array([1, -1, 0, 1, -1, 2, 0, 0], 'i4'),
+        'fixed': np.array([1, 3, 0, 1, 3, 2, 0, 0], 'i4'),
+        'plain': np.array([1, 3, 0, 1, 3, 2, 0, 0], 'i4'),
+        'big': ints.astype('i4'), 'cati1': codes, 'cati2': codes,
+        'cati4': codes, 'catu1': codes,
+        'nested': np.array([-1, 1, 0, 0, 1, -1, 0, 0], 'i4'),
+    }
+    case('kinds', 'kinds.h5ad', rows(m, **cols), 'obs=' + ','.join(cols))
+    case('kinds-filter', 'kinds.h5ad', rows(m[[0, 3]]),
+         'filter=words:b&cati2:p')
+    # anndata 0.7: an attribute refers to the categories
+    h = by_hand('old7.h5ad', m)
+    h['obs/__categories/kind'] = np.array(['u', 'v'], dtype=STR)
+    h['obs/kind'] = np.array([0, 1, -1, 1, 0, 0, 1, 1], 'i1')
+    h['obs/kind'].attrs['categories'] = h['obs/__categories/kind'].ref
+    h['obs/n'] = np.arange(8)
+    h.close()
+    kind = np.array([0, 1, -1, 1, 0, 0, 1, 1], 'i4')
+    case('old7', 'old7.h5ad', rows(m, kind=kind, n=np.arange(8)),
+         'obs=kind,n')
+    case('old7-v', 'old7.h5ad', rows(m[kind == 1]), 'filter=kind:v')
+    # before: compounds, and other names of attributes
+    for word in 'S5', h5py.string_dtype():
+        name = 'old6-%s' % ('fixed' if word == 'S5' else 'vlen')
+        with h5py.File(path(name + '.h5ad'), 'w') as h:
+            put_sparse(h, 'X', sp.csr_matrix(m), old=True)
+            put_sparse(h, 'raw.X', sp.csr_matrix(m * 2), old=True)
+            t = np.dtype([('index', word), ('kind', 'i1'), ('n', '>i4'),
+                          ('word', word)])
+            o = np.empty(8, t)
+            o['index'] = ['c%d' % i for i in range(8)]
+            o['kind'], o['n'] = kind, ints
+            o['word'] = [w.encode() for w in words] if word == 'S5' else words
+            h['obs'] = o
+            v = np.empty(3, [('index', word), ('x', 'f4')])
+            v['index'] = ['g%d' % i for i in range(3)]
+            h['var'] = h['raw.var'] = v
+            h['uns/kind_categories'] = np.array(['u', 'v'], dtype=STR)
+        case(name, name + '.h5ad',
+             rows(m, kind=kind, n=ints.astype('i4'), word=cols['fixed']),
+             'obs=kind,n,word')
+        case(name + '-raw', name + '.h5ad', rows(m * 2), 'matrix=raw')
+        mf.put('old.txt', b'g2\ng0\n')
+        case(name + '-genes', name + '.h5ad', rows(m[:, [2, 0]]),
+             'genes=@' + path('old.txt'))
+        case(name + '-csr', name + '.h5ad', lists(m), 'output=csr')
+
+
+def make_many():
+    a, b = counts(5, 4), counts(7, 4)
+    os.makedirs(path('many'))
+    for i, m in enumerate((a, b)):
+        h = by_hand('many/%d.h5ad' % i, m)
+        h['obs/n'] = np.arange(len(m))
+        g = h.create_group('obs/kind')
+        g['codes'] = np.arange(len(m)) % 2
+        g['categories'] = np.array(['u', 'v' if i else 'w'], dtype=STR)
+        h.close()
+    n = np.concatenate([np.arange(5), np.arange(7)])
+    both = np.concatenate([a, b])
+    case('many', 'many', rows(both, n=n), 'obs=n')
+    case('many-csr', 'many', lists(both, n=n), 'obs=n', 'output=csr')
+    # [u, w] and [u, v] become [u, v, w]
+    kind = np.array([0, 2, 0, 2, 0, 0, 1, 0, 1, 0, 1, 0], 'i4')
+    case('many-kind', 'many', rows(both, n=n, kind=kind), 'obs=n,kind')
+    case('many-v', 'many', rows(b[1::2]), 'filter=kind:v')
+    os.makedirs(path('others'))
+    by_hand('others/0.h5ad', a).close()
+    by_hand('others/1.h5ad', counts(5, 6)).close()
+    refuse('others', 'genes=@FILE')
+    os.makedirs(path('types'))
+    for i, t in enumerate(('i4', 'f4')):
+        h = by_hand('types/%d.h5ad' % i, a)
+        h['obs/n'] = np.arange(5).astype(t)
+        h.close()
+    refuse('types', 'in files before', 'obs=n')
+    os.makedirs(path('order'))
+    by_hand('order/0.h5ad', a).close()
+    h = by_hand('order/1.h5ad', b[:, ::-1])
+    h['var/_index'][:] = ['v3', 'v2', 'v1', 'v0']
+    h.close()
+    refuse('order', 'another order')
+    mf.put('order.txt', b'v0\nv2\n')
+    case('order', 'order', rows(both[:, [0, 2]]),
+         'genes=@' + path('order.txt'))
+
+
+# ---- files that are wrong ----
+
+def make_wrong():
+    m = counts(6, 5)
+    m[5, 1:3] = 1, 2
+    m = sp.csr_matrix(m)
+
+    def wrong(name, text, change, *options):
+        with h5py.File(path(name + '.h5ad'), 'w') as h:
+            put_sparse(h, 'X', m)
+            put_frame(h, 'obs', 6, n=np.arange(6))
+            put_frame(h, 'var', 5)
+            change(h)
+        refuse(name + '.h5ad', text, *options)
+
+    def replace(h, name, v):
+        del h[name]
+        h[name] = v
+
+    def attr(h, name, v):
+        h['X'].attrs[name] = v
+
+    past = m.indices.copy()
+    past[2] = 5
+    wrong('gene-past', 'refers to gene 5', lambda h: replace(
+        h, 'X/indices', past))
+    wrong('gene-past-csr', 'refers to gene 5', lambda h: replace(
+        h, 'X/indices', past), 'output=csr')
+    wrong('gene-negative', 'refers to gene', lambda h: replace(
+        h, 'X/indices', -1 - past))
+    wrong('gene-wide', 'refers to gene', lambda h: replace(
+        h, 'X/indices', past.astype('i8') + 2**40))
+    wrong('gene-float', 'no integers', lambda h: replace(
+        h, 'X/indices', past.astype('f4')))
+    back = m.indptr.copy()
+    back[2] = back[1] - 1
+    wrong('back', 'row 2 begins', lambda h: replace(h, 'X/indptr', back))
+    wrong('start', 'row 0 begins', lambda h: replace(
+        h, 'X/indptr', np.maximum(m.indptr, 1)))
+    wrong('beyond', 'row 6 begins', lambda h: replace(
+        h, 'X/indptr', np.append(m.indptr[:-1], m.nnz + 1)))
+    wrong('short', 'rows end at', lambda h: replace(
+        h, 'X/indptr', np.append(m.indptr[:-1], m.nnz - 1)))
+    wrong('starts', 'offsets of rows', lambda h: replace(
+        h, 'X/indptr', m.indptr[:-1]))
+    wrong('starts-float', 'not of integers', lambda h: replace(
+        h, 'X/indptr', m.indptr.astype('f8')))
+    wrong('data', 'genes of numbers', lambda h: replace(
+        h, 'X/data', m.data[:-1]))
+    wrong('data-axes', 'axes', lambda h: replace(
+        h, 'X/data', m.data[None]))
+    wrong('data-text', 'where a matrix has numbers', lambda h: replace(
+        h, 'X/data', np.array(['a'] * m.nnz, 'S1')))
+    wrong('shape', 'names 5 genes', lambda h: attr(h, 'shape', [6, 6]))
+    wrong('shape-rows', 'offsets of rows', lambda h: attr(h, 'shape', [7, 5]))
+    wrong('shape-none', 'its shape', lambda h: attr(h, 'shape', 'six'))
+    wrong('shape-big', 'columns', lambda h: attr(h, 'shape', [6, 2**40]))
+    wrong('kind', 'not a matrix', lambda h: attr(h, 'encoding-type', 'dict'))
+    wrong('no-data', 'no object data', lambda h: h.__delitem__('X/data'))
+    wrong('no-X', 'no such matrix', lambda h: h.__delitem__('X'))
+    wrong('dense-1d', 'axes', lambda h: replace(h, 'X', m.data))
+    wrong('dense-text', 'numbers', lambda h: replace(
+        h, 'X', np.array([['a'] * 5] * 6, 'S1')))
+    wrong('obs-short', 'has 5 values', lambda h: replace(
+        h, 'obs/n', np.arange(5)), 'obs=n')
+    wrong('obs-2d', 'axes', lambda h: replace(
+        h, 'obs/n', np.zeros((6, 2))), 'obs=n')
+
+    def codes(h):
+        del h['obs/n']
+        h['obs/n/codes'] = np.arange(6)
+        h['obs/n/categories'] = np.array(['a', 'b'], dtype=STR)
+    wrong('codes', 'row 2 has code 2', codes, 'obs=n')
+
+    def masked(h):
+        del h['obs/n']
+        nullable(h, 'obs/n', np.arange(6), np.zeros(5, bool))
+    wrong('mask', 'mask', masked, 'obs=n')
+    by_hand('no-cells.h5ad', np.zeros((0, 3), 'f4')).close()
+    refuse('no-cells.h5ad', '')
+    mf.put('not.h5ad', b'no such thing at all' * 50)
+    refuse('not.h5ad', 'not an HDF5 file')
+
+
+def make_tiny():
+    m = np.array([[0, 1, 2], [0, 0, 0], [3, 0, 4], [5, 6, 7]], 'f4')
+    for i, kw in enumerate(({}, {'compression': 'gzip'})):
+        c = {k: (4,) for k in ('data', 'indices', 'indptr')}
+        h = by_hand('tiny-%d.h5ad' % i, m, 'latest', chunks=c, **kw)
+        g = h.create_group('obs/kind')
+        g['codes'] = np.array([0, 1, -1, 0], 'i1')
+        g['categories'] = np.array(['u', 'v'], dtype=STR)
+        h.close()
+    with h5py.File(path('tiny-2.h5ad'), 'w') as h:
+        h.create_dataset('X', data=m, chunks=(2, 2), compression='lzf')
+        put_frame(h, 'obs', 4, kind=np.arange(4))
+        put_frame(h, 'var', 3)
+
+
+def make_big():
+    """Enough rows for blocks of neighbours, and chunks that rows share."""
+    m = sp.random(3000, 200, 0.1, 'csr', 'f4', 11)
+    m.data = np.ceil(m.data * 9)
+    label = (np.arange(3000) // 100).astype('i4')
+    for comp in None, 'gzip':
+        f = 'big-%s.h5ad' % comp
+        kw = {'compression': comp} if comp else {}
+        h = by_hand(f, np.asarray(m.todense()), chunks={
+            'data': (700,), 'indices': (1000,), 'indptr': (100,)}, **kw)
+        h['obs/label'] = label
+        h.close()
+        case('big-%s' % comp, f, rows(m, label=label), 'obs=label')
+        case('big-%s-csr' % comp, f, lists(m, label=label), 'obs=label',
+             'output=csr')
+
+
+def make_archive(folder):
+    for name in sorted(os.listdir(folder)):
+        if not name.endswith('.h5ad'):
+            continue
+        at = os.path.join(folder, name)
+        a = anndata.read_h5ad(at) if 'X' in h5py.File(at) else None
+        os.symlink(os.path.abspath(at), path('archive-' + name))
+        name = 'archive-' + name
+        if a is None:
+            refuse(name, 'no such matrix')
+            continue
+        cols = {}
+        for c in a.obs:
+            v = a.obs[c]
+            cols[c] = coded(v) if hasattr(v, 'cat') else v.values
+        ask = 'obs=' + ','.join(cols)
+        case(name, name, rows(a.X, **cols), ask)
+        case(name + '-csr', name, lists(a.X, **cols), ask, 'output=csr')
+        case(name + '-raw', name, rows(a.raw.X), 'matrix=raw')
+        for k, v in a.layers.items():
+            case('%s-%s' % (name, k), name, rows(v, 'f8'),
+                 'matrix=layers/' + k, 'dtype=float64')
+
+
+def main():
+    mf.out = sys.argv[1]
+    os.makedirs(mf.out)
+    make_anndata()
+    make_layouts()
+    make_types()
+    make_odd()
+    make_obs_kinds()
+    make_many()
+    make_wrong()
+    make_tiny()
+    make_big()
+    if len(sys.argv) > 2 and os.path.isdir(sys.argv[2]):
+        make_archive(sys.argv[2])
+    mf.put('manifest', '\n'.join(mf.manifest).encode() + b'\n')
+    mf.put('refused', '\n'.join(mf.refused).encode() + b'\n')
+
+
+main()

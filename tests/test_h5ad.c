@@ -1,0 +1,255 @@
+/*
+ * h5ad against anndata and h5py: every way a matrix and its obs are stored,
+ * value by value, through the loader; any order, store and number of threads;
+ * what inspect says; files that are wrong, and damaged in every place.
+ */
+#include "formats.h"
+
+static void make_files(void)
+{
+	const char *source = getenv("SOURCE");
+	char root[PATH_MAX] = __FILE__, archive[PATH_MAX + 64];
+
+	for (int i = 0; i < 2; i++)
+		if (strrchr(root, '/'))
+			*strrchr(root, '/') = '\0';
+	snprintf(archive, sizeof(archive), "'%s/../shared/data/anndata'",
+		 source ? source : root);
+	formats_make_with("make_h5ad.py", "h5ad", "", archive,
+			  "anndata, h5py, scipy");
+}
+
+/* ---- orders ---- */
+
+/* All of a case, by sample and field. */
+struct wants {
+	struct formats_want *w;
+	uint8_t *mem;
+	uint64_t n;
+	uint32_t nfields;
+};
+
+static void wants_read(const char *name, uint32_t nfields, struct wants *ws)
+{
+	struct formats_want w;
+	struct pen_bytes in;
+	char file[160];
+	size_t n, cap = 0;
+
+	*ws = (struct wants){ .nfields = nfields };
+	snprintf(file, sizeof(file), "%s.want", name);
+	ws->mem = golden_read(file, &n);
+	in = pen__bytes(ws->mem, n);
+	for (size_t k = 0; formats_next(&in, &w); k++) {
+		if (k == cap) {
+			cap = cap ? cap * 2 : 1024;
+			ws->w = realloc(ws->w, cap * sizeof(w));
+		}
+		ws->w[k] = w;
+		ws->n = (k + 1) / nfields;
+	}
+}
+
+static void load_any(const char *name, const char *settings, const char *how)
+{
+	const uint32_t nfields = strstr(settings, "csr") ? 3 : 2;
+	struct pen_err err;
+	struct pen_loader *l;
+	struct pen_batch *b;
+	struct wants ws;
+	uint64_t seen = 0, ends = 0;
+	bool ok = true;
+	int rc;
+
+	wants_read(name, nfields, &ws);
+	l = eng_open(&err, "%s/%s batch_size=50 epochs=2 %s", golden_dir,
+		     settings, how);
+	if (!CHECK(l != NULL))
+		fprintf(stderr, "  %s: %s: %s\n", how, err.where, err.msg);
+	while (l && ok && ends < 2) {
+		rc = pen_loader_next(l, &b, &err);
+		if (rc == PEN_END) {
+			ends++;
+			continue;
+		}
+		ok = CHECK_EQ(rc, 0);
+		for (uint32_t i = 0; ok && i < b->nsamples; i++, seen++)
+			for (uint32_t f = 0; ok && f < nfields; f++)
+				ok = formats_row(
+					b, i, &ws.w[b->ids[i] * nfields + f]);
+		if (!rc)
+			pen_batch_unref(b);
+	}
+	if (!ok)
+		fprintf(stderr, "  %s %s: %s: %s\n", name, how, err.where,
+			err.msg);
+	CHECK_EQ(seen, 2 * ws.n);
+	pen_loader_close(l);
+	free(ws.w);
+	free(ws.mem);
+}
+
+static void test_orders(void)
+{
+	static const char *const samplers[] = {
+		"sampler=block sampler.chunk=16 sampler.chunks=32",
+		"sampler=shuffle", "sampler=sequential"
+	};
+	static const char *const stores[] = { "posix", "mmap", "uring" };
+	static const char *const cases[][2] = {
+		{ "big-None", "big-None.h5ad format.obs=label" },
+		{ "big-gzip", "big-gzip.h5ad format.obs=label" },
+		{ "big-None-csr",
+		  "big-None.h5ad format.obs=label format.output=csr" },
+		{ "big-gzip-csr",
+		  "big-gzip.h5ad format.obs=label format.output=csr" },
+	};
+	char how[160];
+
+	for (size_t c = 0; c < 4; c++)
+		for (size_t s = 0; s < 3; s++)
+			for (size_t k = 0; k < 3; k++) {
+				if (!pen__store_find(stores[s]))
+					continue;
+				snprintf(how, sizeof(how),
+					 "%s store=%s threads=%d", samplers[k],
+					 stores[s], (c + k + s) % 2 ? 1 : 8);
+				load_any(cases[c][0], cases[c][1], how);
+			}
+	load_any(cases[1][0], cases[1][1],
+		 "sampler=block sampler.chunk=16 threads=1 memory=4MB");
+}
+
+/* Not more is read than there is to read. */
+static void test_reads(void)
+{
+	static const char *const how[] = { "big-None.h5ad sampler=shuffle",
+					   "big-gzip.h5ad sampler=sequential" };
+
+	for (int i = 0; i < 2; i++) {
+		struct pen_loader *l = eng_open(NULL,
+						"%s/%s batch_size=64 threads=2 "
+						"store=posix epochs=1",
+						golden_dir, how[i]);
+		struct pen_stats st;
+
+		CHECK_EQ(eng_run(l, 1, NULL, NULL), PEN_END);
+		pen_loader_stats(l, &st);
+		/* 60,000 numbers and their genes, 4 bytes each; some pages */
+		CHECK(st.read_bytes <= (i ? 300000u : 480000u));
+		CHECK(i || st.read_bytes == 480000u);
+		pen_loader_close(l);
+	}
+}
+
+/* ---- inspect ---- */
+
+struct facts {
+	char text[4096], advice[1024];
+};
+
+static void add_fact(void *arg, const char *name, const char *value)
+{
+	struct facts *f = arg;
+	const size_t n = strlen(f->text);
+
+	snprintf(f->text + n, sizeof(f->text) - n, "%s: %s\n", name, value);
+}
+
+static void add_advice(void *arg, const char *text)
+{
+	struct facts *f = arg;
+
+	snprintf(f->advice, sizeof(f->advice), "%s", text);
+}
+
+static void describe(const char *file, struct facts *facts)
+{
+	struct pen_describe d = { facts, add_fact, add_advice };
+	struct pen_err err;
+	struct drv v;
+	size_t n;
+	uint8_t *p = golden_read(file, &n);
+
+	memset(facts, 0, sizeof(*facts));
+	if (CHECK_EQ(drv_open_one(&v, "h5ad", NULL, 0, 1,
+				  (struct pen_span){ p, n }, &err),
+		     0))
+		v.f->ops->describe(v.f, &d);
+	drv_close(&v);
+	free(p);
+}
+
+static void test_describe(void)
+{
+	static const char *const says[] = {
+		"matrix: X, sparse (csr)\n",
+		"genes: 23\n",
+		"obs tissue: 3 categories\n",
+		"obs plate: ",
+		"obs f64: float64\n",
+		"obs flag: bool\n",
+		"obs _index: strings\n",
+		"chunks of",
+		"deflate",
+	};
+	struct facts f;
+
+	describe("anndata-gzip.h5ad", &f);
+	for (size_t i = 0; i < sizeof(says) / sizeof(*says); i++)
+		if (!CHECK(strstr(f.text, says[i]) != NULL))
+			fprintf(stderr, "  no \"%s\" in:\n%s", says[i], f.text);
+	describe("old7.h5ad", &f);
+	CHECK(strstr(f.text, "obs kind: 2 categories\n") != NULL);
+	describe("old6-vlen.h5ad", &f);
+	CHECK(strstr(f.text, "obs n: int32\n") != NULL);
+	describe("big-gzip.h5ad", &f);
+	CHECK(strstr(f.advice, "") != NULL);
+	describe("big-None.h5ad", &f);
+	CHECK(strstr(f.text, "in one piece") != NULL && !f.advice[0]);
+}
+
+/* ---- damage ---- */
+
+static void test_damage(void)
+{
+	static const struct pen_opts_kv kv[][2] = {
+		{ { "obs", "kind" }, { "output", "csr" } },
+		{ { "obs", "kind" }, { "filter", "kind:u|v" } },
+		{ { "obs", "kind" }, { "normalize", "100" } },
+	};
+	char file[32];
+	uint8_t *p;
+	size_t n;
+
+	for (int i = 0; i < 3; i++) {
+		snprintf(file, sizeof(file), "tiny-%d.h5ad", i);
+		formats_damage(file, "h5ad", kv[i], 2, false, 127);
+		p = golden_read(file, &n);
+		for (int k = 0; k < 2; k++)
+			golden_check_nomem("h5ad", kv[i][k],
+					   (struct pen_span){ p, n });
+		free(p);
+	}
+	p = golden_read("anndata-gzip.h5ad", &n);
+	golden_check_nomem("h5ad", (struct pen_opts_kv){ "genes", "first:3" },
+			   (struct pen_span){ p, n });
+	golden_check_nomem(
+		"h5ad", (struct pen_opts_kv){ "genes", "var:highly_variable" },
+		(struct pen_span){ p, n });
+	golden_check_nomem("h5ad", (struct pen_opts_kv){ "obs", "text,gap" },
+			   (struct pen_span){ p, n });
+	free(p);
+}
+
+int main(void)
+{
+	make_files();
+	formats_check(470);
+	formats_refuse(48);
+	test_orders();
+	test_reads();
+	test_describe();
+	test_damage();
+	return test_end();
+}
