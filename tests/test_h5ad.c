@@ -142,6 +142,34 @@ static void test_reads(void)
 	}
 }
 
+/* Genes are looked up in the index that was kept, in the list as it is. */
+static void test_kept(void)
+{
+	static const char *const lists[] = { "gene3\ngene1\n", "gene5\n",
+					     "gene5\n" };
+	char path[160];
+
+	snprintf(path, sizeof(path), "%s/changing.txt", golden_dir);
+	for (int i = 0; i < 3; i++) {
+		FILE *f = fopen(path, "w");
+		struct pen_loader *l;
+		struct pen_err err;
+
+		CHECK(f && fputs(lists[i], f) >= 0 && fclose(f) == 0);
+		l = eng_open(&err,
+			     "%s/anndata-gzip.h5ad format.genes=@%s "
+			     "format.obs=tissue batch_size=7 "
+			     "index_cache=%s/kept",
+			     golden_dir, path, golden_dir);
+		if (!CHECK(l != NULL))
+			break;
+		CHECK_EQ(pen_dataset_field(pen_loader_dataset(l), 0)->shape[0],
+			 i ? 1 : 2);
+		CHECK_EQ(eng_run(l, 1, NULL, &err), PEN_END);
+		pen_loader_close(l);
+	}
+}
+
 /* ---- inspect ---- */
 
 struct facts {
@@ -204,7 +232,7 @@ static void test_describe(void)
 	describe("old6-vlen.h5ad", &f);
 	CHECK(strstr(f.text, "obs n: int32\n") != NULL);
 	describe("big-gzip.h5ad", &f);
-	CHECK(strstr(f.advice, "") != NULL);
+	CHECK(strstr(f.advice, "sampler=block") != NULL);
 	describe("big-None.h5ad", &f);
 	CHECK(strstr(f.text, "in one piece") != NULL && !f.advice[0]);
 }
@@ -249,6 +277,7 @@ int main(void)
 	formats_refuse(48);
 	test_orders();
 	test_reads();
+	test_kept();
 	test_describe();
 	test_damage();
 	return test_end();

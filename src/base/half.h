@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdint.h>
+#include <string.h>
 
 static inline double pen__half_to_double(uint16_t h)
 {
@@ -19,8 +20,20 @@ static inline double pen__half_to_double(uint16_t h)
 static inline uint16_t pen__double_to_half(double v)
 {
 	uint16_t sign = signbit(v) ? 0x8000 : 0;
+	uint64_t u, rest;
 	int e;
 
+	memcpy(&u, &v, sizeof(u));
+	e = (int)(u >> 52 & 2047) - 1023;
+	if (e >= -14 && e <= 15) { /* normal in both: bits are dropped */
+		rest = u << 22;
+		u = (uint64_t)(e + 15) << 10 | (u >> 42 & 1023);
+		u += rest > UINT64_C(1) << 63 ||
+		     (rest == UINT64_C(1) << 63 && (u & 1));
+		return (uint16_t)(sign | u);
+	}
+	if (!(u << 1))
+		return sign;
 	v = fabs(v);
 	if (isnan(v))
 		return (uint16_t)(sign | 0x7e00);

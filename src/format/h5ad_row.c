@@ -207,7 +207,8 @@ static uint64_t add(enum pen_dtype type, void *dst, const uint32_t *at,
 	for (uint64_t i = 0; i < n; i++)
 		if (at[i] != PEN_H5AD_NONE)
 			h[at[i]] = pen__double_to_half(
-				pen__half_to_double(h[at[i]]) + v[i]);
+				(h[at[i]] ? pen__half_to_double(h[at[i]]) : 0) +
+				v[i]);
 	return n;
 }
 
