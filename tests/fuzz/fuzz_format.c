@@ -40,6 +40,8 @@ static size_t options(const struct pen_format_ops *ops, unsigned pick,
 	option(ops, kv, &n, "color", pick & 2 ? "rgb" : "auto");
 	option(ops, kv, &n, "max_pixels", "1M");
 	option(ops, kv, &n, "header", pick & 4 ? "no" : "auto");
+	option(ops, kv, &n, "output", pick & 1 ? "csr" : "dense");
+	option(ops, kv, &n, "obs", pick & 8 ? "kind" : "");
 	return n;
 }
 
