@@ -321,7 +321,7 @@ static int generate(struct search *s)
 	struct pen_run r = { .set = &s->e.set,
 			     .c = &c,
 			     .comm = s->e.comm,
-			     .base_dir = "runs",
+			     .probe = true,
 			     .tick = tick,
 			     .log = { .fd = -1 } };
 	struct pen_err err = { 0 };

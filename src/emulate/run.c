@@ -337,7 +337,7 @@ static int work(struct pen_run *r, struct pen_err *err)
 	const struct pen_config *c = r->c;
 	int rc = 0;
 
-	if (c->workflow.generate_data && !r->probe)
+	if (c->workflow.generate_data)
 		rc = generate(r, err);
 	if (!rc && c->workflow.checkpoint)
 		rc = open_checkpoints(r, err);
