@@ -2,9 +2,7 @@
  * load: iterate over a data set as a training job would, and say how fast
  * that went, where the time goes and what it costs.
  */
-#include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -12,6 +10,7 @@
 #include "base/team.h"
 #include "cli/cli.h"
 #include "engine/loader.h"
+#include "store/store.h"
 
 struct epoch {
 	double seconds;
@@ -148,20 +147,12 @@ static int iterate(struct run *r, struct pen_err *err)
 
 static void drop_cache(const struct pen_dataset *ds)
 {
-	for (uint64_t i = 0; i < ds->objs.nobj; i++) {
-		char path[4096];
-		int fd;
+	char path[4096];
 
-		if (!pen__object_path(&ds->objs, (uint32_t)i, path,
-				      sizeof(path)))
-			continue;
-		fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-		if (fd < 0)
-			continue;
-		(void)!fdatasync(fd); /* dirty pages cannot be dropped */
-		(void)!posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-		close(fd);
-	}
+	for (uint64_t i = 0; i < ds->objs.nobj; i++)
+		if (pen__object_path(&ds->objs, (uint32_t)i, path,
+				     sizeof(path)))
+			pen__store_drop_cached(path);
 }
 
 /* Where the workers' time went, in percent of what they worked. */

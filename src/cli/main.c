@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "emulate/workload.h"
 #include "penstock.h"
 
 const struct command *const pen__commands[] = {
@@ -49,6 +50,9 @@ static int unknown(const char *name)
 	for (const struct command *const *c = pen__commands; *c; c++)
 		names[n++] = (*c)->name;
 	names[n] = NULL;
+	if (pen__workload_find(name))
+		return complain_usage("'%s' is a workload: penstock run %s",
+				      name, name);
 	near = pen__nearest(name, names);
 	if (near)
 		return complain_usage("no command '%s'; did you mean '%s'?",

@@ -259,18 +259,9 @@ static int drop_split(struct pen_run *r, enum pen_split split,
 	int rc = list_split(r->c, split, &set, dir, err);
 
 	for (uint64_t i = (uint64_t)r->comm->local_rank; !rc && i < set.nobj;
-	     i += (uint64_t)r->comm->local_size) {
-		int fd;
-
-		if (!pen__object_path(&set, (uint32_t)i, path, sizeof(path)))
-			continue;
-		fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-		if (fd < 0)
-			continue;
-		(void)!fdatasync(fd);
-		(void)!posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-		close(fd);
-	}
+	     i += (uint64_t)r->comm->local_size)
+		if (pen__object_path(&set, (uint32_t)i, path, sizeof(path)))
+			pen__store_drop_cached(path);
 	pen__objects_fini(&set);
 	return rc;
 }

@@ -56,6 +56,17 @@ static double object_resident(const struct pen_objects *o, uint32_t i,
 	return r;
 }
 
+void pen__store_drop_cached(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0)
+		return;
+	(void)!fdatasync(fd); /* dirty pages cannot be dropped */
+	(void)!posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+	close(fd);
+}
+
 double pen__store_resident(const struct pen_objects *o)
 {
 	double sum = 0;

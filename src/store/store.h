@@ -117,6 +117,9 @@ struct pen_pick pen__store_pick(const struct pen_objects *, bool whole_objects,
 				uint64_t read_bytes, double resident);
 /* Is there a uring store, and does the kernel let us use it? */
 bool pen__store_uring_works(void);
+/* Takes a file out of the page cache, as far as the kernel will; one that
+ * cannot be opened is left alone. */
+void pen__store_drop_cached(const char *path);
 /* Share of the bytes that is in the page cache, by samples; < 0: unknown. */
 double pen__store_resident(const struct pen_objects *);
 int pen__store_open(struct pen_store **out, const char *name,
