@@ -1,9 +1,9 @@
-/* What inspect says of h5ad files: the matrix, how it is stored, and obs. */
+/* What inspect says of single cells: the matrix, how it is stored, and obs. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "format/h5ad.h"
+#include "format/cells.h"
 
 static void say(struct pen_describe *d, const char *name, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -20,7 +20,7 @@ static void say(struct pen_describe *d, const char *name, const char *fmt, ...)
 }
 
 static void say_array(struct pen_describe *d, const char *name,
-		      const struct pen_h5ad_array *a)
+		      const struct pen_cells_array *a)
 {
 	const char *type = pen_dtype_name(a->dtype);
 	const char *order = a->swap ? ", big-endian" : "";
@@ -41,9 +41,9 @@ static void say_array(struct pen_describe *d, const char *name,
 		    type, order, a->nchunks, a->chunk_cols, filters);
 }
 
-static void advise(struct pen_describe *d, const struct pen_h5ad_view *v)
+static void advise(struct pen_describe *d, const struct pen_cells_view *v)
 {
-	const struct pen_h5ad_array *a = &v->data;
+	const struct pen_cells_array *a = &v->data;
 	const uint64_t row = v->sparse && v->nrows ? v->nnz / v->nrows
 						   : v->ncols;
 	const uint64_t chunk = a->chunk_rows * a->chunk_cols;
@@ -59,14 +59,14 @@ static void advise(struct pen_describe *d, const struct pen_h5ad_view *v)
 	d->advice(d->arg, text);
 }
 
-static void say_columns(struct pen_describe *d, const struct pen_h5ad_view *v)
+static void say_columns(struct pen_describe *d, const struct pen_cells_view *v)
 {
 	struct pen_bytes b = pen__bytes(v->inventory.p, v->inventory.n);
 	struct pen_span name, kind;
 	char text[96];
 
-	while (pen__h5ad_next_name(&b, &name) &&
-	       pen__h5ad_next_name(&b, &kind)) {
+	while (pen__cells_next_name(&b, &name) &&
+	       pen__cells_next_name(&b, &kind)) {
 		snprintf(text, sizeof(text), "obs %.*s",
 			 name.n < 80 ? (int)name.n : 80, (const char *)name.p);
 		say(d, text, "%.*s", (int)kind.n, (const char *)kind.p);
@@ -75,7 +75,7 @@ static void say_columns(struct pen_describe *d, const struct pen_h5ad_view *v)
 
 /* What the codes of a column that was asked for stand for, in this file. */
 static void say_codes(struct pen_describe *d, const char *column,
-		      const struct pen_h5ad_field *c)
+		      const struct pen_cells_field *c)
 {
 	struct pen_bytes b = pen__bytes(c->names.p, c->names.n);
 	char name[96], text[200] = "";
@@ -83,7 +83,7 @@ static void say_codes(struct pen_describe *d, const char *column,
 	size_t n = 0;
 
 	for (uint32_t i = 0; i < c->nnames && n < sizeof(text) - 64 &&
-			     pen__h5ad_next_name(&b, &s);
+			     pen__cells_next_name(&b, &s);
 	     i++)
 		n += (size_t)snprintf(
 			text + n, sizeof(text) - n, "%s%" PRId32 " %.*s",
@@ -93,10 +93,10 @@ static void say_codes(struct pen_describe *d, const char *column,
 	say(d, name, "%s%s", text, pen__bytes_left(&b) ? ", ..." : "");
 }
 
-void pen__h5ad_describe(const struct pen_format *f, struct pen_describe *d)
+void pen__cells_describe(const struct pen_format *f, struct pen_describe *d)
 {
-	const struct pen_h5ad *p = f->priv;
-	const struct pen_h5ad_view *v = &p->view[0];
+	const struct pen_cells *p = f->priv;
+	const struct pen_cells_view *v = &p->view[0];
 
 	say(d, "matrix", "%s, %s", p->matrix,
 	    v->sparse ? "sparse (csr)" : "dense");

@@ -15,18 +15,18 @@
 
 #include "base/half.h"
 #include "base/mem.h"
-#include "format/h5ad.h"
+#include "format/cells.h"
 
 #define PATH_CAP 512
 
-static void where_of(const struct pen_h5ad_file *f, const char *path, char *buf,
-		     size_t cap)
+static void where_of(const struct pen_cells_file *f, const char *path,
+		     char *buf, size_t cap)
 {
 	snprintf(buf, cap, "%.150s:%.100s", f->pk->name, path);
 }
 
 static int __attribute__((format(printf, 4, 5)))
-refuse(const struct pen_h5ad_file *f, int code, const char *path,
+refuse(const struct pen_cells_file *f, int code, const char *path,
        const char *fmt, ...)
 {
 	char where[256], text[256];
@@ -39,14 +39,14 @@ refuse(const struct pen_h5ad_file *f, int code, const char *path,
 	return pen__fail(f->err, code, where, "%s", text);
 }
 
-static int nomem(const struct pen_h5ad_file *f, size_t n)
+static int nomem(const struct pen_cells_file *f, size_t n)
 {
 	return pen__fail_nomem(f->err, f->pk->name, n);
 }
 
 /* ---- objects, attributes, lists ---- */
 
-int pen__h5ad_there(struct pen_h5ad_file *f, const char *path, uint64_t *addr)
+int pen__cells_there(struct pen_cells_file *f, const char *path, uint64_t *addr)
 {
 	struct pen_err why = { 0 };
 	int rc = pen__h5_find(f->h, path, addr, &why);
@@ -59,7 +59,7 @@ int pen__h5ad_there(struct pen_h5ad_file *f, const char *path, uint64_t *addr)
 }
 
 struct text_attr {
-	struct pen_h5ad_file *f;
+	struct pen_cells_file *f;
 	const char *name;
 	struct pen_buf text;
 };
@@ -76,8 +76,8 @@ static int see_text(void *arg, const struct pen_h5_attr *a, struct pen_err *err)
 	return rc < 0 ? rc : 1;
 }
 
-int pen__h5ad_text_attr(struct pen_h5ad_file *f, const struct pen_h5_head *hd,
-			const char *name, char *buf, size_t cap)
+int pen__cells_text_attr(struct pen_cells_file *f, const struct pen_h5_head *hd,
+			 const char *name, char *buf, size_t cap)
 {
 	struct text_attr t = { .f = f, .name = name };
 	int rc = pen__h5_attrs(f->h, hd, see_text, &t, f->err);
@@ -91,7 +91,7 @@ int pen__h5ad_text_attr(struct pen_h5ad_file *f, const struct pen_h5_head *hd,
 }
 
 struct ref_attr {
-	struct pen_h5ad_file *f;
+	struct pen_cells_file *f;
 	uint64_t addr;
 };
 
@@ -107,14 +107,14 @@ static int see_categories(void *arg, const struct pen_h5_attr *a,
 	return 1;
 }
 
-int pen__h5ad_list_open(struct pen_h5ad_file *f, uint64_t addr,
-			const char *path, struct pen_h5ad_list *l)
+int pen__cells_list_open(struct pen_cells_file *f, uint64_t addr,
+			 const char *path, struct pen_cells_list *l)
 {
 	struct ref_attr ref = { f, PEN_H5_NOWHERE };
 	char where[256];
 	int rc;
 
-	*l = (struct pen_h5ad_list){ .categories = PEN_H5_NOWHERE };
+	*l = (struct pen_cells_list){ .categories = PEN_H5_NOWHERE };
 	where_of(f, path, where, sizeof(where));
 	rc = pen__h5_data_open(f->h, addr, &l->d, where, f->err);
 	if (rc < 0)
@@ -123,7 +123,7 @@ int pen__h5ad_list_open(struct pen_h5ad_file *f, uint64_t addr,
 	if (rc >= 0)
 		rc = pen__h5_read(f->h, &l->d, &l->data, where, f->err);
 	if (rc < 0) {
-		pen__h5ad_list_close(l);
+		pen__cells_list_close(l);
 		return rc;
 	}
 	l->categories = ref.addr;
@@ -131,14 +131,14 @@ int pen__h5ad_list_open(struct pen_h5ad_file *f, uint64_t addr,
 	return 0;
 }
 
-void pen__h5ad_list_close(struct pen_h5ad_list *l)
+void pen__cells_list_close(struct pen_cells_list *l)
 {
 	pen__h5_data_close(&l->d);
 	pen__buf_fini(&l->data);
-	*l = (struct pen_h5ad_list){ 0 };
+	*l = (struct pen_cells_list){ 0 };
 }
 
-double pen__h5ad_number(enum pen_dtype t, const uint8_t *p)
+double pen__cells_number(enum pen_dtype t, const uint8_t *p)
 {
 	const uint64_t n = pen_dtype_size(t);
 	uint64_t u = 0;
@@ -177,7 +177,7 @@ static bool is_number(const struct pen_h5_type *t)
 }
 
 /* Element i as text, at the end of out. */
-static int put_text(struct pen_h5ad_file *f, const struct pen_h5ad_list *l,
+static int put_text(struct pen_cells_file *f, const struct pen_cells_list *l,
 		    uint64_t i, const char *path, struct pen_buf *out)
 {
 	const struct pen_h5_type *t = &l->d.type;
@@ -191,7 +191,8 @@ static int put_text(struct pen_h5ad_file *f, const struct pen_h5ad_list *l,
 		return refuse(f, PEN_ENOTSUP, path,
 			      "holds %s where names or numbers should be",
 			      pen__h5_type_name(t));
-	v = pen__h5ad_number((enum pen_dtype)t->dtype, l->data.p + i * t->size);
+	v = pen__cells_number((enum pen_dtype)t->dtype,
+			      l->data.p + i * t->size);
 	if (t->dtype == PEN_BOOL)
 		pen__buf_str(out, v != 0 ? "True" : "False");
 	else
@@ -199,8 +200,9 @@ static int put_text(struct pen_h5ad_file *f, const struct pen_h5ad_list *l,
 	return 0;
 }
 
-int pen__h5ad_list_names(struct pen_h5ad_file *f, const struct pen_h5ad_list *l,
-			 const char *path, struct pen_buf *out)
+int pen__cells_list_names(struct pen_cells_file *f,
+			  const struct pen_cells_list *l, const char *path,
+			  struct pen_buf *out)
 {
 	int rc = 0;
 
@@ -220,7 +222,7 @@ int pen__h5ad_list_names(struct pen_h5ad_file *f, const struct pen_h5ad_list *l,
 	return rc;
 }
 
-bool pen__h5ad_next_name(struct pen_bytes *b, struct pen_span *s)
+bool pen__cells_next_name(struct pen_bytes *b, struct pen_span *s)
 {
 	const uint8_t *p = pen__take(b, 4);
 	uint32_t len;
@@ -235,11 +237,11 @@ bool pen__h5ad_next_name(struct pen_bytes *b, struct pen_span *s)
 
 /* ---- columns ---- */
 
-int pen__h5ad_names(struct pen_h5ad_file *f, uint64_t addr, const char *path,
-		    struct pen_buf *names, uint64_t *n)
+int pen__cells_names(struct pen_cells_file *f, uint64_t addr, const char *path,
+		     struct pen_buf *names, uint64_t *n)
 {
 	char values[PATH_CAP];
-	struct pen_h5ad_list l;
+	struct pen_cells_list l;
 	struct pen_h5_head hd;
 	bool group;
 	int rc = pen__h5_head_open(f->h, addr, &hd, f->err);
@@ -254,29 +256,29 @@ int pen__h5ad_names(struct pen_h5ad_file *f, uint64_t addr, const char *path,
 		if (rc < 0)
 			return rc;
 	}
-	rc = pen__h5ad_list_open(f, addr, path, &l);
+	rc = pen__cells_list_open(f, addr, path, &l);
 	if (rc < 0)
 		return rc;
 	*n = l.n;
 	rc = l.n > INT32_MAX ? refuse(f, PEN_ENOTSUP, path, "too many names")
-			     : pen__h5ad_list_names(f, &l, path, names);
-	pen__h5ad_list_close(&l);
+			     : pen__cells_list_names(f, &l, path, names);
+	pen__cells_list_close(&l);
 	return rc;
 }
 
-static int take_names(struct pen_h5ad_file *f, struct pen_h5ad_column *c,
+static int take_names(struct pen_cells_file *f, struct pen_cells_column *c,
 		      uint64_t addr, const char *path)
 {
 	uint64_t n = 0;
-	int rc = pen__h5ad_names(f, addr, path, &c->names, &n);
+	int rc = pen__cells_names(f, addr, path, &c->names, &n);
 
 	c->nnames = (uint32_t)n;
 	return rc;
 }
 
 /* Codes of any width become int32. */
-static int take_codes(struct pen_h5ad_file *f, struct pen_h5ad_column *c,
-		      const struct pen_h5ad_list *l, const char *path)
+static int take_codes(struct pen_cells_file *f, struct pen_cells_column *c,
+		      const struct pen_cells_list *l, const char *path)
 {
 	const struct pen_h5_type *t = &l->d.type;
 
@@ -285,8 +287,8 @@ static int take_codes(struct pen_h5ad_file *f, struct pen_h5ad_column *c,
 	c->dtype = PEN_I32;
 	c->coded = true;
 	for (uint64_t i = 0; i < l->n; i++) {
-		const double v = pen__h5ad_number((enum pen_dtype)t->dtype,
-						  l->data.p + i * t->size);
+		const double v = pen__cells_number((enum pen_dtype)t->dtype,
+						   l->data.p + i * t->size);
 		int32_t code = -1;
 
 		if (v < -1 || v >= c->nnames)
@@ -308,12 +310,12 @@ struct text {
 
 static int by_text(const void *a, const void *b)
 {
-	return pen__h5ad_compare(*(const struct pen_span *)a,
-				 *(const struct pen_span *)b);
+	return pen__cells_compare(*(const struct pen_span *)a,
+				  *(const struct pen_span *)b);
 }
 
 /* mask: missing where not 0; NULL: none is. */
-static int code_texts(struct pen_h5ad_file *f, struct pen_h5ad_column *c,
+static int code_texts(struct pen_cells_file *f, struct pen_cells_column *c,
 		      struct text *t, uint64_t n, const uint8_t *mask)
 {
 	int32_t *codes = pen__alloc(n ? n : 1, sizeof(*codes));
@@ -342,8 +344,8 @@ static int code_texts(struct pen_h5ad_file *f, struct pen_h5ad_column *c,
 }
 
 /* Strings: codes of the sorted distinct ones. */
-static int take_texts(struct pen_h5ad_file *f, struct pen_h5ad_column *c,
-		      const struct pen_h5ad_list *l, const char *path,
+static int take_texts(struct pen_cells_file *f, struct pen_cells_column *c,
+		      const struct pen_cells_list *l, const char *path,
 		      const uint8_t *mask)
 {
 	struct pen_buf all = { 0 };
@@ -357,10 +359,10 @@ static int take_texts(struct pen_h5ad_file *f, struct pen_h5ad_column *c,
 	t = pen__alloc(l->n ? l->n : 1, sizeof(*t));
 	if (!t)
 		return nomem(f, l->n * sizeof(*t));
-	rc = pen__h5ad_list_names(f, l, path, &all);
+	rc = pen__cells_list_names(f, l, path, &all);
 	b = pen__bytes(all.p, all.n);
 	for (uint64_t i = 0; rc >= 0 && i < l->n; i++)
-		if (pen__h5ad_next_name(&b, &s))
+		if (pen__cells_next_name(&b, &s))
 			t[i] = (struct text){ s, i };
 	if (rc >= 0)
 		rc = l->n > INT32_MAX ? refuse(f, PEN_ENOTSUP, path, "too many")
@@ -371,8 +373,8 @@ static int take_texts(struct pen_h5ad_file *f, struct pen_h5ad_column *c,
 }
 
 /* A list that is the column. */
-static int take_list(struct pen_h5ad_file *f, struct pen_h5ad_column *c,
-		     struct pen_h5ad_list *l, const char *path)
+static int take_list(struct pen_cells_file *f, struct pen_cells_column *c,
+		     struct pen_cells_list *l, const char *path)
 {
 	if (is_text(&l->d.type))
 		return take_texts(f, c, l, path, NULL);
@@ -387,9 +389,9 @@ static int take_list(struct pen_h5ad_file *f, struct pen_h5ad_column *c,
 	return 0;
 }
 
-static int take_nullable(struct pen_h5ad_file *f, struct pen_h5ad_column *c,
-			 const struct pen_h5ad_list *l,
-			 const struct pen_h5ad_list *mask, const char *path)
+static int take_nullable(struct pen_cells_file *f, struct pen_cells_column *c,
+			 const struct pen_cells_list *l,
+			 const struct pen_cells_list *mask, const char *path)
 {
 	const struct pen_h5_type *t = &l->d.type;
 
@@ -403,8 +405,8 @@ static int take_nullable(struct pen_h5ad_file *f, struct pen_h5ad_column *c,
 			      pen__h5_type_name(t));
 	c->dtype = t->dtype == PEN_BOOL ? PEN_I8 : PEN_F64;
 	for (uint64_t i = 0; i < l->n; i++) {
-		const double v = pen__h5ad_number((enum pen_dtype)t->dtype,
-						  l->data.p + i * t->size);
+		const double v = pen__cells_number((enum pen_dtype)t->dtype,
+						   l->data.p + i * t->size);
 		const double x = mask->data.p[i] ? NAN : v;
 		const int8_t b = mask->data.p[i] ? -1 : v != 0;
 
@@ -416,30 +418,30 @@ static int take_nullable(struct pen_h5ad_file *f, struct pen_h5ad_column *c,
 	return c->values.bad ? nomem(f, l->n * 8) : 0;
 }
 
-static int open_at(struct pen_h5ad_file *f, const char *path,
-		   struct pen_h5ad_list *l)
+static int open_at(struct pen_cells_file *f, const char *path,
+		   struct pen_cells_list *l)
 {
 	uint64_t addr;
 	int rc = pen__h5_find(f->h, path, &addr, f->err);
 
-	return rc < 0 ? rc : pen__h5ad_list_open(f, addr, path, l);
+	return rc < 0 ? rc : pen__cells_list_open(f, addr, path, l);
 }
 
 /* A group: {codes, categories} or {values, mask}. */
-static int take_group(struct pen_h5ad_file *f, struct pen_h5ad_column *c,
+static int take_group(struct pen_cells_file *f, struct pen_cells_column *c,
 		      const char *path)
 {
-	struct pen_h5ad_list l = { 0 }, mask = { 0 };
+	struct pen_cells_list l = { 0 }, mask = { 0 };
 	char part[PATH_CAP];
 	uint64_t addr;
 	int rc;
 
 	snprintf(part, sizeof(part), "%.480s/codes", path);
-	rc = pen__h5ad_there(f, part, &addr);
+	rc = pen__cells_there(f, part, &addr);
 	if (rc < 0)
 		return rc;
 	if (rc) {
-		rc = pen__h5ad_list_open(f, addr, part, &l);
+		rc = pen__cells_list_open(f, addr, part, &l);
 		snprintf(part, sizeof(part), "%.480s/categories", path);
 		if (rc >= 0)
 			rc = pen__h5_find(f->h, part, &addr, f->err);
@@ -456,17 +458,17 @@ static int take_group(struct pen_h5ad_file *f, struct pen_h5ad_column *c,
 		if (rc >= 0)
 			rc = take_nullable(f, c, &l, &mask, path);
 	}
-	pen__h5ad_list_close(&l);
-	pen__h5ad_list_close(&mask);
+	pen__cells_list_close(&l);
+	pen__cells_list_close(&mask);
 	return rc;
 }
 
 /* A list by itself: numbers, strings, or codes with categories elsewhere. */
-static int take_dataset(struct pen_h5ad_file *f, struct pen_h5ad_column *c,
+static int take_dataset(struct pen_cells_file *f, struct pen_cells_column *c,
 			uint64_t addr, const char *path)
 {
-	struct pen_h5ad_list l;
-	int rc = pen__h5ad_list_open(f, addr, path, &l);
+	struct pen_cells_list l;
+	int rc = pen__cells_list_open(f, addr, path, &l);
 
 	if (rc < 0)
 		return rc;
@@ -477,7 +479,7 @@ static int take_dataset(struct pen_h5ad_file *f, struct pen_h5ad_column *c,
 	} else {
 		rc = take_list(f, c, &l, path);
 	}
-	pen__h5ad_list_close(&l);
+	pen__cells_list_close(&l);
 	return rc;
 }
 
@@ -494,8 +496,8 @@ static int find_member(const struct pen_h5_type *t, const char *name,
 	return -1;
 }
 
-int pen__h5ad_member(struct pen_h5ad_file *f, struct pen_h5ad_list *l,
-		     const char *name, const char *path)
+int pen__cells_member(struct pen_cells_file *f, struct pen_cells_list *l,
+		      const char *name, const char *path)
 {
 	const size_t step = l->d.type.size;
 	struct pen_h5_type m;
@@ -515,29 +517,29 @@ int pen__h5ad_member(struct pen_h5ad_file *f, struct pen_h5ad_list *l,
 }
 
 /* Of the compound that obs was before 0.7. */
-static int take_member(struct pen_h5ad_file *f, struct pen_h5ad_column *c,
-		       struct pen_h5ad_list *l, const char *path)
+static int take_member(struct pen_cells_file *f, struct pen_cells_column *c,
+		       struct pen_cells_list *l, const char *path)
 {
 	char names[PATH_CAP];
 	uint64_t addr;
-	int rc = pen__h5ad_member(f, l, c->name, path);
+	int rc = pen__cells_member(f, l, c->name, path);
 
 	if (rc < 0)
 		return rc;
 	if (!is_number(&l->d.type) || l->d.type.dtype >= PEN_F16)
 		return take_list(f, c, l, path);
 	snprintf(names, sizeof(names), "uns/%.300s_categories", c->name);
-	rc = pen__h5ad_there(f, names, &addr);
+	rc = pen__cells_there(f, names, &addr);
 	if (rc <= 0)
 		return rc < 0 ? rc : take_list(f, c, l, path);
 	rc = take_names(f, c, addr, names);
 	return rc < 0 ? rc : take_codes(f, c, l, path);
 }
 
-static int take_column(struct pen_h5ad_file *f, const char *frame,
-		       struct pen_h5ad_column *c)
+static int take_column(struct pen_cells_file *f, const char *frame,
+		       struct pen_cells_column *c)
 {
-	struct pen_h5ad_list l;
+	struct pen_cells_list l;
 	struct pen_h5_head hd;
 	char path[PATH_CAP];
 	uint64_t addr;
@@ -551,15 +553,15 @@ static int take_column(struct pen_h5ad_file *f, const char *frame,
 	group = pen__h5_is_group(&hd);
 	pen__h5_head_close(&hd);
 	if (!group) {
-		rc = pen__h5ad_list_open(f, addr, frame, &l);
+		rc = pen__cells_list_open(f, addr, frame, &l);
 		if (rc < 0)
 			return rc;
 		rc = take_member(f, c, &l, frame);
-		pen__h5ad_list_close(&l);
+		pen__cells_list_close(&l);
 		return rc;
 	}
 	snprintf(path, sizeof(path), "%.100s/%.300s", frame, c->name);
-	rc = pen__h5ad_there(f, path, &addr);
+	rc = pen__cells_there(f, path, &addr);
 	if (rc == 0)
 		return refuse(f, PEN_ENOTFOUND, frame,
 			      "has no column %s; `penstock inspect` lists them",
@@ -573,14 +575,14 @@ static int take_column(struct pen_h5ad_file *f, const char *frame,
 	return group ? take_group(f, c, path) : take_dataset(f, c, addr, path);
 }
 
-int pen__h5ad_column_open(struct pen_h5ad_file *f, const char *frame,
-			  const char *name, uint64_t n,
-			  struct pen_h5ad_column *c)
+int pen__cells_column_open(struct pen_cells_file *f, const char *frame,
+			   const char *name, uint64_t n,
+			   struct pen_cells_column *c)
 {
 	size_t size;
 	int rc;
 
-	*c = (struct pen_h5ad_column){ 0 };
+	*c = (struct pen_cells_column){ 0 };
 	if (strlen(name) >= sizeof(c->name))
 		return refuse(f, PEN_ENOTSUP, frame,
 			      "the name of column %s is longer than %zu bytes",
@@ -598,7 +600,7 @@ int pen__h5ad_column_open(struct pen_h5ad_file *f, const char *frame,
 	return 0;
 }
 
-void pen__h5ad_column_close(struct pen_h5ad_column *c)
+void pen__cells_column_close(struct pen_cells_column *c)
 {
 	pen__buf_fini(&c->names);
 	pen__buf_fini(&c->values);

@@ -1,23 +1,23 @@
 /*
- * What index() finds in an h5ad file: the matrix, where its arrays lie, where
- * its rows begin, and of obs and var what the options ask for. All that can be
- * wrong with a whole file is found here; what is left to check in every row
- * are the genes it refers to. Refuses matrices by column (csc), whose rows
- * cannot be had without reading all of it.
+ * What index() finds in a file of single cells: the matrix, where its arrays
+ * lie, where its rows begin, and of obs and var what the options ask for. All
+ * that can be wrong with a whole file is found here; what is left to check in
+ * every row are the genes it refers to. Refuses matrices by column (csc), whose
+ * rows cannot be had without reading all of it.
  */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "format/h5ad.h"
+#include "format/cells.h"
 
 #define MOST_RATIO 1100 /* what deflate makes of a byte, and some */
 
 /* The matrix, while it is looked at. */
 struct matrix {
-	struct pen_h5ad_file f;
-	const struct pen_h5ad *p;
+	struct pen_cells_file f;
+	const struct pen_cells *p;
 	struct pen_buf *blob;
 	char path[256];
 	uint64_t addr, nnz;
@@ -52,11 +52,11 @@ static int find_matrix(struct matrix *m)
 	snprintf(m->path, sizeof(m->path), "%.250s",
 		 raw ? "raw/X" : m->p->matrix);
 	m->f.var = raw ? "raw/var" : "var";
-	rc = pen__h5ad_there(&m->f, m->path, &m->addr);
+	rc = pen__cells_there(&m->f, m->path, &m->addr);
 	if (rc == 0 && raw) { /* before 0.7 */
 		snprintf(m->path, sizeof(m->path), "raw.X");
 		m->f.var = "raw.var";
-		rc = pen__h5ad_there(&m->f, m->path, &m->addr);
+		rc = pen__cells_there(&m->f, m->path, &m->addr);
 	}
 	if (rc == 0)
 		return refuse(m, PEN_ENOTFOUND,
@@ -79,8 +79,8 @@ static int see_shape(void *arg, const struct pen_h5_attr *a,
 		return 0;
 	for (int i = 0; i < 2; i++) {
 		const double v =
-			pen__h5ad_number((enum pen_dtype)a->type.dtype,
-					 a->data.p + i * (int)a->type.size);
+			pen__cells_number((enum pen_dtype)a->type.dtype,
+					  a->data.p + i * (int)a->type.size);
 
 		m->shape[i] = v >= 0 && v < 0x1p62 ? (uint64_t)v : UINT64_MAX;
 	}
@@ -96,11 +96,11 @@ static int see_matrix(struct matrix *m)
 	if (rc < 0)
 		return rc;
 	m->group = pen__h5_is_group(&hd);
-	rc = pen__h5ad_text_attr(&m->f, &hd, "encoding-type", m->kind,
-				 sizeof(m->kind));
+	rc = pen__cells_text_attr(&m->f, &hd, "encoding-type", m->kind,
+				  sizeof(m->kind));
 	if (rc >= 0 && !m->kind[0])
-		rc = pen__h5ad_text_attr(&m->f, &hd, "h5sparse_format", m->kind,
-					 sizeof(m->kind));
+		rc = pen__cells_text_attr(&m->f, &hd, "h5sparse_format",
+					  m->kind, sizeof(m->kind));
 	if (rc >= 0)
 		rc = pen__h5_attrs(m->f.h, &hd, see_shape, m, m->f.err);
 	pen__h5_head_close(&hd);
@@ -126,11 +126,11 @@ static int see_matrix(struct matrix *m)
 
 static int check_size(const struct matrix *m)
 {
-	if (m->f.ncols > PEN_H5AD_GENES)
+	if (m->f.ncols > PEN_CELLS_GENES)
 		return refuse(m, PEN_EDATA,
 			      "has %" PRIu64 " columns, more than the %" PRIu64
 			      " that are read",
-			      m->f.ncols, PEN_H5AD_GENES);
+			      m->f.ncols, PEN_CELLS_GENES);
 	if (!m->f.ncols)
 		return refuse(m, PEN_EDATA, "has no columns");
 	return 0;
@@ -163,14 +163,14 @@ static int put_array(struct matrix *m, const char *name, uint64_t *len)
 		rc = pen__fail(m->f.err, PEN_EDATA, where,
 			       "its elements are no integers");
 	if (rc >= 0)
-		rc = pen__h5ad_array_put(m->f.h, &d, name != NULL, m->blob,
-					 where, m->f.err);
+		rc = pen__cells_array_put(m->f.h, &d, name != NULL, m->blob,
+					  where, m->f.err);
 	pen__h5_data_close(&d);
 	return rc;
 }
 
 /* Where each row begins: never backwards, from 0 to the last number. */
-static int put_starts(struct matrix *m, const struct pen_h5ad_list *l)
+static int put_starts(struct matrix *m, const struct pen_cells_list *l)
 {
 	const unsigned width = m->nnz <= UINT32_MAX ? 4 : 8;
 	const enum pen_dtype t = (enum pen_dtype)l->d.type.dtype;
@@ -187,7 +187,7 @@ static int put_starts(struct matrix *m, const struct pen_h5ad_list *l)
 	pen__buf_le(m->blob, width, 1);
 	pen__buf_le(m->blob, l->n, 8);
 	for (uint64_t i = 0; i < l->n; i++) {
-		const double at = pen__h5ad_number(t, l->data.p + i * size);
+		const double at = pen__cells_number(t, l->data.p + i * size);
 		uint64_t v;
 		uint32_t w;
 
@@ -214,7 +214,7 @@ static int put_starts(struct matrix *m, const struct pen_h5ad_list *l)
 
 static int put_sparse(struct matrix *m)
 {
-	struct pen_h5ad_list l;
+	struct pen_cells_list l;
 	char path[300];
 	uint64_t n, addr;
 	int rc = put_array(m, "data", &m->nnz);
@@ -231,11 +231,11 @@ static int put_sparse(struct matrix *m)
 	snprintf(path, sizeof(path), "%s/indptr", m->path);
 	rc = pen__h5_find(m->f.h, path, &addr, m->f.err);
 	if (rc >= 0)
-		rc = pen__h5ad_list_open(&m->f, addr, path, &l);
+		rc = pen__cells_list_open(&m->f, addr, path, &l);
 	if (rc < 0)
 		return rc;
 	rc = put_starts(m, &l);
-	pen__h5ad_list_close(&l);
+	pen__cells_list_close(&l);
 	return rc;
 }
 
@@ -272,7 +272,7 @@ static int put_rows(struct matrix *m, uint64_t *nsamples)
 	pen__buf_le(m->blob, m->p->filter != NULL, 1);
 	if (!m->p->filter)
 		return 0;
-	rc = pen__h5ad_filter(&m->f, m->p->filter, &m->rows);
+	rc = pen__cells_filter(&m->f, m->p->filter, &m->rows);
 	if (rc < 0)
 		return rc;
 	*nsamples = m->rows.n / 4;
@@ -282,8 +282,8 @@ static int put_rows(struct matrix *m, uint64_t *nsamples)
 
 static int put_column(struct matrix *m, const char *name)
 {
-	struct pen_h5ad_column c;
-	int rc = pen__h5ad_column_open(&m->f, "obs", name, m->f.nrows, &c);
+	struct pen_cells_column c;
+	int rc = pen__cells_column_open(&m->f, "obs", name, m->f.nrows, &c);
 	const size_t size = pen_dtype_size((enum pen_dtype)c.dtype);
 
 	if (rc >= 0) {
@@ -295,11 +295,11 @@ static int put_column(struct matrix *m, const char *name)
 			pen__buf_put(m->blob, c.values.p, c.values.n);
 		for (uint64_t i = 0; m->p->filter && i < m->rows.n / 4; i++)
 			pen__buf_put(m->blob,
-				     c.values.p +
-					     pen__h5ad_u32(m->rows.p, i) * size,
+				     c.values.p + pen__cells_u32(m->rows.p, i) *
+							  size,
 				     size);
 	}
-	pen__h5ad_column_close(&c);
+	pen__cells_column_close(&c);
 	return rc;
 }
 
@@ -333,8 +333,8 @@ static uint64_t hash(const struct pen_buf *b)
 /* genes=var:COLUMN: a byte for each gene. */
 static int put_mask(struct matrix *m, const char *name)
 {
-	struct pen_h5ad_column c;
-	int rc = pen__h5ad_column_open(&m->f, m->f.var, name, m->f.ncols, &c);
+	struct pen_cells_column c;
+	int rc = pen__cells_column_open(&m->f, m->f.var, name, m->f.ncols, &c);
 
 	if (rc >= 0 && c.dtype != PEN_BOOL)
 		rc = refuse(m, PEN_EINVAL,
@@ -343,7 +343,7 @@ static int put_mask(struct matrix *m, const char *name)
 			    name, m->f.var);
 	if (rc >= 0)
 		put_bytes(m->blob, &c.values);
-	pen__h5ad_column_close(&c);
+	pen__cells_column_close(&c);
 	return rc;
 }
 
@@ -351,7 +351,7 @@ static int put_genes(struct matrix *m)
 {
 	const char *genes = m->p->genes;
 	struct pen_buf names = { 0 };
-	int rc = pen__h5ad_genes(&m->f, &names);
+	int rc = pen__cells_genes(&m->f, &names);
 
 	if (rc >= 0) {
 		pen__buf_le(m->blob, hash(&names), 8);
@@ -390,7 +390,7 @@ static int index_matrix(struct matrix *m, struct pen_found *found)
 	if (rc >= 0)
 		rc = put_genes(m);
 	if (rc >= 0)
-		rc = pen__h5ad_columns_list(&m->f, &list);
+		rc = pen__cells_columns_list(&m->f, &list);
 	if (rc >= 0)
 		put_bytes(m->blob, &list);
 	pen__buf_fini(&list);
@@ -399,8 +399,8 @@ static int index_matrix(struct matrix *m, struct pen_found *found)
 	return rc;
 }
 
-int pen__h5ad_index(const struct pen_format *f, struct pen_peek *pk,
-		    struct pen_found *found, struct pen_err *err)
+int pen__cells_index(const struct pen_format *f, struct pen_peek *pk,
+		     struct pen_found *found, struct pen_err *err)
 {
 	struct matrix m = { .p = f->priv, .blob = &found->blob };
 	struct pen_err mine;

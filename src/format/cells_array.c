@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "format/h5ad.h"
+#include "format/cells.h"
 
 enum { HAS_CELLS = 1, HAS_SIZES = 2, HAS_MASKS = 4, FLAT = 8 };
 
@@ -118,9 +118,9 @@ static int put_chunks(struct pen_h5 *h, const struct pen_h5_data *d, bool list,
 	return rc;
 }
 
-int pen__h5ad_array_put(struct pen_h5 *h, const struct pen_h5_data *d,
-			bool list, struct pen_buf *b, const char *where,
-			struct pen_err *err)
+int pen__cells_array_put(struct pen_h5 *h, const struct pen_h5_data *d,
+			 bool list, struct pen_buf *b, const char *where,
+			 struct pen_err *err)
 {
 	uint64_t n;
 	int rc = check(d, list, where, err);
@@ -137,7 +137,7 @@ int pen__h5ad_array_put(struct pen_h5 *h, const struct pen_h5_data *d,
 	return 0;
 }
 
-static bool take_map(struct pen_bytes *b, struct pen_h5ad_array *a,
+static bool take_map(struct pen_bytes *b, struct pen_cells_array *a,
 		     unsigned has)
 {
 	uint64_t n;
@@ -166,12 +166,12 @@ static bool take_map(struct pen_bytes *b, struct pen_h5ad_array *a,
 	return !b->bad;
 }
 
-bool pen__h5ad_array_take(struct pen_bytes *b, struct pen_h5ad_array *a)
+bool pen__cells_array_take(struct pen_bytes *b, struct pen_cells_array *a)
 {
 	const uint8_t *fill;
 	unsigned has;
 
-	*a = (struct pen_h5ad_array){ .dtype = pen__take_u8(b) };
+	*a = (struct pen_cells_array){ .dtype = pen__take_u8(b) };
 	a->swap = pen__take_u8(b);
 	fill = pen__take(b, sizeof(a->fill));
 	a->ncols = pen__take_u64(b);
@@ -187,8 +187,8 @@ bool pen__h5ad_array_take(struct pen_bytes *b, struct pen_h5ad_array *a)
 	return !b->bad;
 }
 
-uint32_t pen__h5ad_array_units(const struct pen_h5ad_array *a, uint64_t from,
-			       uint64_t to)
+uint32_t pen__cells_array_units(const struct pen_cells_array *a, uint64_t from,
+				uint64_t to)
 {
 	uint64_t n;
 
@@ -197,11 +197,11 @@ uint32_t pen__h5ad_array_units(const struct pen_h5ad_array *a, uint64_t from,
 	if (a->flat)
 		return 1;
 	n = (to - 1) / a->chunk_cols - from / a->chunk_cols + 1;
-	return n > PEN_H5AD_UNITS ? PEN_H5AD_UNITS + 1 : (uint32_t)n;
+	return n > PEN_CELLS_UNITS ? PEN_CELLS_UNITS + 1 : (uint32_t)n;
 }
 
 /* The place in the map of a cell's chunk, or nchunks. */
-static uint64_t place_of(const struct pen_h5ad_array *a, uint64_t cell)
+static uint64_t place_of(const struct pen_cells_array *a, uint64_t cell)
 {
 	uint64_t lo = 0, hi = a->nchunks;
 
@@ -210,18 +210,18 @@ static uint64_t place_of(const struct pen_h5ad_array *a, uint64_t cell)
 	while (lo < hi) {
 		uint64_t mid = lo + (hi - lo) / 2;
 
-		if (pen__h5ad_u64(a->cells, mid) < cell)
+		if (pen__cells_u64(a->cells, mid) < cell)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	return lo < a->nchunks && pen__h5ad_u64(a->cells, lo) == cell
+	return lo < a->nchunks && pen__cells_u64(a->cells, lo) == cell
 		       ? lo
 		       : a->nchunks;
 }
 
 /* Where column `col` of a row is in its chunk. */
-static uint64_t within(const struct pen_h5ad_array *a, uint64_t row,
+static uint64_t within(const struct pen_cells_array *a, uint64_t row,
 		       uint64_t col)
 {
 	return (row % a->chunk_rows * a->chunk_cols + col % a->chunk_cols) *
@@ -229,7 +229,7 @@ static uint64_t within(const struct pen_h5ad_array *a, uint64_t row,
 }
 
 /* The columns of the chunk that `at` is in end here. */
-static uint64_t chunk_end(const struct pen_h5ad_array *a, uint64_t at,
+static uint64_t chunk_end(const struct pen_cells_array *a, uint64_t at,
 			  uint64_t end)
 {
 	const uint64_t next = (at / a->chunk_cols + 1) * a->chunk_cols;
@@ -237,8 +237,8 @@ static uint64_t chunk_end(const struct pen_h5ad_array *a, uint64_t at,
 	return next < end ? next : end;
 }
 
-void pen__h5ad_array_locate(const struct pen_h5ad_array *a, uint64_t row,
-			    uint64_t from, uint64_t to, struct pen_unit *u)
+void pen__cells_array_locate(const struct pen_cells_array *a, uint64_t row,
+			     uint64_t from, uint64_t to, struct pen_unit *u)
 {
 	uint64_t next;
 
@@ -257,22 +257,22 @@ void pen__h5ad_array_locate(const struct pen_h5ad_array *a, uint64_t row,
 		if (i == a->nchunks)
 			continue;
 		u->object = 0;
-		u->offset = pen__h5ad_u64(a->offsets, i);
+		u->offset = pen__cells_u64(a->offsets, i);
 		if (!a->pipe.n) {
 			u->offset += within(a, row, from);
 			u->len = (next - from) * a->item;
 			continue;
 		}
-		u->len = pen__h5ad_u32(a->sizes, i);
+		u->len = pen__cells_u32(a->sizes, i);
 		u->size = a->chunk_bytes;
 		u->id = a->id0 + i;
 		u->flags = PEN_UNIT_SHARED | PEN_UNIT_PACKED;
 	}
 }
 
-uint64_t pen__h5ad_run_next(struct pen_h5ad_run *r, const uint8_t **p)
+uint64_t pen__cells_run_next(struct pen_cells_run *r, const uint8_t **p)
 {
-	const struct pen_h5ad_array *a = r->a;
+	const struct pen_cells_array *a = r->a;
 	const uint64_t next = a->flat ? r->end : chunk_end(a, r->at, r->end);
 	const uint64_t n = next - r->at;
 	const bool packed = a->pipe.n && !a->flat;

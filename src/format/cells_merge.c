@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "format/h5ad.h"
+#include "format/cells.h"
 
 struct name {
 	struct pen_span s; /* first: what is compared */
@@ -15,18 +15,18 @@ struct name {
 
 static int by_text(const void *a, const void *b)
 {
-	return pen__h5ad_compare(*(const struct pen_span *)a,
-				 *(const struct pen_span *)b);
+	return pen__cells_compare(*(const struct pen_span *)a,
+				  *(const struct pen_span *)b);
 }
 
-static bool all_same(const struct pen_h5ad *p, uint32_t column, size_t *total)
+static bool all_same(const struct pen_cells *p, uint32_t column, size_t *total)
 {
-	const struct pen_h5ad_field *c0 = &p->view[0].field[column];
+	const struct pen_cells_field *c0 = &p->view[0].field[column];
 	bool same = true;
 
 	*total = 0;
 	for (uint64_t i = 0; i < p->nviews; i++) {
-		const struct pen_h5ad_field *c = &p->view[i].field[column];
+		const struct pen_cells_field *c = &p->view[i].field[column];
 
 		*total += c->nnames;
 		same &= c->nnames == c0->nnames && c->names.n == c0->names.n &&
@@ -48,7 +48,7 @@ static void number(struct name *s, size_t n)
 	}
 }
 
-static int merge(struct pen_h5ad *p, uint32_t column, size_t total,
+static int merge(struct pen_cells *p, uint32_t column, size_t total,
 		 struct pen_err *err)
 {
 	int32_t *codes = pen__calloc(total + 1, sizeof(*codes));
@@ -58,16 +58,16 @@ static int merge(struct pen_h5ad *p, uint32_t column, size_t total,
 	p->merged[column] = codes;
 	if (!codes || !s) {
 		pen__free(s);
-		return pen__fail_nomem(err, "h5ad", total * sizeof(*s));
+		return pen__fail_nomem(err, "cells", total * sizeof(*s));
 	}
 	for (uint64_t i = 0; i < p->nviews; i++) {
-		struct pen_h5ad_field *c = &p->view[i].field[column];
+		struct pen_cells_field *c = &p->view[i].field[column];
 		struct pen_bytes b = pen__bytes(c->names.p, c->names.n);
 		struct pen_span t;
 
 		c->merged = codes + at;
 		for (uint32_t k = 0;
-		     k < c->nnames && pen__h5ad_next_name(&b, &t); k++)
+		     k < c->nnames && pen__cells_next_name(&b, &t); k++)
 			s[n++] = (struct name){ t, codes + at + k };
 		at += c->nnames;
 	}
@@ -76,7 +76,7 @@ static int merge(struct pen_h5ad *p, uint32_t column, size_t total,
 	return 0;
 }
 
-int pen__h5ad_merge(struct pen_h5ad *p, struct pen_err *err)
+int pen__cells_merge(struct pen_cells *p, struct pen_err *err)
 {
 	size_t total;
 	int rc = 0;

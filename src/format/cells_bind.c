@@ -8,12 +8,12 @@
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "format/h5ad.h"
+#include "format/cells.h"
 
 /* While bind() goes through the blobs. */
 struct binder {
 	struct pen_format *f;
-	struct pen_h5ad *p;
+	struct pen_cells *p;
 	const struct pen_index *ix;
 	struct pen_err *err;
 	uint64_t blob;
@@ -24,7 +24,7 @@ struct binder {
 
 static int damaged(const struct binder *b)
 {
-	return pen__fail(b->err, PEN_EDATA, "h5ad", "damaged index entry");
+	return pen__fail(b->err, PEN_EDATA, "cells", "damaged index entry");
 }
 
 static int __attribute__((format(printf, 2, 3)))
@@ -50,7 +50,7 @@ static struct pen_span take_bytes(struct pen_bytes *in)
 
 /* ---- one blob ---- */
 
-static bool take_starts(struct pen_bytes *in, struct pen_h5ad_view *v,
+static bool take_starts(struct pen_bytes *in, struct pen_cells_view *v,
 			uint64_t *n)
 {
 	v->width = pen__take_u8(in);
@@ -62,7 +62,7 @@ static bool take_starts(struct pen_bytes *in, struct pen_h5ad_view *v,
 	return true;
 }
 
-static bool take_rows(struct pen_bytes *in, struct pen_h5ad_view *v)
+static bool take_rows(struct pen_bytes *in, struct pen_cells_view *v)
 {
 	struct pen_span s;
 
@@ -75,16 +75,16 @@ static bool take_rows(struct pen_bytes *in, struct pen_h5ad_view *v)
 	v->rows = s.p;
 	v->nsamples = s.n / 4;
 	for (uint64_t i = 0; i < v->nsamples; i++)
-		if (pen__h5ad_u32(s.p, i) >= v->nrows)
+		if (pen__cells_u32(s.p, i) >= v->nrows)
 			return false;
 	return true;
 }
 
-static bool take_columns(struct pen_bytes *in, struct pen_h5ad_view *v,
+static bool take_columns(struct pen_bytes *in, struct pen_cells_view *v,
 			 uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		struct pen_h5ad_field *c = &v->field[i];
+		struct pen_cells_field *c = &v->field[i];
 		size_t bytes;
 
 		c->dtype = pen__take_u8(in);
@@ -102,34 +102,34 @@ static bool take_columns(struct pen_bytes *in, struct pen_h5ad_view *v,
 }
 
 /* The longest row: what units and lists have to have room for. */
-static bool measure(struct pen_h5ad_view *v, uint32_t *data, uint32_t *genes)
+static bool measure(struct pen_cells_view *v, uint32_t *data, uint32_t *genes)
 {
 	*data = *genes = 0;
 	v->extent = v->ncols;
 	v->most = v->ncols;
 	if (!v->sparse) {
-		*data = pen__h5ad_array_units(&v->data, 0, v->ncols);
+		*data = pen__cells_array_units(&v->data, 0, v->ncols);
 		return v->data.ncols == v->ncols;
 	}
 	v->most = 0;
 	for (uint64_t i = 0; i < v->nrows; i++) {
-		const uint64_t at = pen__h5ad_start(v, i);
-		const uint64_t end = pen__h5ad_start(v, i + 1);
+		const uint64_t at = pen__cells_start(v, i);
+		const uint64_t end = pen__cells_start(v, i + 1);
 		uint32_t n;
 
 		if (end < at || end > v->nnz || end - at > INT32_MAX)
 			return false;
 		if (end - at > v->most)
 			v->most = end - at;
-		n = pen__h5ad_array_units(&v->data, at, end);
+		n = pen__cells_array_units(&v->data, at, end);
 		*data = n > *data ? n : *data;
-		n = pen__h5ad_array_units(&v->indices, at, end);
+		n = pen__cells_array_units(&v->indices, at, end);
 		*genes = n > *genes ? n : *genes;
 	}
 	return v->data.ncols == v->nnz && v->indices.ncols == v->nnz;
 }
 
-static int take_view(struct binder *b, struct pen_h5ad_view *v)
+static int take_view(struct binder *b, struct pen_cells_view *v)
 {
 	const struct pen_span s = b->ix->blob(b->ix, b->blob);
 	struct pen_bytes in = pen__bytes(s.p, s.n);
@@ -137,14 +137,14 @@ static int take_view(struct binder *b, struct pen_h5ad_view *v)
 	uint64_t n = 0;
 
 	v->sparse = pen__take_u8(&in);
-	if (!pen__h5ad_array_take(&in, &v->data) ||
-	    (v->sparse && (!pen__h5ad_array_take(&in, &v->indices) ||
+	if (!pen__cells_array_take(&in, &v->data) ||
+	    (v->sparse && (!pen__cells_array_take(&in, &v->indices) ||
 			   !take_starts(&in, v, &n))))
 		return damaged(b);
 	v->nrows = pen__take_u64(&in);
 	v->ncols = pen__take_u64(&in);
 	v->nnz = pen__take_u64(&in);
-	if (in.bad || !v->ncols || v->ncols > PEN_H5AD_GENES ||
+	if (in.bad || !v->ncols || v->ncols > PEN_CELLS_GENES ||
 	    (v->sparse && n != v->nrows + 1) || !take_rows(&in, v) ||
 	    !take_columns(&in, v, b->p->nobs))
 		return damaged(b);
@@ -153,11 +153,11 @@ static int take_view(struct binder *b, struct pen_h5ad_view *v)
 	v->inventory = take_bytes(&in);
 	if (in.bad || !measure(v, &data, &genes))
 		return damaged(b);
-	if (data + genes > PEN_H5AD_UNITS)
+	if (data + genes > PEN_CELLS_UNITS)
 		return misfit(b,
 			      "a row of %s lies in more than %d chunks, each a "
 			      "read of its own; store it in larger ones",
-			      b->p->matrix, PEN_H5AD_UNITS);
+			      b->p->matrix, PEN_CELLS_UNITS);
 	b->data_units = data > b->data_units ? data : b->data_units;
 	b->gene_units = genes > b->gene_units ? genes : b->gene_units;
 	v->indices.id0 = (uint32_t)v->data.nchunks;
@@ -167,19 +167,19 @@ static int take_view(struct binder *b, struct pen_h5ad_view *v)
 /* ---- all together ---- */
 
 /* Bytes that are the row as they are, so that nothing is copied. */
-static bool is_plain(const struct pen_h5ad *p, const struct pen_h5ad_view *v)
+static bool is_plain(const struct pen_cells *p, const struct pen_cells_view *v)
 {
-	const struct pen_h5ad_array *a = &v->data;
+	const struct pen_cells_array *a = &v->data;
 
 	return a->flat && !a->swap && a->dtype == p->type &&
 	       p->normalize <= 0 && !p->log1p && !v->map &&
-	       (p->output == PEN_H5AD_CSR ||
+	       (p->output == PEN_CELLS_CSR ||
 		(!v->sparse && v->extent == v->ntake));
 }
 
-static void note(struct binder *b, struct pen_h5ad_view *v)
+static void note(struct binder *b, struct pen_cells_view *v)
 {
-	const struct pen_h5ad_array *a[] = { &v->data, &v->indices };
+	const struct pen_cells_array *a[] = { &v->data, &v->indices };
 
 	for (int i = 0; i < (v->sparse ? 2 : 1); i++) {
 		const size_t n =
@@ -196,13 +196,13 @@ static void note(struct binder *b, struct pen_h5ad_view *v)
 	b->most = v->most > b->most ? v->most : b->most;
 }
 
-static int check_columns(const struct binder *b, const struct pen_h5ad_view *v)
+static int check_columns(const struct binder *b, const struct pen_cells_view *v)
 {
-	const struct pen_h5ad_view *v0 = &b->p->view[0];
+	const struct pen_cells_view *v0 = &b->p->view[0];
 
 	for (uint32_t i = 0; i < b->p->nobs; i++) {
-		const struct pen_h5ad_field *c = &v->field[i];
-		const struct pen_h5ad_field *c0 = &v0->field[i];
+		const struct pen_cells_field *c = &v->field[i];
+		const struct pen_cells_field *c0 = &v0->field[i];
 		char name[64] = "";
 		const char *s = b->p->obs;
 
@@ -221,12 +221,12 @@ static int check_columns(const struct binder *b, const struct pen_h5ad_view *v)
 	return 0;
 }
 
-static int check_fit(const struct binder *b, const struct pen_h5ad_view *v)
+static int check_fit(const struct binder *b, const struct pen_cells_view *v)
 {
-	const struct pen_h5ad_view *v0 = &b->p->view[0];
+	const struct pen_cells_view *v0 = &b->p->view[0];
 	const bool named = b->p->genes && *b->p->genes == '@';
 
-	if (b->p->output == PEN_H5AD_CSR && !v->sparse)
+	if (b->p->output == PEN_CELLS_CSR && !v->sparse)
 		return misfit(b,
 			      "%s is a dense matrix, which output=csr does "
 			      "not make sparse; leave output=dense",
@@ -259,7 +259,7 @@ static void set_fields(struct binder *b)
 	const char *s = b->p->obs;
 	const size_t size = pen_dtype_size(b->p->type);
 
-	f->nfields = b->p->output == PEN_H5AD_CSR ? 2 : 1;
+	f->nfields = b->p->output == PEN_CELLS_CSR ? 2 : 1;
 	for (uint32_t i = 0; i < f->nfields; i++) {
 		struct pen_field *fd = &f->field[i];
 
@@ -288,7 +288,7 @@ static void set_fields(struct binder *b)
 
 static int add_view(struct binder *b)
 {
-	struct pen_h5ad_view *v = &b->p->view[b->blob];
+	struct pen_cells_view *v = &b->p->view[b->blob];
 	char name[256];
 	int rc;
 
@@ -297,7 +297,7 @@ static int add_view(struct binder *b)
 	if (rc < 0)
 		return rc;
 	pen__blob_name(b->ix, b->blob, name, sizeof(name));
-	rc = pen__h5ad_take_genes(b->p, v, name, b->err);
+	rc = pen__cells_take_genes(b->p, v, name, b->err);
 	if (rc < 0)
 		return rc;
 	if (!v->sparse && !v->map && b->p->normalize <= 0)
@@ -308,26 +308,26 @@ static int add_view(struct binder *b)
 	return rc;
 }
 
-int pen__h5ad_bind(struct pen_format *f, const struct pen_index *ix,
-		   struct pen_err *err)
+int pen__cells_bind(struct pen_format *f, const struct pen_index *ix,
+		    struct pen_err *err)
 {
-	struct pen_h5ad *p = f->priv;
+	struct pen_cells *p = f->priv;
 	struct binder b = { .f = f, .p = p, .ix = ix, .err = err };
 	size_t n;
 	int rc;
 
-	pen__h5ad_unbind(f);
+	pen__cells_unbind(f);
 	f->ix = ix;
 	f->shares = false;
 	f->all_plain = f->uniform = true;
 	if (!ix->nblobs)
-		return pen__fail(err, PEN_ENOTFOUND, "h5ad", "no objects");
+		return pen__fail(err, PEN_ENOTFOUND, "cells", "no objects");
 	if (!pen__mul((size_t)ix->nblobs, p->nobs, &n))
 		return damaged(&b);
 	p->view = pen__calloc((size_t)ix->nblobs, sizeof(*p->view));
 	p->field = pen__calloc(n ? n : 1, sizeof(*p->field));
 	if (!p->view || !p->field)
-		return pen__fail_nomem(err, "h5ad",
+		return pen__fail_nomem(err, "cells",
 				       (size_t)ix->nblobs * sizeof(*p->view));
 	p->nviews = ix->nblobs;
 	for (; b.blob < ix->nblobs; b.blob++) {
@@ -335,7 +335,7 @@ int pen__h5ad_bind(struct pen_format *f, const struct pen_index *ix,
 		if (rc < 0)
 			return rc;
 	}
-	rc = pen__h5ad_merge(p, err);
+	rc = pen__cells_merge(p, err);
 	if (rc < 0)
 		return rc;
 	p->indices = b.data_units;
@@ -346,9 +346,9 @@ int pen__h5ad_bind(struct pen_format *f, const struct pen_index *ix,
 	return 0;
 }
 
-void pen__h5ad_unbind(struct pen_format *f)
+void pen__cells_unbind(struct pen_format *f)
 {
-	struct pen_h5ad *p = f->priv;
+	struct pen_cells *p = f->priv;
 
 	for (uint64_t i = 0; p->view && i < p->nviews; i++)
 		pen__free(p->view[i].map);

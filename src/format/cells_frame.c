@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "format/h5ad.h"
+#include "format/cells.h"
 
 /* ---- filter ---- */
 
@@ -19,7 +19,7 @@ struct clause {
 	size_t n; /* bytes of values */
 };
 
-static int bad_filter(struct pen_h5ad_file *f, const char *text)
+static int bad_filter(struct pen_cells_file *f, const char *text)
 {
 	return pen__fail(f->err, PEN_EINVAL, "filter",
 			 "'%s' is no filter; write COLUMN:VALUE|VALUE, and "
@@ -82,8 +82,8 @@ static bool is_number(const struct clause *c, double v, bool truth)
 }
 
 /* keep: a byte for each row. */
-static int keep_coded(struct pen_h5ad_file *f, const struct clause *c,
-		      const struct pen_h5ad_column *col, uint8_t *keep)
+static int keep_coded(struct pen_cells_file *f, const struct clause *c,
+		      const struct pen_cells_column *col, uint8_t *keep)
 {
 	struct pen_bytes b = pen__bytes(col->names.p, col->names.n);
 	uint8_t *wanted = pen__calloc(col->nnames ? col->nnames : 1, 1);
@@ -92,7 +92,7 @@ static int keep_coded(struct pen_h5ad_file *f, const struct clause *c,
 
 	if (!wanted)
 		return pen__fail_nomem(f->err, f->pk->name, col->nnames);
-	for (uint32_t i = 0; i < col->nnames && pen__h5ad_next_name(&b, &s);
+	for (uint32_t i = 0; i < col->nnames && pen__cells_next_name(&b, &s);
 	     i++)
 		wanted[i] = is_value(c, s.p, s.n);
 	for (uint64_t i = 0; i < f->nrows; i++) {
@@ -103,11 +103,11 @@ static int keep_coded(struct pen_h5ad_file *f, const struct clause *c,
 	return 0;
 }
 
-static int keep_clause(struct pen_h5ad_file *f, const struct clause *c,
+static int keep_clause(struct pen_cells_file *f, const struct clause *c,
 		       uint8_t *keep)
 {
-	struct pen_h5ad_column col;
-	int rc = pen__h5ad_column_open(f, "obs", c->column, f->nrows, &col);
+	struct pen_cells_column col;
+	int rc = pen__cells_column_open(f, "obs", c->column, f->nrows, &col);
 	const enum pen_dtype t = (enum pen_dtype)col.dtype;
 	const size_t size = pen_dtype_size(t);
 
@@ -116,14 +116,15 @@ static int keep_clause(struct pen_h5ad_file *f, const struct clause *c,
 	else
 		for (uint64_t i = 0; rc >= 0 && i < f->nrows; i++)
 			keep[i] &= is_number(
-				c, pen__h5ad_number(t, col.values.p + i * size),
+				c,
+				pen__cells_number(t, col.values.p + i * size),
 				t == PEN_BOOL || t == PEN_I8);
-	pen__h5ad_column_close(&col);
+	pen__cells_column_close(&col);
 	return rc;
 }
 
-int pen__h5ad_filter(struct pen_h5ad_file *f, const char *text,
-		     struct pen_buf *rows)
+int pen__cells_filter(struct pen_cells_file *f, const char *text,
+		      struct pen_buf *rows)
 {
 	const char *left = text;
 	struct clause c;
@@ -156,42 +157,42 @@ int pen__h5ad_filter(struct pen_h5ad_file *f, const char *text,
 /* ---- genes ---- */
 
 /* The index of a frame that is one compound. */
-static int compound_names(struct pen_h5ad_file *f, uint64_t addr,
+static int compound_names(struct pen_cells_file *f, uint64_t addr,
 			  struct pen_buf *names, uint64_t *n)
 {
-	struct pen_h5ad_list l;
-	int rc = pen__h5ad_list_open(f, addr, f->var, &l);
+	struct pen_cells_list l;
+	int rc = pen__cells_list_open(f, addr, f->var, &l);
 
 	if (rc < 0)
 		return rc;
 	*n = l.n;
-	rc = pen__h5ad_member(f, &l, "index", f->var);
+	rc = pen__cells_member(f, &l, "index", f->var);
 	if (rc >= 0)
-		rc = pen__h5ad_list_names(f, &l, f->var, names);
-	pen__h5ad_list_close(&l);
+		rc = pen__cells_list_names(f, &l, f->var, names);
+	pen__cells_list_close(&l);
 	return rc;
 }
 
-static int group_names(struct pen_h5ad_file *f, const struct pen_h5_head *hd,
+static int group_names(struct pen_cells_file *f, const struct pen_h5_head *hd,
 		       struct pen_buf *names, uint64_t *n)
 {
 	char name[128], path[256];
 	uint64_t addr;
-	int rc = pen__h5ad_text_attr(f, hd, "_index", name, sizeof(name));
+	int rc = pen__cells_text_attr(f, hd, "_index", name, sizeof(name));
 
 	if (rc < 0)
 		return rc;
 	snprintf(path, sizeof(path), "%s/%s", f->var, *name ? name : "_index");
 	*n = f->ncols; /* nameless ones are as many as they should be */
-	rc = pen__h5ad_there(f, path, &addr);
-	return rc <= 0 ? rc : pen__h5ad_names(f, addr, path, names, n);
+	rc = pen__cells_there(f, path, &addr);
+	return rc <= 0 ? rc : pen__cells_names(f, addr, path, names, n);
 }
 
-int pen__h5ad_genes(struct pen_h5ad_file *f, struct pen_buf *names)
+int pen__cells_genes(struct pen_cells_file *f, struct pen_buf *names)
 {
 	struct pen_h5_head hd;
 	uint64_t addr, n = 0;
-	int rc = pen__h5ad_there(f, f->var, &addr);
+	int rc = pen__cells_there(f, f->var, &addr);
 
 	if (rc <= 0)
 		return rc;
@@ -212,7 +213,7 @@ int pen__h5ad_genes(struct pen_h5ad_file *f, struct pen_buf *names)
 /* ---- what there is ---- */
 
 struct lister {
-	struct pen_h5ad_file f; /* with an error of its own */
+	struct pen_cells_file f; /* with an error of its own */
 	struct pen_buf *out;
 	struct pen_err why;
 };
@@ -266,11 +267,11 @@ static void group_text(struct lister *l, const struct pen_h5_head *hd,
 	char kind[64], path[512];
 	uint64_t addr, n = 0;
 
-	if (pen__h5ad_text_attr(&l->f, hd, "encoding-type", kind,
-				sizeof(kind)) < 0)
+	if (pen__cells_text_attr(&l->f, hd, "encoding-type", kind,
+				 sizeof(kind)) < 0)
 		return;
 	snprintf(path, sizeof(path), "obs/%.300s/categories", name);
-	if (pen__h5ad_there(&l->f, path, &addr) > 0)
+	if (pen__cells_there(&l->f, path, &addr) > 0)
 		n = length_at(l, addr);
 	if (strcmp(kind, "categorical") == 0)
 		snprintf(buf, cap, "%" PRIu64 " categories", n);
@@ -332,7 +333,7 @@ static void list_members(struct lister *l, uint64_t addr)
 }
 
 /* What is damaged here need not keep anyone from reading the matrix. */
-int pen__h5ad_columns_list(struct pen_h5ad_file *f, struct pen_buf *out)
+int pen__cells_columns_list(struct pen_cells_file *f, struct pen_buf *out)
 {
 	struct lister l = { .f = *f, .out = out };
 	struct pen_h5_head hd;
@@ -341,7 +342,7 @@ int pen__h5ad_columns_list(struct pen_h5ad_file *f, struct pen_buf *out)
 	int rc;
 
 	l.f.err = &l.why;
-	rc = pen__h5ad_there(&l.f, "obs", &addr);
+	rc = pen__cells_there(&l.f, "obs", &addr);
 	if (rc > 0)
 		rc = pen__h5_head_open(f->h, addr, &hd, &l.why);
 	else if (rc == 0)

@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "base/half.h"
-#include "format/h5ad.h"
+#include "format/cells.h"
 
 #define BLOCK 256u
 
@@ -22,8 +22,8 @@ struct logs {
 /* A row under way. */
 struct cell {
 	const struct pen_format *f;
-	const struct pen_h5ad *p;
-	const struct pen_h5ad_view *v;
+	const struct pen_cells *p;
+	const struct pen_cells_view *v;
 	const struct pen_row *r;
 	struct pen_err *err;
 	uint64_t row; /* in the matrix */
@@ -77,7 +77,7 @@ static int fail_bytes(const struct cell *c)
 	break
 
 /* At most BLOCK numbers, in this machine's order. */
-static const uint8_t *native(const struct pen_h5ad_array *a, const uint8_t *p,
+static const uint8_t *native(const struct pen_cells_array *a, const uint8_t *p,
 			     uint64_t n, uint8_t *mem)
 {
 	const struct pen_tile t = { .ni = 1, .nj = n, .src_j = a->item };
@@ -91,7 +91,7 @@ static const uint8_t *native(const struct pen_h5ad_array *a, const uint8_t *p,
 	return mem;
 }
 
-static void to_doubles(const struct pen_h5ad_array *a, const uint8_t *p,
+static void to_doubles(const struct pen_cells_array *a, const uint8_t *p,
 		       uint64_t n, double *out)
 {
 	uint8_t mem[BLOCK * 8];
@@ -124,7 +124,7 @@ static void to_doubles(const struct pen_h5ad_array *a, const uint8_t *p,
 }
 
 /* What is no gene of any matrix becomes the largest number. */
-static void to_genes(const struct pen_h5ad_array *a, const uint8_t *p,
+static void to_genes(const struct pen_cells_array *a, const uint8_t *p,
 		     uint64_t n, uint32_t *out)
 {
 	uint8_t mem[BLOCK * 8];
@@ -161,14 +161,14 @@ static uint32_t largest(const uint32_t *g, uint64_t n)
 
 #define ADD_FLOAT(T)                                                           \
 	for (uint64_t i = 0; i < n; i++)                                       \
-		if (at[i] != PEN_H5AD_NONE)                                    \
+		if (at[i] != PEN_CELLS_NONE)                                   \
 			((T *)dst)[at[i]] = (T)(((T *)dst)[at[i]] + v[i]);     \
 	return n
 
 #define ADD_INT(T, least, most)                                                \
 	for (uint64_t i = 0; i < n; i++) {                                     \
 		double s;                                                      \
-		if (at[i] == PEN_H5AD_NONE)                                    \
+		if (at[i] == PEN_CELLS_NONE)                                   \
 			continue;                                              \
 		s = ((T *)dst)[at[i]] + v[i];                                  \
 		if (!(s >= (least) && s <= (most)) || s != floor(s))           \
@@ -205,7 +205,7 @@ static uint64_t add(enum pen_dtype type, void *dst, const uint32_t *at,
 		break;
 	}
 	for (uint64_t i = 0; i < n; i++)
-		if (at[i] != PEN_H5AD_NONE)
+		if (at[i] != PEN_CELLS_NONE)
 			h[at[i]] = pen__double_to_half(
 				(h[at[i]] ? pen__half_to_double(h[at[i]]) : 0) +
 				v[i]);
@@ -240,11 +240,11 @@ static void change(const struct cell *c, double *v, uint64_t n)
 }
 
 /* A gene's column in the row. */
-static uint32_t column(const struct pen_h5ad_view *v, uint32_t gene)
+static uint32_t column(const struct pen_cells_view *v, uint32_t gene)
 {
 	if (v->map)
 		return v->map[gene];
-	return gene < v->ntake ? gene : PEN_H5AD_NONE;
+	return gene < v->ntake ? gene : PEN_CELLS_NONE;
 }
 
 static int put_block(const struct cell *c, const uint32_t *at, double *v,
@@ -262,7 +262,7 @@ static int put_block(const struct cell *c, const uint32_t *at, double *v,
 /* float32 at 32-bit genes into float32, unchanged: what most files are. */
 static bool is_common(const struct cell *c)
 {
-	const struct pen_h5ad_array *d = &c->v->data, *g = &c->v->indices;
+	const struct pen_cells_array *d = &c->v->data, *g = &c->v->indices;
 
 	return d->dtype == PEN_F32 && !d->swap && !g->swap &&
 	       (g->dtype == PEN_I32 || g->dtype == PEN_U32) &&
@@ -272,7 +272,7 @@ static bool is_common(const struct cell *c)
 static int scatter_common(const struct cell *c, const uint8_t *d,
 			  const uint8_t *g, uint64_t n)
 {
-	const struct pen_h5ad_view *v = c->v;
+	const struct pen_cells_view *v = c->v;
 	uint32_t most = 0, at;
 	float *dst = c->dst;
 	float x;
@@ -295,7 +295,7 @@ static int scatter_common(const struct cell *c, const uint8_t *d,
 		memcpy(&at, g + i * 4, 4);
 		memcpy(&x, d + i * 4, 4);
 		at = column(v, at);
-		if (at != PEN_H5AD_NONE)
+		if (at != PEN_CELLS_NONE)
 			dst[at] += x;
 	}
 	return 0;
@@ -304,7 +304,7 @@ static int scatter_common(const struct cell *c, const uint8_t *d,
 static int scatter(const struct cell *c, const uint8_t *d, const uint8_t *g,
 		   uint64_t n)
 {
-	const struct pen_h5ad_array *da = &c->v->data, *ga = &c->v->indices;
+	const struct pen_cells_array *da = &c->v->data, *ga = &c->v->indices;
 	uint32_t at[BLOCK];
 	double v[BLOCK];
 	int rc = 0;
@@ -325,16 +325,16 @@ static int scatter(const struct cell *c, const uint8_t *d, const uint8_t *g,
 	return rc;
 }
 
-static struct pen_h5ad_run run_of(const struct cell *c,
-				  const struct pen_h5ad_array *a, uint32_t unit)
+static struct pen_cells_run
+run_of(const struct cell *c, const struct pen_cells_array *a, uint32_t unit)
 {
-	struct pen_h5ad_run run = { .a = a,
-				    .unit = c->r->units + unit,
-				    .data = c->r->data + unit };
+	struct pen_cells_run run = { .a = a,
+				     .unit = c->r->units + unit,
+				     .data = c->r->data + unit };
 
 	if (c->v->sparse) {
-		run.at = pen__h5ad_start(c->v, c->row);
-		run.end = pen__h5ad_start(c->v, c->row + 1);
+		run.at = pen__cells_start(c->v, c->row);
+		run.end = pen__cells_start(c->v, c->row + 1);
 	} else {
 		run.row = c->row;
 		run.end = c->v->extent;
@@ -345,8 +345,8 @@ static struct pen_h5ad_run run_of(const struct cell *c,
 /* What data and indices both have in one piece, one after another. */
 static int emit_scattered(const struct cell *c)
 {
-	struct pen_h5ad_run dr = run_of(c, &c->v->data, 0);
-	struct pen_h5ad_run gr = run_of(c, &c->v->indices, c->p->indices);
+	struct pen_cells_run dr = run_of(c, &c->v->data, 0);
+	struct pen_cells_run gr = run_of(c, &c->v->indices, c->p->indices);
 	const bool common = is_common(c);
 	const uint8_t *d = NULL, *g = NULL;
 	uint64_t left = dr.end - dr.at, dn = 0, gn = 0;
@@ -356,9 +356,9 @@ static int emit_scattered(const struct cell *c)
 		uint64_t n;
 
 		if (!dn)
-			dn = pen__h5ad_run_next(&dr, &d);
+			dn = pen__cells_run_next(&dr, &d);
 		if (!gn)
-			gn = pen__h5ad_run_next(&gr, &g);
+			gn = pen__cells_run_next(&gr, &g);
 		if (!dn || !gn || !d || !g)
 			return fail_bytes(c);
 		n = dn < gn ? dn : gn;
@@ -378,7 +378,7 @@ static int emit_scattered(const struct cell *c)
 static int put_piece(const struct cell *c, const uint8_t *p, uint64_t n,
 		     uint64_t first)
 {
-	const struct pen_h5ad_array *a = &c->v->data;
+	const struct pen_cells_array *a = &c->v->data;
 	uint32_t at[BLOCK];
 	double v[BLOCK];
 	int rc = 0;
@@ -400,8 +400,8 @@ static int put_piece(const struct cell *c, const uint8_t *p, uint64_t n,
 /* The row's data in order: a dense matrix, or the values of a list. */
 static int emit_in_order(const struct cell *c)
 {
-	struct pen_h5ad_run run = run_of(c, &c->v->data, 0);
-	const struct pen_h5ad_array *a = &c->v->data;
+	struct pen_cells_run run = run_of(c, &c->v->data, 0);
+	const struct pen_cells_array *a = &c->v->data;
 	const bool all = c->v->sparse || c->v->extent == c->v->ntake;
 	const bool same = a->dtype == c->p->type && !a->swap && !c->v->map &&
 			  c->p->normalize <= 0 && !c->p->log1p && all;
@@ -411,7 +411,7 @@ static int emit_in_order(const struct cell *c)
 
 	while (rc >= 0 && run.at < run.end) {
 		const uint64_t first = run.at - start;
-		const uint64_t n = pen__h5ad_run_next(&run, &p);
+		const uint64_t n = pen__cells_run_next(&run, &p);
 
 		if (!n)
 			return fail_bytes(c);
@@ -438,12 +438,12 @@ static int check_genes(const struct cell *c, const uint8_t *p, uint64_t n)
 
 static int emit_genes(const struct cell *c, uint8_t *dst)
 {
-	struct pen_h5ad_run run = run_of(c, &c->v->indices, c->p->indices);
+	struct pen_cells_run run = run_of(c, &c->v->indices, c->p->indices);
 	uint32_t at[BLOCK], most;
 	const uint8_t *p;
 
 	while (run.at < run.end) {
-		const uint64_t n = pen__h5ad_run_next(&run, &p);
+		const uint64_t n = pen__cells_run_next(&run, &p);
 
 		if (!n || !p)
 			return fail_bytes(c);
@@ -464,7 +464,7 @@ static int emit_genes(const struct cell *c, uint8_t *dst)
 /* The sum of the row as it is in the file, whatever genes are taken. */
 static int measure(struct cell *c)
 {
-	struct pen_h5ad_run run = run_of(c, &c->v->data, 0);
+	struct pen_cells_run run = run_of(c, &c->v->data, 0);
 	double v[BLOCK], total = 0;
 	const uint8_t *p;
 
@@ -472,7 +472,7 @@ static int measure(struct cell *c)
 	if (c->p->normalize <= 0)
 		return 0;
 	while (run.at < run.end) {
-		const uint64_t n = pen__h5ad_run_next(&run, &p);
+		const uint64_t n = pen__cells_run_next(&run, &p);
 
 		if (!n)
 			return fail_bytes(c);
@@ -490,7 +490,7 @@ static int measure(struct cell *c)
 
 static int emit_matrix(struct cell *c)
 {
-	const bool list = c->p->output == PEN_H5AD_CSR;
+	const bool list = c->p->output == PEN_CELLS_CSR;
 	const struct pen_row *r = c->r;
 	int rc = measure(c);
 
@@ -506,7 +506,7 @@ static int emit_matrix(struct cell *c)
 	return emit_genes(c, r->dst[1]);
 }
 
-static void put_column(const struct pen_h5ad_field *c, uint64_t k, void *dst)
+static void put_column(const struct pen_cells_field *c, uint64_t k, void *dst)
 {
 	const size_t size = pen_dtype_size(c->dtype);
 	int32_t code;
@@ -519,25 +519,25 @@ static void put_column(const struct pen_h5ad_field *c, uint64_t k, void *dst)
 		memcpy(dst, &c->merged[code], sizeof(code));
 }
 
-int pen__h5ad_emit(const struct pen_format *f, const struct pen_row *r,
-		   struct pen_err *err)
+int pen__cells_emit(const struct pen_format *f, const struct pen_row *r,
+		    struct pen_err *err)
 {
-	const struct pen_h5ad *p = f->priv;
-	const struct pen_h5ad_view *v =
+	const struct pen_cells *p = f->priv;
+	const struct pen_cells_view *v =
 		&p->view[f->ix->blob_of(f->ix, r->object)];
 	struct logs logs;
 	struct cell c = { .f = f, .p = p, .v = v, .r = r, .err = err };
-	const uint32_t nx = p->output == PEN_H5AD_CSR ? 2 : 1;
+	const uint32_t nx = p->output == PEN_CELLS_CSR ? 2 : 1;
 	uint64_t n = f->field[0].max_bytes;
 	int rc;
 
-	c.row = v->rows ? pen__h5ad_u32(v->rows, r->k) : r->k;
+	c.row = v->rows ? pen__cells_u32(v->rows, r->k) : r->k;
 	c.dst = r->dst[0];
 	c.logs = &logs;
 	logs.known = 0;
 	if (nx == 2)
-		n = (pen__h5ad_start(v, c.row + 1) -
-		     pen__h5ad_start(v, c.row)) *
+		n = (pen__cells_start(v, c.row + 1) -
+		     pen__cells_start(v, c.row)) *
 		    pen_dtype_size(p->type);
 	if (r->dst_len[0] != n)
 		return fail_bytes(&c);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "format/h5ad.h"
+#include "format/cells.h"
 
 struct gene {
 	struct pen_span s; /* first: what is compared */
@@ -17,8 +17,8 @@ struct gene {
 
 static int by_name(const void *a, const void *b)
 {
-	return pen__h5ad_compare(*(const struct pen_span *)a,
-				 *(const struct pen_span *)b);
+	return pen__cells_compare(*(const struct pen_span *)a,
+				  *(const struct pen_span *)b);
 }
 
 static int bad_gene(const char *where, const struct gene *g, const char *what,
@@ -46,7 +46,7 @@ static uint32_t take_lines(const struct pen_buf *list, struct gene *g)
 		while (len && (p[len - 1] == ' ' || p[len - 1] == '\t' ||
 			       p[len - 1] == '\r'))
 			len--;
-		if (!len || n == PEN_H5AD_GENES)
+		if (!len || n == PEN_CELLS_GENES)
 			continue;
 		g[n] = (struct gene){ { p, len }, n };
 		n++;
@@ -80,7 +80,7 @@ static int match(const struct gene *want, uint32_t n, const struct gene *have,
 	return 0;
 }
 
-static int take_listed(const struct pen_h5ad *p, struct pen_h5ad_view *v,
+static int take_listed(const struct pen_cells *p, struct pen_cells_view *v,
 		       uint32_t *map, const char *where, struct pen_err *err)
 {
 	struct pen_bytes b = pen__bytes(v->genes.p, v->genes.n);
@@ -94,7 +94,7 @@ static int take_listed(const struct pen_h5ad *p, struct pen_h5ad_view *v,
 
 	if (!want || !have)
 		rc = pen__fail_nomem(err, where, v->ncols * sizeof(*have));
-	while (rc >= 0 && nhave < v->ncols && pen__h5ad_next_name(&b, &s)) {
+	while (rc >= 0 && nhave < v->ncols && pen__cells_next_name(&b, &s)) {
 		have[nhave] = (struct gene){ s, (uint32_t)nhave };
 		nhave++;
 	}
@@ -109,8 +109,8 @@ static int take_listed(const struct pen_h5ad *p, struct pen_h5ad_view *v,
 	return rc;
 }
 
-int pen__h5ad_take_genes(const struct pen_h5ad *p, struct pen_h5ad_view *v,
-			 const char *where, struct pen_err *err)
+int pen__cells_take_genes(const struct pen_cells *p, struct pen_cells_view *v,
+			  const char *where, struct pen_err *err)
 {
 	uint32_t *map;
 	int rc = 0;

@@ -1,0 +1,92 @@
+/*
+ * Writing single cells, a row at a time, whatever the file is like: h5ad, zarr
+ * or packed. Sizes are known before; rows come in order and are not kept, so
+ * that memory does not grow with the file. A file appears under its name when
+ * it is finished, and not at all when anything failed.
+ */
+#ifndef PEN_FORMAT_CELLS_WRITE_H
+#define PEN_FORMAT_CELLS_WRITE_H
+
+#include "base/opt.h"
+#include "penstock.h"
+
+/* A column of obs or var. */
+struct pen_cells_column_spec {
+	const char *name;
+	enum pen_dtype dtype;
+	/* Values are int32: -1 (missing), or places among names. */
+	bool coded;
+	bool index;   /* coded: these are the names of the rows themselves */
+	bool ordered; /* coded: the order of names means something */
+	uint32_t nnames;
+	const char *const *names;
+};
+
+/* A matrix beside X: of dense rows, under obsm or layers. */
+struct pen_cells_dense_spec {
+	const char *path; /* "obsm/X_pca", "layers/scaled" */
+	enum pen_dtype dtype;
+	uint64_t ncols;
+};
+
+struct pen_cells_spec {
+	uint64_t nrows, ncols, nnz;
+	bool sparse;		/* X is CSR; false: dense rows */
+	enum pen_dtype dtype;	/* of X's numbers */
+	enum pen_dtype indices; /* of X's indices: I32, I64, U16, U32 */
+	uint32_t nobs, nvar, ndense;
+	const struct pen_cells_column_spec *obs, *var;
+	const void *const *var_values; /* per column of var: ncols values */
+	const struct pen_cells_dense_spec *dense;
+};
+
+/* Some rows. */
+struct pen_cells_rows {
+	uint64_t n;
+	const uint64_t *start;	  /* sparse: n + 1, from 0 */
+	const uint32_t *indices;  /* sparse: sorted within a row or not */
+	const void *values;	  /* start[n], or n x ncols of them */
+	const void *const *obs;	  /* per column: n values */
+	const void *const *dense; /* per matrix: n x ncols values */
+};
+
+struct pen_cells_writer;
+struct pen_cells_writer_ops {
+	const char *name;	    /* h5ad, zarr, packed */
+	const char *suffix;	    /* ".h5ad" */
+	const struct pen_opt *opts; /* compression=, level=, chunk=, ... */
+	size_t priv_size;
+	int (*open)(struct pen_cells_writer *, struct pen_err *);
+	int (*rows)(struct pen_cells_writer *, const struct pen_cells_rows *,
+		    struct pen_err *);
+	/* After the last row: the file is whole, and synced, under tmp. */
+	int (*finish)(struct pen_cells_writer *, struct pen_err *);
+	void (*close)(struct pen_cells_writer *); /* copes with half-built */
+};
+
+struct pen_cells_writer {
+	const struct pen_cells_writer_ops *ops;
+	void *priv;			   /* options parsed */
+	const struct pen_cells_spec *spec; /* the caller's until close */
+	char *path, *tmp;    /* tmp: beside path; a file or a directory */
+	uint64_t nrows, nnz; /* so far */
+};
+
+/* By name, or NULL; a writer whose library is absent is not there. */
+const struct pen_cells_writer_ops *pen__cells_writer_find(const char *name);
+const struct pen_cells_writer_ops *pen__cells_writer_at(unsigned i);
+
+int pen__cells_writer_open(struct pen_cells_writer **out,
+			   const struct pen_cells_writer_ops *,
+			   const char *path, const struct pen_cells_spec *,
+			   const struct pen_opts_kv *kv, size_t nkv,
+			   struct pen_err *);
+/* Checks the rows against the spec: their number, and that genes exist. */
+int pen__cells_writer_rows(struct pen_cells_writer *,
+			   const struct pen_cells_rows *, struct pen_err *);
+/* Renames tmp to path when all rows came; refuses when some are missing. */
+int pen__cells_writer_finish(struct pen_cells_writer *, struct pen_err *);
+/* Removes what is unfinished. NULL is fine. */
+void pen__cells_writer_close(struct pen_cells_writer *);
+
+#endif
