@@ -1,6 +1,11 @@
 /*
  * How well an order is mixed, measured on the batches that come out of it, and
  * what theory says it should be. One label a sample, when there is one.
+ *
+ * Rows of one chunk are neighbours in the data, so they tell a model less than
+ * as many rows from all over would: n_eff is how many rows from all over a
+ * batch is worth. Entropy says the same by a label: of the labels of a batch,
+ * the mean over batches, beside the entropy of the whole.
  */
 #ifndef PEN_ENGINE_QUALITY_H
 #define PEN_ENGINE_QUALITY_H
@@ -9,33 +14,54 @@
 
 #include "penstock.h"
 
+struct pen_choice;
+struct pen_loader;
+struct pen_text;
+
 struct pen_quality_setup {
 	uint64_t nsamples; /* of the data set: ids are below */
+	uint64_t expected; /* different samples in an epoch; 0: unknown */
 	uint32_t batch;	   /* samples a batch */
 	uint64_t chunk;	   /* neighbours kept together; 1: single samples */
 	uint64_t window;   /* samples mixed with one another */
 	/* Which tensor of a batch has the label; an integer a sample. -1:
 	 * none. */
 	int label;
+	/* Chunks are of these samples; NULL: of all. Read by new() only. */
+	const struct pen_choice *choice;
 };
 
+/* Of the last complete epoch, or of what was seen while there is none. */
 struct pen_quality_result {
-	uint64_t nbatches, nsamples; /* full batches of the last epoch */
-	uint64_t repeated, missing;  /* of the last complete epoch */
-	bool complete;		     /* a whole epoch was seen */
+	uint64_t nbatches;	    /* full ones: shares and entropies */
+	uint64_t nsamples;	    /* all, of short batches as well */
+	uint64_t repeated, missing; /* missing: 0 unless complete */
+	bool complete;		    /* a whole epoch was seen */
 	/* pairs of a batch that come from one chunk */
 	double same_chunk, same_chunk_expected;
 	/* m / (1 + (m - 1) x same_chunk), and with (chunk - 1)/(window - 1) */
 	double n_eff, n_eff_expected;
 	/* bits; the label's over the whole, its mean and deviation over
 	 * batches, and what n_eff_expected lets one expect of that mean.
-	 * expected is for labels that stay the same over whole chunks */
+	 * expected is for labels that stay the same over whole chunks: others
+	 * mix better. nclasses is 0 without a label. */
 	uint32_t nclasses;
 	double entropy, batch_entropy, batch_entropy_sd, batch_entropy_expected;
 	/* neighbours in the order that were neighbours in the epoch before;
 	 * -1 with a single epoch */
 	double neighbours_kept;
 };
+
+/* Two of m samples share a chunk: (chunk - 1) / (window - 1). */
+double pen__quality_same_chunk(uint64_t chunk, uint64_t window);
+double pen__quality_n_eff(double m, double same_chunk);
+/* Of n_eff draws from a label of this entropy and so many classes. */
+double pen__quality_entropy(double entropy, uint64_t nclasses, double n_eff);
+
+/* What a loader's batches are to be held against. field: the label's, or
+ * NULL. */
+int pen__quality_setup(struct pen_quality_setup *, const struct pen_loader *,
+		       const char *field, struct pen_err *);
 
 struct pen_quality;
 int pen__quality_new(struct pen_quality **out, const struct pen_quality_setup *,
@@ -46,5 +72,8 @@ int pen__quality_batch(struct pen_quality *, const struct pen_batch *,
 void pen__quality_epoch(struct pen_quality *); /* an epoch ended */
 void pen__quality_result(const struct pen_quality *,
 			 struct pen_quality_result *);
+/* As an object of this name. */
+void pen__quality_json(struct pen_text *, const char *key,
+		       const struct pen_quality_result *);
 
 #endif

@@ -1,0 +1,558 @@
+/*
+ * Shuffle quality, counted while batches go by: a few table look-ups a sample,
+ * whatever the number of classes or chunks. Memory is a bit a sample (which
+ * came this epoch), a number for each of at most a million samples (who came
+ * after them), and tables in the size of a batch and of the label's classes.
+ *
+ * The tables are hash tables that are never cleared: what was written in an
+ * earlier batch has an older stamp, and counts as empty.
+ */
+#include "engine/quality.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "base/text.h"
+#include "engine/loader.h"
+
+#define FOLLOWED ((uint64_t)1 << 20) /* samples whose successor is kept */
+#define LOGS 65536		     /* counts whose c log c is kept */
+
+/* A chunk and how many of a batch are from it. */
+struct tally {
+	uint64_t chunk;
+	uint32_t stamp, count;
+};
+
+/* A class of the label. */
+struct kind {
+	int64_t label;
+	uint64_t total;	       /* this epoch */
+	uint32_t stamp, count; /* this batch */
+};
+
+/* What an epoch comes to. */
+struct sums {
+	uint64_t nbatches, nsamples, repeated;
+	double same;	 /* sum of shares over batches */
+	double mean, m2; /* of entropies, by Welford */
+	double entropy;
+	uint32_t nclasses;
+	uint64_t asked[2], kept[2]; /* neighbours: forward, backward */
+};
+
+struct pen_quality {
+	struct pen_quality_setup set;
+	struct sums now, done;
+	bool complete;
+	uint64_t nepochs;
+	uint64_t missing;
+
+	uint64_t *seen; /* bit a sample */
+	uint64_t first, step;
+	uint64_t *element; /* of a sample, among a list of chosen ones */
+
+	struct tally *tally;
+	uint32_t stamp;
+	uint64_t tally_mask;
+
+	uint32_t *after; /* 1 + who came after sample i * stride */
+	uint64_t stride;
+	uint64_t last, last_end; /* the sample before, and its position + 1 */
+
+	struct kind *kind;
+	uint32_t nkinds, cap;
+	uint32_t *slot; /* hash of labels: 1 + class; twice cap of them */
+	uint32_t *touched;
+	double *clogc;
+	uint32_t nlogs;
+};
+
+double pen__quality_same_chunk(uint64_t chunk, uint64_t window)
+{
+	if (window < 2 || chunk < 2)
+		return 0;
+	return chunk >= window ? 1 : (double)(chunk - 1) / (double)(window - 1);
+}
+
+double pen__quality_n_eff(double m, double same_chunk)
+{
+	return m / (1 + (m - 1) * same_chunk);
+}
+
+/* Miller and Madow: what few draws fall short of the whole's entropy. */
+double pen__quality_entropy(double entropy, uint64_t nclasses, double n_eff)
+{
+	double h;
+
+	if (nclasses < 2 || n_eff <= 0)
+		return 0;
+	h = entropy - (double)(nclasses - 1) / (2 * n_eff * log(2));
+	return h > 0 ? h : 0;
+}
+
+/* ---- making one ---- */
+
+static bool is_integer(enum pen_dtype t)
+{
+	return t <= PEN_U64;
+}
+
+static int find_label(const struct pen_loader *l, const char *field, int *out,
+		      struct pen_err *err)
+{
+	const struct pen_format *f = l->ds->format;
+
+	for (uint32_t i = 0; i < f->nfields; i++) {
+		if (strcmp(f->field[i].name, field) != 0)
+			continue;
+		if (!is_integer(f->field[i].dtype) || f->field[i].ndim)
+			return pen__fail(err, PEN_EINVAL, field,
+					 "is no label: one integer a sample "
+					 "is needed");
+		*out = (int)i;
+		return 0;
+	}
+	return pen__fail(err, PEN_EINVAL, field,
+			 "is not a field of the batches; `penstock inspect` "
+			 "lists them");
+}
+
+int pen__quality_setup(struct pen_quality_setup *to, const struct pen_loader *l,
+		       const char *field, struct pen_err *err)
+{
+	const struct pen_sampler *s = l->sampler;
+
+	*to = (struct pen_quality_setup){
+		.nsamples = l->ds->ix.pub.nsamples,
+		.expected = l->world == 1 ? l->choice.n : 0,
+		.batch = l->batch,
+		.chunk = s->chunk ? s->chunk : 1,
+		.window = s->window ? s->window : s->length,
+		.label = -1,
+		.choice = &l->choice,
+	};
+	/* neighbours in a row: a batch is one chunk */
+	if (s->ops->in_order)
+		to->chunk = to->window = to->batch * l->world;
+	return field ? find_label(l, field, &to->label, err) : 0;
+}
+
+static int make_chosen(struct pen_quality *q)
+{
+	const struct pen_choice *c = q->set.choice;
+
+	q->step = 1;
+	q->set.choice = NULL;
+	if (!c)
+		return 0;
+	if (!c->list) {
+		q->first = c->start;
+		q->step = c->step;
+		return 0;
+	}
+	q->element = pen__calloc(q->set.nsamples, sizeof(*q->element));
+	if (!q->element)
+		return PEN_ENOMEM;
+	for (uint64_t i = 0; i < c->n; i++)
+		if (c->list[i] < q->set.nsamples)
+			q->element[c->list[i]] = i;
+	return 0;
+}
+
+static int make_tables(struct pen_quality *q)
+{
+	const uint64_t n = q->set.nsamples;
+	uint64_t size = 4;
+
+	while (size < 2 * (uint64_t)q->set.batch)
+		size *= 2;
+	q->tally_mask = size - 1;
+	q->tally = pen__calloc(size, sizeof(*q->tally));
+	q->seen = pen__calloc(n / 64 + 1, sizeof(*q->seen));
+	q->stride = (n - 1) / FOLLOWED + 1;
+	q->after = pen__calloc((n - 1) / q->stride + 1, sizeof(*q->after));
+	return q->tally && q->seen && q->after ? make_chosen(q) : PEN_ENOMEM;
+}
+
+static int make_logs(struct pen_quality *q)
+{
+	if (q->set.label < 0)
+		return 0;
+	q->nlogs = q->set.batch < LOGS ? q->set.batch + 1 : LOGS;
+	q->clogc = pen__calloc(q->nlogs, sizeof(*q->clogc));
+	q->touched = pen__alloc(q->set.batch, sizeof(*q->touched));
+	if (!q->clogc || !q->touched)
+		return PEN_ENOMEM;
+	for (uint32_t c = 2; c < q->nlogs; c++)
+		q->clogc[c] = c * log2(c);
+	return 0;
+}
+
+int pen__quality_new(struct pen_quality **out,
+		     const struct pen_quality_setup *set, struct pen_err *err)
+{
+	struct pen_quality *q;
+
+	*out = NULL;
+	if (!set->nsamples || !set->batch || !set->chunk)
+		return pen__fail(err, PEN_EINVAL, "quality",
+				 "there is nothing to measure: samples, batch "
+				 "and chunk are 1 or more");
+	q = pen__calloc(1, sizeof(*q));
+	if (!q)
+		return pen__fail_nomem(err, "quality", sizeof(*q));
+	q->set = *set;
+	q->last_end = UINT64_MAX;
+	if (make_tables(q) || make_logs(q)) {
+		pen__quality_free(q);
+		return pen__fail_nomem(err, "quality", set->nsamples / 8);
+	}
+	*out = q;
+	return 0;
+}
+
+void pen__quality_free(struct pen_quality *q)
+{
+	if (!q)
+		return;
+	pen__free(q->seen);
+	pen__free(q->element);
+	pen__free(q->tally);
+	pen__free(q->after);
+	pen__free(q->kind);
+	pen__free(q->slot);
+	pen__free(q->touched);
+	pen__free(q->clogc);
+	pen__free(q);
+}
+
+/* ---- labels ---- */
+
+static uint64_t hash_label(int64_t label)
+{
+	return pen__mix64((uint64_t)label + 0x9e3779b97f4a7c15u);
+}
+
+static int grow_kinds(struct pen_quality *q)
+{
+	const uint32_t cap = q->cap ? 2 * q->cap : 64;
+	struct kind *kind;
+	uint32_t *slot;
+
+	if (cap >= (uint32_t)1 << 30)
+		return PEN_ENOMEM;
+	kind = pen__realloc(q->kind, cap, sizeof(*kind));
+	if (!kind)
+		return PEN_ENOMEM;
+	q->kind = kind;
+	slot = pen__calloc((size_t)2 * cap, sizeof(*slot));
+	if (!slot)
+		return PEN_ENOMEM;
+	for (uint32_t i = 0; i < q->nkinds; i++) {
+		uint64_t at = hash_label(kind[i].label) & (2 * cap - 1);
+
+		while (slot[at])
+			at = (at + 1) & (2 * cap - 1);
+		slot[at] = i + 1;
+	}
+	pen__free(q->slot);
+	q->slot = slot;
+	q->cap = cap;
+	return 0;
+}
+
+/* The class of a label, a new one if need be; NULL: no memory. */
+static struct kind *kind_of(struct pen_quality *q, int64_t label)
+{
+	const uint64_t hash = hash_label(label);
+	uint64_t at;
+
+	if (q->nkinds == q->cap && grow_kinds(q))
+		return NULL;
+	at = hash & (2 * q->cap - 1);
+	for (; q->slot[at]; at = (at + 1) & (2 * q->cap - 1))
+		if (q->kind[q->slot[at] - 1].label == label)
+			return &q->kind[q->slot[at] - 1];
+	q->slot[at] = ++q->nkinds;
+	q->kind[q->nkinds - 1] = (struct kind){ .label = label };
+	return &q->kind[q->nkinds - 1];
+}
+
+static int64_t label_at(const struct pen_tensor *t, uint32_t i)
+{
+	switch (t->dtype) {
+	case PEN_I8:
+		return ((const int8_t *)t->data)[i];
+	case PEN_I16:
+		return ((const int16_t *)t->data)[i];
+	case PEN_U16:
+		return ((const uint16_t *)t->data)[i];
+	case PEN_I32:
+		return ((const int32_t *)t->data)[i];
+	case PEN_U32:
+		return ((const uint32_t *)t->data)[i];
+	case PEN_I64:
+	case PEN_U64:
+		return ((const int64_t *)t->data)[i];
+	default: /* PEN_BOOL, PEN_U8 */
+		return ((const uint8_t *)t->data)[i];
+	}
+}
+
+static double clogc(const struct pen_quality *q, uint64_t c)
+{
+	return c < q->nlogs ? q->clogc[c] : (double)c * log2((double)c);
+}
+
+static void add_entropy(struct sums *s, double h)
+{
+	const double d = h - s->mean;
+
+	s->mean += d / (double)s->nbatches;
+	s->m2 += d * (h - s->mean);
+}
+
+static int count_labels(struct pen_quality *q, const struct pen_batch *b,
+			bool full, struct pen_err *err)
+{
+	const struct pen_tensor *t;
+	uint32_t n = 0;
+	double sum = 0;
+
+	t = (uint32_t)q->set.label < b->ntensors ? &b->tensors[q->set.label]
+						 : NULL;
+	if (!t || !is_integer(t->dtype) || t->layout != PEN_DENSE ||
+	    t->nbytes != b->nsamples * pen_dtype_size(t->dtype))
+		return pen__fail(err, PEN_EINVAL, t ? t->name : "quality",
+				 "is no label: one integer a sample is needed");
+	for (uint32_t i = 0; i < b->nsamples; i++) {
+		struct kind *k = kind_of(q, label_at(t, i));
+
+		if (!k)
+			return pen__fail_nomem(err, t->name, 0);
+		k->total++;
+		if (k->stamp != q->stamp) {
+			k->stamp = q->stamp;
+			k->count = 0;
+			q->touched[n++] = (uint32_t)(k - q->kind);
+		}
+		k->count++;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		sum += clogc(q, q->kind[q->touched[i]].count);
+	if (full)
+		add_entropy(&q->now,
+			    log2(b->nsamples) - sum / (double)b->nsamples);
+	return 0;
+}
+
+/* ---- ids ---- */
+
+static uint64_t element_of(const struct pen_quality *q, uint64_t id)
+{
+	if (q->element)
+		return q->element[id];
+	id -= q->first;
+	return q->step == 1 ? id : id / q->step;
+}
+
+/* How many of this batch came from this chunk before. */
+static uint32_t tally(struct pen_quality *q, uint64_t chunk)
+{
+	uint64_t at = (chunk * 0x9e3779b97f4a7c15u >> 20) & q->tally_mask;
+	struct tally *t = &q->tally[at];
+
+	while (t->stamp == q->stamp && t->chunk != chunk) {
+		at = (at + 1) & q->tally_mask;
+		t = &q->tally[at];
+	}
+	if (t->stamp != q->stamp)
+		*t = (struct tally){ .chunk = chunk, .stamp = q->stamp };
+	return t->count++;
+}
+
+static void mark(struct pen_quality *q, uint64_t id)
+{
+	const uint64_t bit = (uint64_t)1 << (id & 63);
+
+	q->now.repeated += (q->seen[id / 64] & bit) != 0;
+	q->seen[id / 64] |= bit;
+}
+
+/* a is followed by b: was it, or the other way round, in the last epoch? What
+ * is known of a gives way to the new only after it was asked. */
+static void follow(struct pen_quality *q, uint64_t a, uint64_t b)
+{
+	if (b % q->stride == 0) {
+		q->now.asked[1]++;
+		q->now.kept[1] += q->after[b / q->stride] == (uint32_t)a + 1;
+	}
+	if (a % q->stride == 0) {
+		q->now.asked[0]++;
+		q->now.kept[0] += q->after[a / q->stride] == (uint32_t)b + 1;
+		q->after[a / q->stride] = (uint32_t)b + 1;
+	}
+}
+
+static int check_ids(const struct pen_quality *q, const struct pen_batch *b,
+		     struct pen_err *err)
+{
+	if (b->nsamples > q->set.batch)
+		return pen__fail(err, PEN_EINVAL, "quality",
+				 "a batch has %u samples, not at most %u",
+				 b->nsamples, q->set.batch);
+	for (uint32_t i = 0; i < b->nsamples; i++)
+		if (b->ids[i] >= q->set.nsamples || b->ids[i] < q->first)
+			return pen__fail(err, PEN_EINVAL, "quality",
+					 "sample %llu is not one of the data "
+					 "set's",
+					 (unsigned long long)b->ids[i]);
+	return 0;
+}
+
+static void next_stamp(struct pen_quality *q)
+{
+	if (++q->stamp)
+		return;
+	memset(q->tally, 0, (q->tally_mask + 1) * sizeof(*q->tally));
+	for (uint32_t i = 0; i < q->nkinds; i++)
+		q->kind[i].stamp = 0;
+	q->stamp = 1;
+}
+
+int pen__quality_batch(struct pen_quality *q, const struct pen_batch *b,
+		       struct pen_err *err)
+{
+	const uint64_t m = b->nsamples, chunk = q->set.chunk;
+	const bool full = m == q->set.batch;
+	uint64_t pairs = 0;
+	int rc = check_ids(q, b, err);
+
+	if (rc || !m)
+		return rc;
+	next_stamp(q);
+	if (b->position == q->last_end)
+		follow(q, q->last, b->ids[0]);
+	for (uint32_t i = 0; i + 1 < m; i++)
+		follow(q, b->ids[i], b->ids[i + 1]);
+	q->last = b->ids[m - 1];
+	q->last_end = b->position + m;
+	for (uint32_t i = 0; i < m; i++) {
+		mark(q, b->ids[i]);
+		pairs += tally(q, element_of(q, b->ids[i]) / chunk);
+	}
+	q->now.nsamples += m;
+	q->now.nbatches += full;
+	if (full && m > 1)
+		q->now.same += 2 * (double)pairs / (double)m / (double)(m - 1);
+	return q->set.label < 0 ? 0 : count_labels(q, b, full, err);
+}
+
+/* ---- sums ---- */
+
+/* Of the label over the epoch so far. */
+static void settle_classes(const struct pen_quality *q, struct sums *s)
+{
+	double sum = 0;
+
+	s->nclasses = 0;
+	for (uint32_t i = 0; i < q->nkinds; i++) {
+		sum += clogc(q, q->kind[i].total);
+		s->nclasses += q->kind[i].total != 0;
+	}
+	if (s->nsamples)
+		s->entropy =
+			log2((double)s->nsamples) - sum / (double)s->nsamples;
+	if (s->nclasses < 2)
+		s->entropy = 0; /* but for rounding it is */
+}
+
+void pen__quality_epoch(struct pen_quality *q)
+{
+	const uint64_t distinct = q->now.nsamples - q->now.repeated;
+
+	settle_classes(q, &q->now);
+	q->missing = q->set.expected > distinct ? q->set.expected - distinct
+						: 0;
+	q->done = q->now;
+	q->now = (struct sums){ 0 };
+	q->complete = true;
+	q->nepochs++;
+	q->last_end = UINT64_MAX;
+	memset(q->seen, 0, (q->set.nsamples / 64 + 1) * sizeof(*q->seen));
+	for (uint32_t i = 0; i < q->nkinds; i++)
+		q->kind[i].total = 0;
+}
+
+static double share(uint64_t n, uint64_t of)
+{
+	return of ? (double)n / (double)of : 0;
+}
+
+void pen__quality_result(const struct pen_quality *q,
+			 struct pen_quality_result *r)
+{
+	const double m = q->set.batch;
+	struct sums s = q->complete ? q->done : q->now;
+
+	if (!q->complete)
+		settle_classes(q, &s);
+	*r = (struct pen_quality_result){
+		.nbatches = s.nbatches,
+		.nsamples = s.nsamples,
+		.repeated = s.repeated,
+		.missing = q->missing,
+		.complete = q->complete,
+		.nclasses = s.nclasses,
+		.entropy = s.entropy,
+		.batch_entropy = s.mean,
+		.neighbours_kept = -1,
+	};
+	r->same_chunk_expected =
+		pen__quality_same_chunk(q->set.chunk, q->set.window);
+	r->n_eff_expected = pen__quality_n_eff(m, r->same_chunk_expected);
+	if (s.nbatches) {
+		r->same_chunk = s.same / (double)s.nbatches;
+		r->n_eff = pen__quality_n_eff(m, r->same_chunk);
+		r->batch_entropy_sd = sqrt(s.m2 / (double)s.nbatches);
+	}
+	r->batch_entropy_expected =
+		pen__quality_entropy(s.entropy, s.nclasses, r->n_eff_expected);
+	if (q->nepochs > 1)
+		r->neighbours_kept = share(s.kept[0], s.asked[0]) +
+				     share(s.kept[1], s.asked[1]);
+}
+
+static void json_label(struct pen_text *j, const struct pen_quality_result *r)
+{
+	pen__json_open(j, "label", '{');
+	pen__json_int(j, "classes", r->nclasses);
+	pen__json_num(j, "entropy", r->entropy);
+	pen__json_num(j, "batch_entropy", r->batch_entropy);
+	pen__json_num(j, "batch_entropy_sd", r->batch_entropy_sd);
+	pen__json_num(j, "batch_entropy_expected", r->batch_entropy_expected);
+	pen__json_close(j, '}');
+}
+
+void pen__quality_json(struct pen_text *j, const char *key,
+		       const struct pen_quality_result *r)
+{
+	pen__json_open(j, key, '{');
+	pen__json_bool(j, "complete_epoch", r->complete);
+	pen__json_int(j, "full_batches", r->nbatches);
+	pen__json_int(j, "samples", r->nsamples);
+	pen__json_int(j, "repeated", r->repeated);
+	pen__json_int(j, "missing", r->missing);
+	pen__json_num(j, "same_chunk", r->same_chunk);
+	pen__json_num(j, "same_chunk_expected", r->same_chunk_expected);
+	pen__json_num(j, "n_eff", r->n_eff);
+	pen__json_num(j, "n_eff_expected", r->n_eff_expected);
+	if (r->neighbours_kept >= 0)
+		pen__json_num(j, "neighbours_kept", r->neighbours_kept);
+	if (r->nclasses)
+		json_label(j, r);
+	pen__json_close(j, '}');
+}
