@@ -386,7 +386,8 @@ static void refusals(void)
 
 	refused("shufle", &pop, NULL, NULL, "did you mean 'shuffle'?");
 	refused("zzz", &pop, NULL, NULL,
-		"sequential, shuffle, block, weighted, balanced");
+		"sequential, shuffle, block, census, scdataset, "
+		"annbatch, weighted, balanced");
 	refused("shuffle", &none, NULL, NULL, "cannot draw from 0");
 	refused("shuffle", &toomany, NULL, NULL, "cannot draw from");
 	refused("shuffle", &pop, "x", "1", "there are none here");
@@ -415,7 +416,7 @@ static void no_memory(void)
 {
 	static const double w[] = { 1, 2, 3 };
 	static const int64_t labels[] = { 1, 2, 1 };
-	const struct pen_population pop = { 3, w, labels };
+	const struct pen_population pop = { 3, w, labels, 1 };
 	const struct pen_opts_kv kv = { "replacement", "no" };
 
 	for (unsigned k = 0; pen__sampler_at(k); k++) {

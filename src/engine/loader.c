@@ -204,7 +204,8 @@ static int open_sampler(struct pen_loader *l, struct pen_err *err)
 		return rc;
 	pop = (struct pen_population){ .n = l->choice.n,
 				       .weights = l->choice.weights,
-				       .labels = l->choice.labels };
+				       .labels = l->choice.labels,
+				       .batch = l->batch };
 	rc = pen__sampler_open(&l->sampler, pen__spec_sampler(s), &pop, s->seed,
 			       s->for_sampler.kv, s->for_sampler.n, err);
 	if (rc)
@@ -497,9 +498,15 @@ static uint64_t order_hash(const struct pen_loader *l)
 	}
 	if (s->subset)
 		pen__index_key_add(&k, s->subset);
+	if (s->weights)
+		pen__index_key_add(&k, s->weights);
+	if (s->labels)
+		pen__index_key_add(&k, s->labels);
 	if (!s->reshuffle)
 		pen__index_key_add(&k, "one order");
-	return pen__mix64(k.a ^ k.b ^ l->ds->ix.pub.nsamples);
+	/* a window can follow from the batch size */
+	return pen__mix64(k.a ^ k.b ^ l->ds->ix.pub.nsamples ^
+			  pen__mix64(l->sampler->window));
 }
 
 PEN_API void pen_loader_state(const struct pen_loader *l, struct pen_state *out)

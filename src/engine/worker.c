@@ -219,6 +219,7 @@ static void do_plan(struct pen_worker *w, struct pen_task *t)
 static void issue(struct pen_worker *w)
 {
 	while (room(w)) {
+		uint32_t before = w->inflight;
 		struct pen_task *t;
 		unsigned lane;
 		uint64_t t0;
@@ -247,7 +248,12 @@ static void issue(struct pen_worker *w)
 			issue_rows(w);
 		else
 			pen__issue_unit(w, t->live);
-		pen__meter_add(&w->meter.read_ns, pen__now_ns() - t0);
+		/* rows out of units that are there take no read: all of it was
+		 * making them */
+		pen__meter_add(w->inflight == before && !w->stalled
+				       ? &w->meter.emit_ns
+				       : &w->meter.read_ns,
+			       pen__now_ns() - t0);
 	}
 }
 

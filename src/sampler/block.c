@@ -9,65 +9,42 @@
  * by inverting the permutation of chunks, so positions need no table; memory
  * is one number for each chunk of a block.
  */
-#include "sampler/sampler.h"
+#include "sampler/blocks.h"
 
 #include "base/mem.h"
-#include "base/rng.h"
-
-struct block {
-	uint64_t opt_chunk, opt_chunks;
-	bool mix;
-
-	uint64_t chunk, per_block; /* elements a chunk, chunks a block */
-	uint64_t nchunks;
-	uint64_t missing; /* elements the last chunk falls short of */
-	uint64_t *held;	  /* the chunks of the block at hand */
-
-	uint64_t epoch; /* of what follows, once ready */
-	bool ready;
-	struct pen_perm chunks;
-	uint64_t short_slot; /* where the last chunk lands */
-
-	uint64_t cur; /* the block at hand, once cur_ready */
-	bool cur_ready;
-	struct pen_perm rows;
-	uint64_t start;	    /* its first position */
-	uint64_t short_row; /* its first row behind a short chunk */
-};
 
 static const struct pen_opt options[] = {
-	{ .name = "chunk",
-	  .type = PEN_OPT_COUNT,
-	  .off = offsetof(struct block, opt_chunk),
-	  .dflt = "64",
-	  .help = "neighbouring samples kept together",
-	  .min = 1,
-	  .max = 1e18 },
-	{ .name = "chunks",
-	  .type = PEN_OPT_COUNT,
-	  .off = offsetof(struct block, opt_chunks),
-	  .dflt = "256",
-	  .help = "chunks whose samples are mixed with one another",
-	  .min = 1,
-	  .max = 1e18 },
-	{ .name = "mix",
-	  .type = PEN_OPT_BOOL,
-	  .off = offsetof(struct block, mix),
-	  .dflt = "true",
-	  .help = "false: only the chunks are shuffled, samples stay in the "
-		  "order they have in them" },
+	PEN_BLOCKS_CHUNK("64"),
+	PEN_BLOCKS_CHUNKS("256"),
+	PEN_BLOCKS_MIX,
 	{ .name = NULL },
 };
 
-static int block_open(struct pen_sampler *s, struct pen_err *err)
+/* Chunks a block: as given, or as many as so many batches are. */
+static uint64_t chunks_of(const struct pen_sampler *s)
 {
-	struct block *b = s->priv;
+	const struct pen_blocks *b = s->priv;
+	const uint64_t batch = s->pop.batch ? s->pop.batch : 1;
+	uint64_t rows;
+
+	if (b->opt_chunks)
+		return b->opt_chunks;
+	if (__builtin_mul_overflow(batch, b->opt_fetch, &rows))
+		rows = UINT64_MAX;
+	return rows > b->chunk ? (rows - 1) / b->chunk + 1 : 1;
+}
+
+int pen__blocks_open(struct pen_sampler *s, struct pen_err *err)
+{
+	struct pen_blocks *b = s->priv;
 	const uint64_t n = s->pop.n;
+	uint64_t most;
 
 	/* clamped: chunk * per_block < 2n, so no product can overflow */
 	b->chunk = b->opt_chunk < n ? b->opt_chunk : n;
 	b->nchunks = (n - 1) / b->chunk + 1;
-	b->per_block = b->opt_chunks < b->nchunks ? b->opt_chunks : b->nchunks;
+	most = chunks_of(s);
+	b->per_block = most < b->nchunks ? most : b->nchunks;
 	b->missing = b->nchunks * b->chunk - n;
 	b->held = pen__alloc(b->per_block, sizeof(*b->held));
 	if (!b->held)
@@ -78,16 +55,16 @@ static int block_open(struct pen_sampler *s, struct pen_err *err)
 	return 0;
 }
 
-static void block_close(struct pen_sampler *s)
+void pen__blocks_close(struct pen_sampler *s)
 {
-	struct block *b = s->priv;
+	struct pen_blocks *b = s->priv;
 
 	pen__free(b->held);
 }
 
 static void enter_epoch(struct pen_sampler *s, uint64_t epoch)
 {
-	struct block *b = s->priv;
+	struct pen_blocks *b = s->priv;
 
 	if (b->ready && b->epoch == epoch)
 		return;
@@ -99,14 +76,14 @@ static void enter_epoch(struct pen_sampler *s, uint64_t epoch)
 }
 
 /* Blocks behind the one with the short chunk start earlier by what it lacks. */
-static uint64_t start_of(const struct block *b, uint64_t i)
+static uint64_t start_of(const struct pen_blocks *b, uint64_t i)
 {
 	const uint64_t full = i * b->chunk * b->per_block;
 
 	return i > b->short_slot / b->per_block ? full - b->missing : full;
 }
 
-static uint64_t block_at(const struct block *b, uint64_t pos)
+static uint64_t block_at(const struct pen_blocks *b, uint64_t pos)
 {
 	const uint64_t size = b->chunk * b->per_block;
 	const uint64_t with_short = b->short_slot / b->per_block;
@@ -118,7 +95,7 @@ static uint64_t block_at(const struct block *b, uint64_t pos)
 
 static void enter_block(struct pen_sampler *s, uint64_t i)
 {
-	struct block *b = s->priv;
+	struct pen_blocks *b = s->priv;
 	const uint64_t first = i * b->per_block;
 	const uint64_t left = b->nchunks - first;
 	const uint64_t held = left < b->per_block ? left : b->per_block;
@@ -140,7 +117,7 @@ static void enter_block(struct pen_sampler *s, uint64_t i)
 }
 
 /* Rows of the block to elements: rows count as if no chunk were short. */
-static void to_elements(const struct block *b, uint64_t *rows, size_t n)
+static void to_elements(const struct pen_blocks *b, uint64_t *rows, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		const uint64_t row =
@@ -150,10 +127,10 @@ static void to_elements(const struct block *b, uint64_t *rows, size_t n)
 	}
 }
 
-static int ids(struct pen_sampler *s, uint64_t epoch, uint64_t pos, size_t n,
-	       uint64_t *out, struct pen_err *err)
+int pen__blocks_ids(struct pen_sampler *s, uint64_t epoch, uint64_t pos,
+		    size_t n, uint64_t *out, struct pen_err *err)
 {
-	struct block *b = s->priv;
+	struct pen_blocks *b = s->priv;
 
 	(void)err;
 	enter_epoch(s, epoch);
@@ -176,9 +153,9 @@ static int ids(struct pen_sampler *s, uint64_t epoch, uint64_t pos, size_t n,
 	return 0;
 }
 
-static uint64_t window_end(struct pen_sampler *s, uint64_t epoch, uint64_t pos)
+uint64_t pen__blocks_end(struct pen_sampler *s, uint64_t epoch, uint64_t pos)
 {
-	const struct block *b = s->priv;
+	const struct pen_blocks *b = s->priv;
 
 	enter_epoch(s, epoch);
 	enter_block(s, block_at(b, pos));
@@ -189,9 +166,5 @@ const struct pen_sampler_ops pen__sampler_block = {
 	.name = "block",
 	.help = "shuffled chunks of neighbours, mixed within blocks",
 	.opts = options,
-	.priv_size = sizeof(struct block),
-	.open = block_open,
-	.close = block_close,
-	.ids = ids,
-	.window_end = window_end,
+	PEN_BLOCKS_OPS,
 };

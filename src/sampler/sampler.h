@@ -15,6 +15,7 @@ struct pen_population {
 	uint64_t n;
 	const double *weights; /* per element, or NULL */
 	const int64_t *labels; /* per element, or NULL */
+	uint32_t batch;	       /* samples in a rank's batch; 0: unknown */
 };
 
 struct pen_sampler {
