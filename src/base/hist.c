@@ -93,3 +93,21 @@ uint64_t pen__hist_percentile(const struct pen_hist *h, double p)
 		v = h->min;
 	return v > h->max ? h->max : v;
 }
+
+double pen__hist_top(const struct pen_hist *h, double p)
+{
+	uint64_t left = (uint64_t)ceil(p / 100 * (double)h->count);
+	double sum = 0, share;
+
+	if (!h->count || !h->sum)
+		return 0;
+	for (unsigned i = PEN_HIST_N; i-- > 0 && left;) {
+		uint64_t n = h->bucket[i] < left ? h->bucket[i] : left, v;
+
+		v = value_of(i) < h->max ? value_of(i) : h->max;
+		sum += (double)n * (double)v;
+		left -= n;
+	}
+	share = sum / (double)h->sum;
+	return share < 1 ? share : 1;
+}

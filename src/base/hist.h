@@ -22,5 +22,7 @@ void pen__hist_add(struct pen_hist *h, uint64_t v);
 void pen__hist_merge(struct pen_hist *into, const struct pen_hist *from);
 /* p in 0..100; 0 when empty. p=0 is the minimum, p=100 the maximum. */
 uint64_t pen__hist_percentile(const struct pen_hist *h, double p);
+/* The largest p % of the values: their share of the sum of all, 0..1. */
+double pen__hist_top(const struct pen_hist *h, double p);
 
 #endif

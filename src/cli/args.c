@@ -39,7 +39,7 @@ static int take_flag(struct args *a, const char *arg)
 	memcpy(a->key, arg, n);
 	a->key[n] = '\0';
 	a->value = eq ? eq + 1 : NULL;
-	if (f->arg && !a->value) {
+	if (f->arg && f->arg[0] != '[' && !a->value) {
 		if (a->at >= a->argc) {
 			complain_usage("%s: %s needs %s", a->cmd->name, f->name,
 				       f->arg);

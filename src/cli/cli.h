@@ -23,7 +23,8 @@ enum {
 
 struct flag {
 	const char *name; /* "--json" */
-	const char *arg;  /* "FILE", or NULL for a switch */
+	const char *arg;  /* "FILE", "[=FIELD]" if one may leave it out, or
+			     NULL for a switch */
 	const char *help;
 };
 
@@ -105,6 +106,11 @@ int interrupted(void); /* the signal, or 0 */
 /* Prints a text, or saves it to path unless that is NULL or "-", and frees
  * it. 0, or complains and returns the exit code. */
 int text_out(struct pen_text *, const char *path);
+
+struct pen_quality_result;
+/* Lines of a text result; label: the field's name. */
+void print_quality(const struct pen_quality_result *, uint32_t batch,
+		   const char *label);
 
 struct pen_spec;
 /* Settings and paths shared by the commands that read. EXIT code or -1. */

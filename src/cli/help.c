@@ -89,7 +89,8 @@ void print_help(const struct command *cmd)
 			char left[64];
 
 			snprintf(left, sizeof(left), "%s%s%s", f->name,
-				 f->arg ? " " : "", f->arg ? f->arg : "");
+				 f->arg && f->arg[0] != '[' ? " " : "",
+				 f->arg ? f->arg : "");
 			print_item(stdout, left, f->help);
 		}
 	}
@@ -144,7 +145,9 @@ static void man_command(FILE *out, const struct command *c)
 	for (const struct flag *f = c->flags; f && f->name; f++) {
 		char arg[32];
 
-		snprintf(arg, sizeof(arg), " %s", f->arg ? f->arg : "");
+		snprintf(arg, sizeof(arg), "%s%s",
+			 f->arg && f->arg[0] == '[' ? "" : " ",
+			 f->arg ? f->arg : "");
 		man_item(out, f->name, arg, f->help);
 	}
 	man_opts(out, "", c->opts);

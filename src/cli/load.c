@@ -10,6 +10,7 @@
 #include "base/team.h"
 #include "cli/cli.h"
 #include "engine/loader.h"
+#include "engine/quality.h"
 #include "store/store.h"
 
 struct epoch {
@@ -24,8 +25,9 @@ struct run {
 	double seconds, cpu_s; /* iterating, without opening */
 	uint64_t sum;	       /* of the content, with --checksum */
 	uint64_t max_batches;
-	bool checksum, json, quiet, drop, partial;
-	const char *out;
+	bool checksum, json, quiet, drop, partial, quality;
+	const char *out, *label;
+	struct pen_quality *q;
 };
 
 static const struct flag flags[] = {
@@ -35,6 +37,9 @@ static const struct flag flags[] = {
 	{ "--checksum", NULL,
 	  "sum up all bytes delivered: the same for any order, store, "
 	  "threads" },
+	{ "--quality", "[=FIELD]",
+	  "how well the order is mixed; with FIELD, an integer a sample, also "
+	  "by that label" },
 	{ "--drop-cache", NULL,
 	  "drop the files from the page cache before starting" },
 	{ "--quiet", NULL, "no progress line" },
@@ -116,6 +121,8 @@ static int iterate(struct run *r, struct pen_err *err)
 				return pen__fail_nomem(err, "epochs", 0);
 			e = (struct epoch){ 0 };
 			t0 = now;
+			if (r->q)
+				pen__quality_epoch(r->q);
 			if (r->l->ended)
 				break;
 			continue;
@@ -129,7 +136,10 @@ static int iterate(struct run *r, struct pen_err *err)
 			e.bytes += b->tensors[i].nbytes;
 		if (r->checksum)
 			r->sum += batch_sum(b);
+		rc = r->q ? pen__quality_batch(r->q, b, err) : 0;
 		pen_batch_unref(b);
+		if (rc)
+			break;
 		if (p.tty) {
 			bytes = r->l->payload_bytes;
 			progress_show(&p, done, (double)bytes);
@@ -203,6 +213,15 @@ static void json_data(struct pen_text *j, const struct run *r)
 	pen__json_close(j, '}');
 }
 
+/* How even batches come: a stall shows in the slowest ones. */
+static double p99_over_p50(const struct run *r)
+{
+	const uint64_t p50 = pen_loader_wait_percentile(r->l, 50);
+
+	return p50 ? (double)pen_loader_wait_percentile(r->l, 99) / (double)p50
+		   : 0;
+}
+
 static void json_times(struct pen_text *j, const struct run *r,
 		       const struct pen_stats *s)
 {
@@ -211,6 +230,8 @@ static void json_times(struct pen_text *j, const struct run *r,
 		pen__json_int(j, percentile_names[i],
 			      pen_loader_wait_percentile(r->l, percentiles[i]));
 	pen__json_close(j, '}');
+	pen__json_num(j, "wait_p99_over_p50", p99_over_p50(r));
+	pen__json_num(j, "wait_slowest_tenth", pen__hist_top(&r->l->wait, 10));
 	pen__json_open(j, "stage_ns", '{');
 	pen__json_int(j, "plan", s->plan_ns);
 	pen__json_int(j, "read", s->read_ns);
@@ -228,6 +249,16 @@ static void json_times(struct pen_text *j, const struct run *r,
 		pen__json_close(j, '}');
 	}
 	pen__json_close(j, ']');
+}
+
+static void json_quality(struct pen_text *j, const struct run *r)
+{
+	struct pen_quality_result q;
+
+	if (!r->q)
+		return;
+	pen__quality_result(r->q, &q);
+	pen__quality_json(j, "quality", &q);
 }
 
 static void json_errors(struct pen_text *j, const struct run *r)
@@ -297,6 +328,7 @@ static int print_json(const char *path, const struct run *r)
 	if (r->checksum)
 		pen__json_int(&j, "checksum", r->sum);
 	json_times(&j, r, &s);
+	json_quality(&j, r);
 	json_errors(&j, r);
 	pen__json_close(&j, '}');
 	return text_out(&j, path);
@@ -346,6 +378,7 @@ static void print_epochs(const struct run *r)
 static void print_result(const struct run *r, const struct pen_stats *s)
 {
 	struct shares w = shares_of(s);
+	struct pen_quality_result q;
 
 	printf("  %-14s %s/s (%s in %s)\n", "samples",
 	       human_count(per_second((double)s->nsamples, r->seconds)),
@@ -362,6 +395,9 @@ static void print_result(const struct run *r, const struct pen_stats *s)
 	       human_time((double)pen_loader_wait_percentile(r->l, 99) / 1e9),
 	       human_time((double)pen_loader_wait_percentile(r->l, 99.9) / 1e9),
 	       human_time((double)pen_loader_wait_percentile(r->l, 100) / 1e9));
+	printf("  %-14s p99 is %.1f x p50, the slowest tenth takes %.0f %% of "
+	       "the time\n",
+	       "", p99_over_p50(r), 100 * pen__hist_top(&r->l->wait, 10));
 	printf("  %-14s %s after start (%s to open and index)\n", "first batch",
 	       human_time((double)s->first_batch_ns / 1e9),
 	       human_time((double)s->open_ns / 1e9));
@@ -375,6 +411,10 @@ static void print_result(const struct run *r, const struct pen_stats *s)
 	printf("  %-14s plan %.0f %%, read %.0f %%, unpack %.0f %%, emit %.0f "
 	       "%%, idle %.0f %%\n",
 	       "threads' time", w.plan, w.read, w.unpack, w.emit, w.idle);
+	if (r->q) {
+		pen__quality_result(r->q, &q);
+		print_quality(&q, r->l->batch, r->label);
+	}
 	if (r->checksum)
 		printf("  %-14s %016llx\n", "checksum",
 		       (unsigned long long)r->sum);
@@ -423,6 +463,14 @@ static void print_text(const struct run *r)
 		puts("  (interrupted: these are the figures so far)");
 }
 
+static int open_quality(struct run *r, struct pen_err *err)
+{
+	struct pen_quality_setup set;
+	int rc = pen__quality_setup(&set, r->l, r->label, err);
+
+	return rc ? rc : pen__quality_new(&r->q, &set, err);
+}
+
 static int measure(struct run *r, const struct pen_spec *spec)
 {
 	struct pen_err err = { 0 };
@@ -439,6 +487,8 @@ static int measure(struct run *r, const struct pen_spec *spec)
 	}
 	rc = pen_loader_open(&r->l, spec, &err);
 	if (rc)
+		return complain(&err);
+	if (r->quality && open_quality(r, &err))
 		return complain(&err);
 	rc = iterate(r, &err);
 	if (rc < 0 && !r->nepochs)
@@ -463,7 +513,10 @@ static int take_flag(struct run *r, const struct args *a)
 		r->checksum = true;
 	else if (!strcmp(a->key, "--drop-cache"))
 		r->drop = true;
-	else if (!strcmp(a->key, "--quiet"))
+	else if (!strcmp(a->key, "--quality")) {
+		r->quality = true;
+		r->label = a->value && *a->value ? a->value : NULL;
+	} else if (!strcmp(a->key, "--quiet"))
 		r->quiet = true;
 	else if (pen__parse_count(a->value, &r->max_batches))
 		return complain_usage("load: %s: '%s' is not a number", a->key,
@@ -491,6 +544,7 @@ static int run_load(int argc, char **argv)
 	}
 	if (rc < 0)
 		rc = measure(&r, spec);
+	pen__quality_free(r.q);
 	pen_loader_close(r.l);
 	pen_spec_free(spec);
 	pen__free(r.epoch);
@@ -504,6 +558,9 @@ static const char *const examples[] = {
 	"rows of one array, shuffled in blocks of neighbouring chunks",
 	"penstock load data/ store=uring store.direct=true queue_depth=64",
 	"past the page cache, 64 reads in flight per thread",
+	"penstock load cells.h5ad format.obs=plate sampler=census "
+	"--quality=plate",
+	"cells in the order of Census' loader, and how well that mixes plates",
 	"penstock load data/ --json -o result.json",
 	"for programs",
 	NULL,
@@ -518,7 +575,8 @@ const struct command pen__cmd_load = {
 		"quotes, or @LIST, a file with one path a line. Loads the data "
 		"into batches as a training job would and prints samples/s, "
 		"bytes/s, how long the consumer waited for batches, CPU and "
-		"memory.",
+		"memory. --quality adds how well the order is mixed, measured "
+		"and as theory has it.",
 	.flags = flags,
 	.takes_spec = true,
 	.examples = examples,

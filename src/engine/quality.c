@@ -546,6 +546,8 @@ void pen__quality_json(struct pen_text *j, const char *key,
 	pen__json_int(j, "samples", r->nsamples);
 	pen__json_int(j, "repeated", r->repeated);
 	pen__json_int(j, "missing", r->missing);
+	pen__json_bool(j, "exactly_once",
+		       r->complete && !r->repeated && !r->missing);
 	pen__json_num(j, "same_chunk", r->same_chunk);
 	pen__json_num(j, "same_chunk_expected", r->same_chunk_expected);
 	pen__json_num(j, "n_eff", r->n_eff);
