@@ -106,9 +106,9 @@ static bool makes_chunks(const struct pen_loader *l)
 /* Does it not help to read neighbours of a sample along with it? */
 static bool reads_apart(const struct pen_loader *l)
 {
-	const struct pen_sampler_ops *ops = l->sampler->ops;
+	const struct pen_sampler *s = l->sampler;
 
-	return l->ds->store->lends || (!ops->in_order && !ops->window_end);
+	return l->ds->store->lends || (!s->ops->in_order && !s->window);
 }
 
 /*

@@ -252,7 +252,7 @@ static uint64_t window_end(const struct pen_loader *l, uint64_t epoch,
 	struct pen_sampler *s = l->sampler;
 	uint64_t end;
 
-	if (!s->ops->window_end || pos >= l->length)
+	if (!s->window || pos >= l->length)
 		return pos < l->length ? pos + 1 : l->length;
 	end = s->ops->window_end(s, order_of(l, epoch), pos);
 	return end < l->length ? end : l->length;
@@ -288,8 +288,7 @@ static enum held hold_batch(struct pen_loader *l, uint64_t end,
 		return h;
 	window = window_end(l, p->at.epoch, end - 1);
 	h = hold_to(l, window, false, u, err);
-	if (h == HELD_ALL && window < l->length &&
-	    l->sampler->ops->window_end &&
+	if (h == HELD_ALL && window < l->length && l->sampler->window &&
 	    pen__units_bytes(&l->units) < l->unit_budget / 2)
 		h = hold_to(l, window_end(l, p->at.epoch, window), false, u,
 			    err);

@@ -224,6 +224,9 @@ int pen__cells_unpack(const struct pen_format *, const struct pen_unit *,
 		      struct pen_err *);
 int pen__cells_emit(const struct pen_format *, const struct pen_row *,
 		    struct pen_err *);
+/* Of columns of obs; a category that is missing is NAN. */
+bool pen__cells_value(const struct pen_format *, uint32_t object, uint64_t k,
+		      uint32_t field, double *out);
 void pen__cells_describe(const struct pen_format *, struct pen_describe *);
 
 #endif

@@ -546,3 +546,23 @@ int pen__cells_emit(const struct pen_format *f, const struct pen_row *r,
 		put_column(&v->field[i], r->k, r->dst[nx + i]);
 	return rc;
 }
+
+bool pen__cells_value(const struct pen_format *f, uint32_t object, uint64_t k,
+		      uint32_t field, double *out)
+{
+	const struct pen_cells *p = f->priv;
+	const struct pen_cells_view *v =
+		&p->view[f->ix->blob_of(f->ix, object)];
+	const uint32_t first = f->nfields - p->nobs;
+	const struct pen_cells_field *c;
+	uint8_t raw[8];
+
+	if (field < first)
+		return false;
+	c = &v->field[field - first];
+	put_column(c, k, raw);
+	*out = pen__cells_number((enum pen_dtype)c->dtype, raw);
+	if (c->coded && *out < 0)
+		*out = NAN;
+	return true;
+}

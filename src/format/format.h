@@ -197,6 +197,10 @@ struct pen_format_ops {
 		      struct pen_err *);
 	int (*emit)(const struct pen_format *, const struct pen_row *,
 		    struct pen_err *);
+	/* A sample's number in a field, where the index has it: false when it
+	 * has to be read. What is missing in the data is NAN. May be NULL. */
+	bool (*value)(const struct pen_format *, uint32_t object, uint64_t k,
+		      uint32_t field, double *out);
 	/* inspect; may be NULL */
 	void (*describe)(const struct pen_format *, struct pen_describe *);
 	/* Writes one object; NULL when the format is only read. */
