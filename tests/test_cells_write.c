@@ -1,6 +1,7 @@
 /*
- * Writers of single cells: files that anndata, h5py, zarr 2 and a reader made
- * from version 3's specification find to hold what was asked, value by value;
+ * Writers of single cells: files that anndata, h5py, zarr 2, a reader made from
+ * version 3's specification and our own find to hold what was asked, value by
+ * value;
  * the same bytes whatever the threads; and nothing under the final name, nor
  * beside it, when anything went wrong.
  */
@@ -16,7 +17,7 @@
 #include "codec/pack.h"
 #include "codec/shuffle.h"
 #include "format/cells_write.h"
-#include "golden.h"
+#include "formats.h"
 
 #define NVAR 2
 #define NOBS 6
@@ -336,6 +337,58 @@ static void write_others(const char *suffix, const char *settings)
 	cells_fini(&c);
 }
 
+/* ---- what our own loader reads ---- */
+
+static bool row_right(const struct cells *c, const struct pen_batch *b,
+		      uint32_t k, const struct some *s)
+{
+	const struct pen_tensor *x = formats_tensor(b, "X");
+	const struct pen_tensor *n = formats_tensor(b, "n_counts");
+	const struct pen_tensor *t = formats_tensor(b, "cell_type");
+	const uint64_t m = c->spec.ncols;
+	const float *row = (const float *)x->data + k * m;
+	uint64_t has = 0;
+
+	for (uint64_t j = 0; j < m; j++)
+		has += row[j] != 0;
+	for (uint64_t i = s->start[k]; i < s->start[k + 1]; i++)
+		if (row[s->index[i]] != ((const float *)s->values)[i])
+			return false;
+	return has == s->start[k + 1] - s->start[k] &&
+	       ((const int64_t *)n->data)[k] == s->counts[k] &&
+	       ((const int32_t *)t->data)[k] == s->type[k];
+}
+
+static void test_own_reads(const char *name)
+{
+	struct some *s = calloc(1, sizeof(*s));
+	struct pen_err err = { 0 };
+	struct pen_loader *l;
+	struct pen_batch *b;
+	struct cells c;
+	uint64_t seen = 0;
+	int rc = 0;
+
+	cells_init(&c, 700, 300, true);
+	l = eng_open(&err,
+		     "%s/%s format=%s batch_size=64 epochs=1 "
+		     "sampler=sequential format.obs=n_counts,cell_type",
+		     golden_dir, name, strrchr(name, '.') + 1);
+	while (l && (rc = pen_loader_next(l, &b, &err)) == 0) {
+		some_fill(&c, s, seen, b->nsamples);
+		for (uint32_t k = 0; k < b->nsamples; k++)
+			CHECK(row_right(&c, b, k, s));
+		seen += b->nsamples;
+		pen_batch_unref(b);
+	}
+	CHECK_EQ(rc, PEN_END);
+	if (!CHECK_EQ(seen, 700))
+		fprintf(stderr, "  %s: %s: %s\n", name, err.where, err.msg);
+	pen_loader_close(l);
+	cells_fini(&c);
+	free(s);
+}
+
 static void test_others_read(void)
 {
 	char path[PATH_MAX] = __FILE__, cmd[PATH_MAX + 256];
@@ -343,8 +396,10 @@ static void test_others_read(void)
 
 	snprintf(path, sizeof(path), "%s/manifest", golden_dir);
 	manifest = fopen(path, "w");
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		write_kind(i);
+		test_own_reads(kinds[i].name);
+	}
 	write_others("-a.h5ad", "");
 	write_others("-b.h5ad", "compression=gzip");
 	write_others("-c.zarr", "");
