@@ -509,7 +509,7 @@ static void test_nomem(const char *name, const char *settings)
 	mkdir(dir, 0777);
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
 	cells_init(&c, 40, 30, true);
-	for (uint64_t n = 1; rc && n < 3000; n++) {
+	for (uint64_t n = 1; rc && n < 3000; n += 1 + n / 48) {
 		err = (struct pen_err){ 0 };
 		pen__mem_fail_nth(n, false);
 		rc = write_cells(&c, path, settings, 17, &err);

@@ -91,8 +91,7 @@ static const struct pen_opt opts[] = {
 	{ .name = "prefix",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(prefix),
-	  .dflt = "img",
-	  .help = "file names begin with it" },
+	  .help = "file names begin with it; img, or cells, when not given" },
 	{ .name = "seed",
 	  .type = PEN_OPT_COUNT,
 	  .off = OFF(seed),
@@ -162,7 +161,9 @@ static int step(void *arg, size_t n, struct pen_err *err)
 void gen_file_name(const struct gen *g, uint64_t i, char *buf, size_t cap)
 {
 	const struct pen_synth_names names = { .dir = g->path,
-					       .prefix = g->prefix,
+					       .prefix = g->prefix   ? g->prefix
+							 : g->writer ? "cells"
+								     : "img",
 					       .suffix = g->suffix,
 					       .files = g->files,
 					       .subfolders = g->subfolders };

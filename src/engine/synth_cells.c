@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 
+#define NSIZES 4096
 #define NTYPES 20
 #define NPLATES 14
 #define NDONORS 24
@@ -32,7 +33,7 @@
 #define NVAR 4
 
 /* Which random word of a row is what. */
-enum { FOR_SIZE, FOR_SIZE2, FOR_TYPE, FOR_DONOR, FOR_PRIMARY };
+enum { FOR_SIZE, FOR_TYPE, FOR_DONOR, FOR_PRIMARY };
 
 struct slot {
 	uint32_t below; /* of 2^24: this gene, else the other */
@@ -49,6 +50,7 @@ struct pen_synth_cells {
 	float *mean;
 	float *centre;		/* NTYPES x npca */
 	uint32_t share[NTYPES]; /* of 2^32, summed up */
+	uint32_t size[NSIZES];
 	struct pen_perm barcode;
 	char (*gene)[24];
 	const char **name; /* of genes */
@@ -256,17 +258,41 @@ static void describe(struct pen_synth_cells *c)
 					   .dense = &c->pca };
 }
 
-/* How many genes a cell has. */
-static uint32_t size_of(const struct pen_synth_cells *c, uint64_t key)
+/* The normal number that a share p of all is below. */
+static double quantile(double p)
 {
-	const double z =
-		normal(pen__rng_at(key, FOR_SIZE), pen__rng_at(key, FOR_SIZE2));
-	/* exp() lifts the mean by half the variance */
-	const double n = c->s.density * (double)c->s.ngenes *
-			 exp(LIBRARY * z - LIBRARY * LIBRARY / 2);
+	double lo = -8, hi = 8;
+
+	while (hi - lo > 1e-9) {
+		const double mid = (lo + hi) / 2;
+
+		if (erfc(-mid / sqrt(2)) / 2 < p)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* Numbers of genes that cells have, each as likely as any other. */
+static void make_sizes(struct pen_synth_cells *c)
+{
 	const double most = (double)c->s.ngenes;
 
-	return (uint32_t)(n < 1 ? 1 : n > most ? most : n + 0.5);
+	for (unsigned i = 0; i < NSIZES; i++) {
+		const double z = quantile((i + 0.5) / NSIZES);
+		/* exp() lifts the mean by half the variance */
+		const double n = c->s.density * most *
+				 exp(LIBRARY * z - LIBRARY * LIBRARY / 2);
+
+		c->size[i] = (uint32_t)(n < 1 ? 1 : n > most ? most : n + 0.5);
+	}
+}
+
+/* How many genes a cell has: by a table, as all cells are asked beforehand. */
+static uint32_t size_of(const struct pen_synth_cells *c, uint64_t key)
+{
+	return c->size[pen__rng_at(key, FOR_SIZE) % NSIZES];
 }
 
 static int check_setup(const struct pen_synth_cells_setup *s,
@@ -351,6 +377,7 @@ int pen__synth_cells_new(struct pen_synth_cells **out,
 	if (rc)
 		goto fail;
 	share_types(c);
+	make_sizes(c);
 	describe(c);
 	pen__perm_init(&c->barcode, (uint64_t)1 << 32, s->seed, s->file);
 	for (uint64_t i = 0; i < s->ncells; i++)
