@@ -206,10 +206,13 @@ static void some_fill(const struct cells *c, struct some *s, uint64_t first,
 static size_t split(char *text, struct pen_opts_kv *kv, size_t cap)
 {
 	size_t n = 0;
+	char *p;
 
-	for (char *p = strtok(text, ","); p && n < cap; p = strtok(NULL, ",")) {
+	while ((p = strsep(&text, ",")) && n < cap) {
 		char *eq = strchr(p, '=');
 
+		if (!eq)
+			continue;
 		*eq = '\0';
 		kv[n++] = (struct pen_opts_kv){ p, eq + 1 };
 	}
