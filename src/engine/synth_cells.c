@@ -37,7 +37,7 @@ enum { FOR_SIZE, FOR_TYPE, FOR_DONOR, FOR_PRIMARY };
 
 struct slot {
 	uint32_t below; /* of 2^24: this gene, else the other */
-	uint32_t other;
+	uint32_t other; /* as what has to change in this one's bits */
 };
 
 struct pen_synth_cells {
@@ -149,7 +149,7 @@ static int make_slots(struct pen_synth_cells *c, double *w, double sum,
 		return pen__fail_nomem(err, "cells", (size_t)n * 4);
 	for (uint64_t j = 0; j < n; j++) {
 		w[j] *= (double)n / sum;
-		c->slot[j] = (struct slot){ 1 << 24, (uint32_t)j };
+		c->slot[j] = (struct slot){ 1 << 24, 0 };
 		if (w[j] < 1)
 			list[nlow++] = (uint32_t)j;
 		else
@@ -159,7 +159,7 @@ static int make_slots(struct pen_synth_cells *c, double *w, double sum,
 		const uint32_t low = list[--nlow], big = list[high];
 
 		c->slot[low].below = (uint32_t)(w[low] * 0x1p24);
-		c->slot[low].other = big;
+		c->slot[low].other = low ^ big;
 		w[big] -= 1 - w[low];
 		if (w[big] < 1) {
 			high++;
@@ -573,10 +573,13 @@ static void draw(struct pen_synth_rows *b, unsigned type, uint64_t key,
 		const uint64_t u = pen__rng_at(key, i++);
 		const uint32_t j = (uint32_t)((u >> 32) * n >> 32);
 		const uint32_t part = (uint32_t)u >> 8;
-		uint32_t g = part < c->slot[j].below ? j : c->slot[j].other;
+		const uint32_t m = marker[part % NMARKERS];
+		/* masks: nobody could predict the branches */
+		const uint32_t not_this = (part < c->slot[j].below) - 1u;
+		const uint32_t marked = ((u & 255) >= MARKED) - 1u;
+		uint32_t g = j ^ (c->slot[j].other & not_this);
 
-		if ((u & 255) < MARKED)
-			g = marker[part % NMARKERS];
+		g ^= (g ^ m) & marked;
 		left -= b->times[g] == 0;
 		b->times[g] =
 			(uint16_t)(b->times[g] + (b->times[g] != UINT16_MAX));
