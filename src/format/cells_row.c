@@ -446,12 +446,12 @@ static int emit_genes(const struct cell *c, uint8_t *dst)
 	while (run.at < run.end) {
 		const uint64_t n = pen__cells_run_next(&run, &p);
 
-		if (!n || !p)
+		if (!n)
 			return fail_bytes(c);
 		for (uint64_t i = 0; i < n; i += BLOCK) {
 			const uint64_t k = n - i < BLOCK ? n - i : BLOCK;
 
-			to_genes(run.a, p + i * run.a->item, k, at);
+			to_genes(run.a, p ? p + i * run.a->item : NULL, k, at);
 			most = largest(at, k);
 			if (most >= c->m->ncols)
 				return fail_gene(c, most);

@@ -13,6 +13,23 @@
 
 #define MOST_ABSENT ((uint64_t)1 << 24) /* elements that need not be stored */
 
+/* The stores of a collection are objects of their own. */
+static int check_archive(struct pen_cells_file *f)
+{
+	struct pen_zarr_node root;
+	bool is = false;
+	int rc = pen__zarr_node_open(f->in, "", &root, f->err);
+
+	if (rc > 0)
+		is = pen__zarr_is_collection(&root);
+	pen__zarr_node_close(&root);
+	if (!is)
+		return rc < 0 ? rc : 0;
+	return pen__fail(f->err, PEN_ENOTSUP, f->name,
+			 "is a collection of several stores in one archive; "
+			 "unpack it");
+}
+
 static int zarr_open(struct pen_cells_file *f, uint64_t nfiles)
 {
 	struct pen_zarr *z = pen__calloc(1, sizeof(*z));
@@ -26,7 +43,7 @@ static int zarr_open(struct pen_cells_file *f, uint64_t nfiles)
 	pen__zarr_where(z, "", where, sizeof(where));
 	where[strlen(where) - 2] = '\0'; /* without ":/" */
 	snprintf(f->name, sizeof(f->name), "%.199s", where);
-	return rc;
+	return rc < 0 || !z->zipped ? rc : check_archive(f);
 }
 
 static void zarr_close(struct pen_cells_file *f)
