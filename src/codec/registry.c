@@ -1,7 +1,11 @@
-/* The only file that names codecs: the list comes from CMakeLists.txt. */
+/*
+ * The only file that names codecs and packers: the lists come from
+ * CMakeLists.txt.
+ */
 #include <string.h>
 
 #include "codec/codec.h"
+#include "codec/pack.h"
 
 #define PEN_ENTRY(x) extern const struct pen_codec pen__codec_##x;
 #include "codec_list.h"
@@ -36,4 +40,20 @@ const char *pen__codec_absent(const char *name)
 		if (strcmp(absent[i].name, name) == 0)
 			return absent[i].library;
 	return NULL;
+}
+
+#define PEN_ENTRY(x) extern const struct pen_packer pen__packer_##x;
+#include "packer_list.h"
+#undef PEN_ENTRY
+
+static const struct pen_packer *const packers[] = {
+#define PEN_ENTRY(x) &pen__packer_##x,
+#include "packer_list.h"
+#undef PEN_ENTRY
+	NULL,
+};
+
+const struct pen_packer *pen__packer_at(unsigned i)
+{
+	return i < sizeof(packers) / sizeof(packers[0]) ? packers[i] : NULL;
 }

@@ -1,8 +1,8 @@
 /*
- * Byte shuffle, undone, and HDF5's fletcher32. Items of 2, 4 and 8 bytes are
- * woven together 16 at a time: in each step stream i and stream i + half are
- * interleaved into one of items twice as wide, which is what vector units can
- * do in one instruction, and the compiler knows how on each machine.
+ * Byte shuffle, done and undone, and HDF5's fletcher32. Items of 2, 4 and 8
+ * bytes are woven together 16 at a time: in each step stream i and stream i +
+ * half are interleaved into one of items twice as wide, which is what vector
+ * units can do in one instruction, and the compiler knows how on each machine.
  */
 #include "codec/shuffle.h"
 
@@ -82,6 +82,30 @@ void pen__unshuffle(size_t item, const uint8_t *in, size_t n, uint8_t *out)
 		return;
 	}
 	plain(item, in, count, woven(item, in, count, out), out);
+	if (n % item)
+		memcpy(out + count * item, in + count * item, n % item);
+}
+
+/* A run of items that stays in the first cache while each of its streams is
+ * picked out. */
+#define RUN ((size_t)2048)
+
+void pen__shuffle(size_t item, const uint8_t *in, size_t n, uint8_t *out)
+{
+	const size_t count = item ? n / item : 0;
+
+	if (item < 2 || !count) {
+		if (n)
+			memcpy(out, in, n);
+		return;
+	}
+	for (size_t at = 0; at < count; at += RUN) {
+		const size_t end = count - at < RUN ? count : at + RUN;
+
+		for (size_t j = 0; j < item; j++)
+			for (size_t i = at; i < end; i++)
+				out[j * count + i] = in[i * item + j];
+	}
 	if (n % item)
 		memcpy(out + count * item, in + count * item, n % item);
 }

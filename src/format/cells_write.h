@@ -16,7 +16,9 @@ struct pen_cells_column_spec {
 	enum pen_dtype dtype;
 	/* Values are int32: -1 (missing), or places among names. */
 	bool coded;
-	bool index;   /* coded: these are the names of the rows themselves */
+	/* coded: these are the names of the rows themselves. With names NULL
+	 * (nnames 0) the values are the names: const char *, none missing. */
+	bool index;
 	bool ordered; /* coded: the order of names means something */
 	uint32_t nnames;
 	const char *const *names;
@@ -50,16 +52,30 @@ struct pen_cells_rows {
 	const void *const *dense; /* per matrix: n x ncols values */
 };
 
+/* The text of row i of a coded column; NULL when it is missing. */
+static inline const char *
+pen__cells_column_text(const struct pen_cells_column_spec *c,
+		       const void *values, uint64_t i)
+{
+	if (!c->names)
+		return c->index ? ((const char *const *)values)[i] : NULL;
+	return ((const int32_t *)values)[i] < 0
+		       ? NULL
+		       : c->names[((const int32_t *)values)[i]];
+}
+
 struct pen_cells_writer;
 struct pen_cells_writer_ops {
 	const char *name;	    /* h5ad, zarr, packed */
+	const char *help;	    /* one line */
 	const char *suffix;	    /* ".h5ad" */
 	const struct pen_opt *opts; /* compression=, level=, chunk=, ... */
 	size_t priv_size;
 	int (*open)(struct pen_cells_writer *, struct pen_err *);
 	int (*rows)(struct pen_cells_writer *, const struct pen_cells_rows *,
 		    struct pen_err *);
-	/* After the last row: the file is whole, and synced, under tmp. */
+	/* After the last row: the file is whole under tmp; it is synced and
+	 * renamed by who called. */
 	int (*finish)(struct pen_cells_writer *, struct pen_err *);
 	void (*close)(struct pen_cells_writer *); /* copes with half-built */
 };
@@ -70,12 +86,17 @@ struct pen_cells_writer {
 	const struct pen_cells_spec *spec; /* the caller's until close */
 	char *path, *tmp;    /* tmp: beside path; a file or a directory */
 	uint64_t nrows, nnz; /* so far */
+	bool failed, finished;
 };
 
 /* By name, or NULL; a writer whose library is absent is not there. */
 const struct pen_cells_writer_ops *pen__cells_writer_find(const char *name);
+/* By the suffix of a path, a trailing '/' left out; NULL when none fits. */
+const struct pen_cells_writer_ops *pen__cells_writer_for(const char *path);
 const struct pen_cells_writer_ops *pen__cells_writer_at(unsigned i);
 
+/* A file, or what looks like a zarr store, is replaced at the end; any other
+ * directory is refused. */
 int pen__cells_writer_open(struct pen_cells_writer **out,
 			   const struct pen_cells_writer_ops *,
 			   const char *path, const struct pen_cells_spec *,

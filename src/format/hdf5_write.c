@@ -2,13 +2,10 @@
  * The writer of HDF5, through libhdf5 and in its newest file version, as DLIO
  * writes: records_0, records_1, ... with the samples along axis 0, and labels.
  * A file is made in memory and then handed out in one piece, because libhdf5
- * wants to seek and a pen_out only takes bytes. libhdf5 is not re-entrant as
- * Debian builds it for threads: one lock around it, with the values made
- * before and the file handed out after. Refuses nothing the fields can be but
- * complex numbers.
+ * wants to seek and a pen_out only takes bytes. libhdf5 does one thing at a
+ * time: the values are made before, and the file handed out after. Refuses
+ * nothing the fields can be but complex numbers.
  */
-#include <hdf5.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -16,11 +13,10 @@
 #include "codec/lzf.h"
 #include "format/hdf5_fields.h"
 #include "format/hdf5_int.h"
+#include "format/hdf5_lib.h"
 
 #define LZF 32000
 #define SUPERBLOCK 44u /* bytes under the checksum, versions 2 and 3 */
-
-static pthread_mutex_t libhdf5_lock = PTHREAD_MUTEX_INITIALIZER;
 
 struct writer {
 	const struct pen_h5_format *p;
@@ -75,51 +71,6 @@ static const H5Z_class2_t lzf_filter = {
 	.name = "lzf",
 	.filter = lzf_pack,
 };
-
-/* A new id to close, or negative. */
-static hid_t type_of(enum pen_dtype t)
-{
-	static const char *const names[2] = { "FALSE", "TRUE" };
-	hid_t id;
-
-	switch (t) {
-	case PEN_BOOL:
-		id = H5Tenum_create(H5T_STD_I8LE);
-		for (int8_t i = 0; id >= 0 && i < 2; i++)
-			H5Tenum_insert(id, names[i], &i);
-		return id;
-	case PEN_F16:
-		id = H5Tcopy(H5T_IEEE_F32LE);
-		if (id < 0 || H5Tset_fields(id, 15, 10, 5, 0, 10) < 0 ||
-		    H5Tset_size(id, 2) < 0 || H5Tset_ebias(id, 15) < 0)
-			return -1;
-		return id;
-	case PEN_I8:
-		return H5Tcopy(H5T_STD_I8LE);
-	case PEN_U8:
-		return H5Tcopy(H5T_STD_U8LE);
-	case PEN_I16:
-		return H5Tcopy(H5T_STD_I16LE);
-	case PEN_U16:
-		return H5Tcopy(H5T_STD_U16LE);
-	case PEN_I32:
-		return H5Tcopy(H5T_STD_I32LE);
-	case PEN_U32:
-		return H5Tcopy(H5T_STD_U32LE);
-	case PEN_I64:
-		return H5Tcopy(H5T_STD_I64LE);
-	case PEN_U64:
-		return H5Tcopy(H5T_STD_U64LE);
-	case PEN_F32:
-		return H5Tcopy(H5T_IEEE_F32LE);
-	case PEN_F64:
-		return H5Tcopy(H5T_IEEE_F64LE);
-	case PEN_F80:
-		return H5Tcopy(H5T_NATIVE_LDOUBLE);
-	default:
-		return -1;
-	}
-}
 
 /* "1x64x64": exactly n positive numbers. */
 static bool parse_dims(const char *s, unsigned n, hsize_t *out)
@@ -204,7 +155,7 @@ static int set_most(const struct writer *w, unsigned n, const hsize_t *dims,
 static int put(const struct writer *w, const char *name, enum pen_dtype dtype,
 	       unsigned n, const hsize_t *dims, const void *data, bool plain)
 {
-	hid_t type = type_of(dtype), space = -1;
+	hid_t type = pen__hdf5_type(dtype), space = -1;
 	hid_t dcpl = H5Pcreate(H5P_DATASET_CREATE), set = -1;
 	hsize_t most[PEN_MAX_DIMS + 1];
 	int rc = 0;
@@ -389,20 +340,14 @@ static int make_image(struct writer *w)
 	return rc;
 }
 
-/* Not two at a time. */
 static int make_alone(struct writer *w)
 {
-	H5E_auto2_t shown;
-	void *arg;
+	struct pen_hdf5_turn turn;
 	int rc;
 
-	pthread_mutex_lock(&libhdf5_lock);
-	/* it would print its errors */
-	H5Eget_auto2(H5E_DEFAULT, &shown, &arg);
-	H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+	pen__hdf5_enter(&turn);
 	rc = make_image(w);
-	H5Eset_auto2(H5E_DEFAULT, shown, arg);
-	pthread_mutex_unlock(&libhdf5_lock);
+	pen__hdf5_leave(&turn);
 	return rc;
 }
 

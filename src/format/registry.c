@@ -1,4 +1,8 @@
-/* The only file that names formats: the list comes from CMakeLists.txt. */
+/*
+ * The only file that names formats, and writers of single cells: the lists
+ * come from CMakeLists.txt.
+ */
+#include "format/cells_write.h"
 #include "format/format.h"
 
 #define PEN_ENTRY(x) extern const struct pen_format_ops pen__format_##x;
@@ -14,4 +18,20 @@ static const struct pen_format_ops *const all[] = {
 const struct pen_format_ops *pen__format_at(unsigned i)
 {
 	return i < sizeof(all) / sizeof(all[0]) ? all[i] : NULL;
+}
+
+#define PEN_ENTRY(x) extern const struct pen_cells_writer_ops pen__cells_##x;
+#include "cells_list.h"
+#undef PEN_ENTRY
+
+static const struct pen_cells_writer_ops *const writers[] = {
+#define PEN_ENTRY(x) &pen__cells_##x,
+#include "cells_list.h"
+#undef PEN_ENTRY
+	NULL,
+};
+
+const struct pen_cells_writer_ops *pen__cells_writer_at(unsigned i)
+{
+	return i < sizeof(writers) / sizeof(writers[0]) ? writers[i] : NULL;
 }

@@ -27,8 +27,8 @@ MAY = {
     "cli": CORE | {"comm", "emulate", "report", "cli"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
-ENTRY = re.compile(r"^\s*pen_(store|format|sampler|codec)\(\s*(\w+)", re.M)
-GENERATED = re.compile(r"^(store|format|sampler|codec)_(list|absent)\.h$")
+ENTRY = re.compile(r"^\s*pen_(store|format|cells|sampler|codec|packer)\(\s*(\w+)", re.M)
+GENERATED = re.compile(r"^(store|format|cells|sampler|codec|packer)_(list|absent)\.h$")
 
 
 def files(top, *ends):

@@ -1,0 +1,35 @@
+/*
+ * Blosc 1 with LZ4 and byte shuffle inside, as zarr's usual: on the calling
+ * thread alone. libblosc takes its working memory by itself, per call.
+ */
+#include <blosc.h>
+
+#include "codec/pack.h"
+
+static size_t blosc_pack(struct pen_scratch *s, const struct pen_pack *p,
+			 const void *in, size_t n, void *out, size_t cap)
+{
+	int got;
+
+	(void)s;
+	if (n > BLOSC_MAX_BUFFERSIZE || pen__mem_tick())
+		return 0;
+	got = blosc_compress_ctx(p->level, BLOSC_SHUFFLE,
+				 p->item <= BLOSC_MAX_TYPESIZE ? p->item : 1, n,
+				 in, out, cap, BLOSC_LZ4_COMPNAME, 0, 1);
+	return got > 0 ? (size_t)got : 0;
+}
+
+static size_t blosc_bound(size_t n)
+{
+	return n + BLOSC_MAX_OVERHEAD;
+}
+
+const struct pen_packer pen__packer_blosc_pack = {
+	.name = "blosc",
+	.least = 1,
+	.most = 9,
+	.usual = 5,
+	.pack = blosc_pack,
+	.bound = blosc_bound,
+};

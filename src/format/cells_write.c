@@ -1,0 +1,440 @@
+/*
+ * What all writers of single cells share: the spec and the rows are checked
+ * here, once, so that a writer can trust them; and a file has its final name
+ * only when it is whole and on the disk. Replaces a file, or a directory that
+ * looks like a zarr store; refuses to touch any other directory, and what is
+ * neither file nor directory.
+ */
+#include "format/cells_write.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+#define FDS 16 /* directories open at a time while a tree is removed */
+
+const struct pen_cells_writer_ops *pen__cells_writer_find(const char *name)
+{
+	const struct pen_cells_writer_ops *ops;
+
+	for (unsigned i = 0; (ops = pen__cells_writer_at(i)); i++)
+		if (!strcmp(ops->name, name))
+			return ops;
+	return NULL;
+}
+
+static size_t trimmed(const char *path)
+{
+	size_t n = strlen(path);
+
+	while (n > 1 && path[n - 1] == '/')
+		n--;
+	return n;
+}
+
+const struct pen_cells_writer_ops *pen__cells_writer_for(const char *path)
+{
+	const struct pen_cells_writer_ops *ops;
+	const size_t n = trimmed(path);
+
+	for (unsigned i = 0; (ops = pen__cells_writer_at(i)); i++) {
+		const size_t k = strlen(ops->suffix);
+
+		if (n > k && !memcmp(path + n - k, ops->suffix, k))
+			return ops;
+	}
+	return NULL;
+}
+
+/* ---- the spec ---- */
+
+static int check_column(const struct pen_cells_column_spec *c,
+			struct pen_err *err)
+{
+	if (!c->name || !c->name[0] || strchr(c->name, '/') ||
+	    c->name[0] == '.')
+		return pen__fail(err, PEN_EINVAL, c->name ? c->name : "",
+				 "cannot be the name of a column");
+	if (c->coded && (c->nnames > INT32_MAX || (!c->names && c->nnames)))
+		return pen__fail(err, PEN_EINVAL, c->name,
+				 "has too many names, or they are not there");
+	if (!c->coded && c->dtype > PEN_F64)
+		return pen__fail(err, PEN_ENOTSUP, c->name,
+				 "a column of %s cannot be written",
+				 pen_dtype_name(c->dtype));
+	return 0;
+}
+
+static int check_columns(const struct pen_cells_column_spec *c, uint32_t n,
+			 const char *frame, struct pen_err *err)
+{
+	unsigned nindex = 0;
+	int rc = 0;
+
+	for (uint32_t i = 0; !rc && i < n; i++) {
+		rc = check_column(&c[i], err);
+		nindex += c[i].coded && c[i].index;
+		for (uint32_t j = 0; !rc && j < i; j++)
+			if (!strcmp(c[i].name, c[j].name))
+				rc = pen__fail(err, PEN_EINVAL, frame,
+					       "has two columns '%s'",
+					       c[i].name);
+	}
+	if (!rc && nindex > 1)
+		rc = pen__fail(err, PEN_EINVAL, frame, "has two indices");
+	return rc;
+}
+
+static int check_dense(const struct pen_cells_dense_spec *d,
+		       struct pen_err *err)
+{
+	const char *slash = strchr(d->path, '/');
+	const size_t n = slash ? (size_t)(slash - d->path) : 0;
+
+	if (!((n == 4 && !memcmp(d->path, "obsm", n)) ||
+	      (n == 6 && !memcmp(d->path, "layers", n))) ||
+	    !slash[1] || slash[1] == '.' || strchr(slash + 1, '/'))
+		return pen__fail(err, PEN_EINVAL, d->path,
+				 "is not obsm/NAME or layers/NAME");
+	if (d->dtype > PEN_F64 || !d->ncols)
+		return pen__fail(err, PEN_ENOTSUP, d->path,
+				 "has no columns, or a type that cannot be "
+				 "written");
+	return 0;
+}
+
+/* A column of var: its values are there from the start. */
+static int check_codes(const struct pen_cells_column_spec *c,
+		       const void *values, uint64_t n, struct pen_err *err)
+{
+	const int32_t *v = values;
+	const char *const *text = values;
+
+	if (!c->coded)
+		return 0;
+	for (uint64_t i = 0; !c->names && i < n; i++)
+		if (c->index ? !text[i] : v[i] != -1)
+			return pen__fail(err, PEN_EINVAL, c->name,
+					 "has a value without a name");
+	for (uint64_t i = 0; c->names && i < n; i++)
+		if (v[i] < (c->index ? 0 : -1) || v[i] >= (int64_t)c->nnames)
+			return pen__fail(err, PEN_EINVAL, c->name,
+					 "has a value beyond its names");
+	return 0;
+}
+
+static int check_matrix(const struct pen_cells_spec *s, const char *path,
+			struct pen_err *err)
+{
+	const uint64_t most = s->indices == PEN_U16   ? UINT16_MAX
+			      : s->indices == PEN_U32 ? UINT32_MAX
+						      : INT32_MAX;
+
+	if (s->dtype > PEN_F64)
+		return pen__fail(err, PEN_ENOTSUP, path,
+				 "numbers of %s cannot be written",
+				 pen_dtype_name(s->dtype));
+	if (!s->sparse)
+		return 0;
+	if (s->indices != PEN_I32 && s->indices != PEN_I64 &&
+	    s->indices != PEN_U16 && s->indices != PEN_U32)
+		return pen__fail(err, PEN_ENOTSUP, path,
+				 "indices of %s cannot be written",
+				 pen_dtype_name(s->indices));
+	if (s->ncols && s->ncols - 1 > most)
+		return pen__fail(err, PEN_EINVAL, path,
+				 "indices of %s are too narrow for %llu genes",
+				 pen_dtype_name(s->indices),
+				 (unsigned long long)s->ncols);
+	return 0;
+}
+
+static int check_spec(const struct pen_cells_spec *s, const char *path,
+		      struct pen_err *err)
+{
+	size_t row, all;
+	int rc = check_matrix(s, path, err);
+
+	if (!rc &&
+	    (!pen__mul((size_t)s->ncols, pen_dtype_size(s->dtype), &row) ||
+	     !pen__mul(row, (size_t)s->nrows, &all)))
+		rc = pen__fail(err, PEN_EINVAL, path, "would be too large");
+	if (!rc)
+		rc = check_columns(s->obs, s->nobs, "obs", err);
+	if (!rc)
+		rc = check_columns(s->var, s->nvar, "var", err);
+	for (uint32_t i = 0; !rc && i < s->nvar; i++)
+		rc = check_codes(&s->var[i], s->var_values[i], s->ncols, err);
+	for (uint32_t i = 0; !rc && i < s->ndense; i++)
+		rc = check_dense(&s->dense[i], err);
+	return rc;
+}
+
+/* ---- names in the file system ---- */
+
+static int remove_one(const char *path, const struct stat *sb, int flag,
+		      struct FTW *at)
+{
+	(void)sb;
+	(void)flag;
+	(void)at;
+	return remove(path);
+}
+
+static void remove_tree(const char *path)
+{
+	nftw(path, remove_one, FDS, FTW_DEPTH | FTW_PHYS);
+}
+
+static bool has(const char *dir, const char *name)
+{
+	char path[4096];
+
+	return snprintf(path, sizeof(path), "%s/%s", dir, name) <
+		       (int)sizeof(path) &&
+	       !access(path, F_OK);
+}
+
+/* May what is there be replaced? */
+static int check_target(const char *path, struct pen_err *err)
+{
+	struct stat sb;
+
+	if (stat(path, &sb))
+		return 0;
+	if (S_ISDIR(sb.st_mode) && !has(path, ".zgroup") &&
+	    !has(path, "zarr.json"))
+		return pen__fail(err, PEN_EINVAL, path,
+				 "is a directory and no zarr store; it is not "
+				 "replaced: name another");
+	if (!S_ISDIR(sb.st_mode) && !S_ISREG(sb.st_mode))
+		return pen__fail(err, PEN_EINVAL, path,
+				 "is not a file and cannot be replaced");
+	return 0;
+}
+
+static char *beside(const char *path, const char *suffix)
+{
+	char name[4128];
+
+	if (snprintf(name, sizeof(name), "%s.%ld.%s", path, (long)getpid(),
+		     suffix) >= (int)sizeof(name))
+		return NULL;
+	return pen__strdup(name);
+}
+
+/* A directory takes nothing else's name, and gives its own to nothing: what
+ * is there steps aside first. */
+static int move_in(const struct pen_cells_writer *w, bool is_dir,
+		   struct pen_err *err)
+{
+	struct stat sb;
+	char *old;
+	int sys = 0;
+
+	if (lstat(w->path, &sb) || (!is_dir && !S_ISDIR(sb.st_mode)))
+		return rename(w->tmp, w->path)
+			       ? pen__fail_sys(err, errno, w->path,
+					       "cannot be written")
+			       : 0;
+	old = beside(w->path, "old");
+	if (!old)
+		return pen__fail_nomem(err, w->path, strlen(w->path));
+	if (rename(w->path, old)) {
+		sys = errno;
+	} else if (rename(w->tmp, w->path)) {
+		sys = errno;
+		(void)rename(old, w->path);
+	} else {
+		remove_tree(old);
+	}
+	pen__free(old);
+	return sys ? pen__fail_sys(err, sys, w->path, "cannot be replaced") : 0;
+}
+
+static int sync_path(const char *path, bool is_dir, struct pen_err *err)
+{
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int sys = 0;
+
+	/* of a directory everything that was written below it */
+	if (fd < 0 || (is_dir ? syncfs(fd) : fsync(fd)))
+		sys = errno;
+	if (fd >= 0)
+		close(fd);
+	return sys ? pen__fail_sys(err, sys, path, "cannot be synced") : 0;
+}
+
+/* The new name is on the disk, too; not all file systems can do that. */
+static void sync_parent(char *path)
+{
+	char *slash = strrchr(path, '/');
+	int fd;
+
+	if (slash)
+		*slash = '\0';
+	fd = open(!slash ? "." : *path ? path : "/", O_RDONLY | O_CLOEXEC);
+	if (slash)
+		*slash = '/';
+	if (fd < 0)
+		return;
+	(void)fsync(fd);
+	close(fd);
+}
+
+/* ---- the writer ---- */
+
+int pen__cells_writer_open(struct pen_cells_writer **out,
+			   const struct pen_cells_writer_ops *ops,
+			   const char *path, const struct pen_cells_spec *spec,
+			   const struct pen_opts_kv *kv, size_t nkv,
+			   struct pen_err *err)
+{
+	struct pen_cells_writer *w;
+	int rc;
+
+	*out = NULL;
+	rc = check_spec(spec, path, err);
+	if (rc)
+		return rc;
+	w = pen__calloc(1, sizeof(*w));
+	if (!w)
+		return pen__fail_nomem(err, path, sizeof(*w));
+	w->ops = ops;
+	w->spec = spec;
+	w->failed = true;
+	w->path = pen__strndup(path, trimmed(path));
+	w->tmp = w->path ? beside(w->path, "tmp") : NULL;
+	w->priv = pen__calloc(1, ops->priv_size ? ops->priv_size : 1);
+	if (!w->path || !w->tmp || !w->priv) {
+		rc = pen__fail_nomem(err, path, ops->priv_size);
+		goto fail;
+	}
+	rc = check_target(w->path, err);
+	if (!rc)
+		rc = pen__opt_fill(ops->opts, w->priv, kv, nkv, err);
+	if (rc)
+		goto fail;
+	remove_tree(w->tmp);
+	rc = ops->open(w, err);
+	if (rc) {
+		pen__cells_writer_close(w);
+		return rc;
+	}
+	w->failed = false;
+	*out = w;
+	return 0;
+fail:
+	pen__free(w->path);
+	pen__free(w->tmp);
+	pen__free(w->priv);
+	pen__free(w);
+	return rc;
+}
+
+static int check_sparse(const struct pen_cells_writer *w,
+			const struct pen_cells_rows *r, struct pen_err *err)
+{
+	const uint64_t n = r->start[r->n];
+	uint32_t most = 0;
+
+	if (r->start[0])
+		return pen__fail(err, PEN_EINVAL, w->path,
+				 "rows that do not begin at 0");
+	for (uint64_t i = 0; i < r->n; i++)
+		if (r->start[i] > r->start[i + 1])
+			return pen__fail(err, PEN_EINVAL, w->path,
+					 "a row that ends before it begins");
+	if (n > w->spec->nnz - w->nnz)
+		return pen__fail(err, PEN_EINVAL, w->path,
+				 "more numbers than were announced");
+	for (uint64_t i = 0; i < n; i++)
+		most = r->indices[i] > most ? r->indices[i] : most;
+	if (n && most >= w->spec->ncols)
+		return pen__fail(err, PEN_EINVAL, w->path,
+				 "gene %u is beyond the last", most);
+	return 0;
+}
+
+int pen__cells_writer_rows(struct pen_cells_writer *w,
+			   const struct pen_cells_rows *r, struct pen_err *err)
+{
+	const struct pen_cells_spec *s = w->spec;
+	int rc = 0;
+
+	if (w->failed || w->finished)
+		return pen__fail(err, PEN_EINVAL, w->path,
+				 "has failed or is finished already");
+	if (!r->n)
+		return 0;
+	w->failed = true;
+	if (r->n > s->nrows - w->nrows)
+		return pen__fail(err, PEN_EINVAL, w->path,
+				 "more rows than were announced");
+	if (s->sparse)
+		rc = check_sparse(w, r, err);
+	for (uint32_t i = 0; !rc && i < s->nobs; i++)
+		rc = check_codes(&s->obs[i], r->obs[i], r->n, err);
+	if (!rc)
+		rc = w->ops->rows(w, r, err);
+	if (rc)
+		return rc;
+	w->nrows += r->n;
+	w->nnz += s->sparse ? r->start[r->n] : 0;
+	w->failed = false;
+	return 0;
+}
+
+int pen__cells_writer_finish(struct pen_cells_writer *w, struct pen_err *err)
+{
+	const struct pen_cells_spec *s = w->spec;
+	struct stat sb = { 0 };
+	int rc;
+
+	if (w->failed || w->finished)
+		return pen__fail(err, PEN_EINVAL, w->path,
+				 "has failed or is finished already");
+	w->failed = true;
+	if (w->nrows != s->nrows || (s->sparse && w->nnz != s->nnz))
+		return pen__fail(err, PEN_EINVAL, w->path,
+				 "is not whole: %llu of %llu rows came",
+				 (unsigned long long)w->nrows,
+				 (unsigned long long)s->nrows);
+	rc = w->ops->finish(w, err);
+	if (rc)
+		return rc;
+	if (stat(w->tmp, &sb))
+		return pen__fail_sys(err, errno, w->tmp, "is not there");
+	rc = sync_path(w->tmp, S_ISDIR(sb.st_mode), err);
+	if (!rc)
+		rc = check_target(w->path, err);
+	if (!rc)
+		rc = move_in(w, S_ISDIR(sb.st_mode), err);
+	if (rc)
+		return rc;
+	sync_parent(w->path);
+	w->failed = false;
+	w->finished = true;
+	return 0;
+}
+
+void pen__cells_writer_close(struct pen_cells_writer *w)
+{
+	if (!w)
+		return;
+	if (w->ops->close)
+		w->ops->close(w);
+	if (!w->finished)
+		remove_tree(w->tmp);
+	pen__opt_fini(w->ops->opts, w->priv);
+	pen__free(w->path);
+	pen__free(w->tmp);
+	pen__free(w->priv);
+	pen__free(w);
+}

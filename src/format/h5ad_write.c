@@ -1,0 +1,455 @@
+/*
+ * The writer of h5ad, through libhdf5, in the oldest version of its files, as
+ * h5py does: what every reader of h5ad reads. Chunks come packed, by several
+ * threads, and go past libhdf5's filters; what anndata leaves contiguous is
+ * contiguous here. A file that was given up is closed on another file
+ * descriptor, because libhdf5 cannot close what it cannot finish.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "format/anndata_write.h"
+#include "format/hdf5_lib.h"
+
+enum { NONE, GZIP, LZF, ZSTD };
+enum { FILTER_LZF = 32000, FILTER_ZSTD = 32015 };
+
+struct h5ad {
+	struct pen_ad ad; /* first: the sink gets this address */
+	/* options */
+	int compression;
+	int64_t level, threads;
+	bool shuffle;
+	uint64_t chunk;
+	/* the library's */
+	hid_t file, text;
+	bool open;
+};
+
+#define OFF(x) offsetof(struct h5ad, x)
+static const char *const compressions[] = { "none", "gzip", "lzf", "zstd",
+					    NULL };
+static const struct pen_opt opts[] = {
+	{ .name = "compression",
+	  .type = PEN_OPT_ENUM,
+	  .off = OFF(compression),
+	  .dflt = "none",
+	  .choices = compressions,
+	  .help = "of the arrays; zstd needs hdf5plugin in Python" },
+	{ .name = "level",
+	  .type = PEN_OPT_INT,
+	  .off = OFF(level),
+	  .dflt = "0",
+	  .min = 0,
+	  .max = 22,
+	  .help = "of compression; 0: gzip 4, zstd 3" },
+	{ .name = "shuffle",
+	  .type = PEN_OPT_BOOL,
+	  .off = OFF(shuffle),
+	  .dflt = "false",
+	  .help = "put first bytes of numbers together, then "
+		  "second ones, before compression" },
+	{ .name = "chunk",
+	  .type = PEN_OPT_COUNT,
+	  .off = OFF(chunk),
+	  .dflt = "0",
+	  .help = "numbers of the matrix in a chunk; 0: as h5py chooses" },
+	{ .name = "threads",
+	  .type = PEN_OPT_INT,
+	  .off = OFF(threads),
+	  .dflt = "0",
+	  .min = 0,
+	  .max = 1024,
+	  .help = "that compress; 0: as many as CPUs" },
+	{ .name = NULL },
+};
+
+static int failed(const struct pen_ad *ad, struct pen_err *err,
+		  const char *what)
+{
+	if (errno)
+		return pen__fail_sys(err, errno, ad->w->path,
+				     "cannot be written");
+	return pen__fail(err, PEN_EIO, ad->w->path, "libhdf5 could not %s",
+			 what);
+}
+
+static void enter(struct pen_hdf5_turn *t)
+{
+	pen__hdf5_enter(t);
+	errno = 0;
+}
+
+/* ---- attributes ---- */
+
+/* n texts in one axis; 0 axes: a single one. */
+static bool put_attr(hid_t obj, const char *name, hid_t type, int ndim,
+		     hsize_t n, const void *values)
+{
+	hid_t space = ndim ? H5Screate_simple(1, &n, NULL)
+			   : H5Screate(H5S_SCALAR);
+	hid_t at = H5Acreate2(obj, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+	const bool ok = at >= 0 && (!n || H5Awrite(at, type, values) >= 0);
+
+	if (at >= 0)
+		H5Aclose(at);
+	if (space >= 0)
+		H5Sclose(space);
+	return ok;
+}
+
+static bool put_text(const struct h5ad *h, hid_t obj, const char *name,
+		     const char *value)
+{
+	return put_attr(obj, name, h->text, 0, 1, &value);
+}
+
+static bool put_columns(const struct h5ad *h, hid_t obj,
+			const struct pen_ad_attrs *at)
+{
+	const char **names =
+		pen__calloc((size_t)at->ncolumns + 1, sizeof(*names));
+	hsize_t n = 0;
+	bool ok;
+
+	if (!names)
+		return false;
+	for (uint32_t i = 0; i < at->ncolumns; i++)
+		if (!at->columns[i].coded || !at->columns[i].index)
+			names[n++] = at->columns[i].name;
+	ok = put_attr(obj, "column-order", h->text, 1, n, names) &&
+	     put_text(h, obj, "_index", at->index);
+	pen__free(names);
+	return ok;
+}
+
+static bool put_attrs(const struct h5ad *h, hid_t obj,
+		      const struct pen_ad_attrs *at)
+{
+	bool ok = true;
+
+	if (at->type)
+		ok = put_text(h, obj, "encoding-type", at->type) &&
+		     put_text(h, obj, "encoding-version", at->version);
+	if (ok && at->shape)
+		ok = put_attr(obj, "shape", H5T_STD_I64LE, 1, 2, at->shape);
+	if (ok && at->index)
+		ok = put_columns(h, obj, at);
+	if (ok && at->ordered) {
+		const int8_t v = *at->ordered;
+		const hid_t type = pen__hdf5_type(PEN_BOOL);
+
+		ok = put_attr(obj, "ordered", type, 0, 1, &v);
+		H5Tclose(type);
+	}
+	return ok;
+}
+
+/* ---- nodes ---- */
+
+static int h5ad_group(struct pen_ad *ad, const char *path,
+		      const struct pen_ad_attrs *at, struct pen_err *err)
+{
+	const struct h5ad *h = (const struct h5ad *)ad;
+	struct pen_hdf5_turn turn;
+	hid_t id;
+	int rc = 0;
+
+	enter(&turn);
+	id = *path ? H5Gcreate2(h->file, path, H5P_DEFAULT, H5P_DEFAULT,
+				H5P_DEFAULT)
+		   : H5Gopen2(h->file, "/", H5P_DEFAULT);
+	if (id < 0 || !put_attrs(h, id, at))
+		rc = failed(ad, err, "make a group");
+	if (id >= 0)
+		H5Gclose(id);
+	pen__hdf5_leave(&turn);
+	return rc;
+}
+
+static bool set_filters(const struct h5ad *h, hid_t dcpl,
+			const struct pen_ad_array *a)
+{
+	const unsigned level = (unsigned)h->ad.how.level;
+	/* h5py's: revision, LZF version, bytes of a chunk */
+	const unsigned lzf[3] = { 4, 0x0105, (unsigned)(a->chunk * a->row) };
+	bool ok = true;
+
+	if (h->shuffle && h->compression != NONE)
+		ok = H5Pset_shuffle(dcpl) >= 0;
+	if (ok && h->compression == GZIP)
+		ok = H5Pset_deflate(dcpl, level > 9 ? 9 : level) >= 0;
+	/* optional, so that libhdf5 does not ask for what it does not have */
+	if (ok && h->compression == LZF)
+		ok = H5Pset_filter(dcpl, FILTER_LZF, H5Z_FLAG_OPTIONAL, 3,
+				   lzf) >= 0;
+	if (ok && h->compression == ZSTD)
+		ok = H5Pset_filter(dcpl, FILTER_ZSTD, H5Z_FLAG_OPTIONAL, 1,
+				   &level) >= 0;
+	return ok;
+}
+
+/* What anndata lets grow has chunks always, the rest when compressed. */
+static bool set_layout(const struct h5ad *h, hid_t dcpl, struct pen_ad_array *a)
+{
+	const hsize_t chunk[2] = { a->chunk, a->ncols };
+
+	if (H5Pset_obj_track_times(dcpl, false) < 0)
+		return false;
+	if (a->text ||
+	    (!a->grows && (h->compression == NONE || !a->nrows || !a->row))) {
+		a->plain = a->ragged = true;
+		return true;
+	}
+	/* all chunks are written: none is to be filled before */
+	return H5Pset_chunk(dcpl, a->list ? 1 : 2, chunk) >= 0 &&
+	       H5Pset_fill_time(dcpl, H5D_FILL_TIME_NEVER) >= 0 &&
+	       set_filters(h, dcpl, a);
+}
+
+static int h5ad_array(struct pen_ad *ad, struct pen_ad_array *a,
+		      const struct pen_ad_attrs *at, struct pen_err *err)
+{
+	const struct h5ad *h = (const struct h5ad *)ad;
+	const hsize_t dims[2] = { a->nrows, a->ncols };
+	const hsize_t most[2] = { H5S_UNLIMITED, a->ncols };
+	struct pen_hdf5_turn turn;
+	hid_t dcpl, type, space;
+	int rc = 0;
+
+	enter(&turn);
+	dcpl = H5Pcreate(H5P_DATASET_CREATE);
+	type = a->text ? H5Tcopy(h->text) : pen__hdf5_type(a->dtype);
+	space = H5Screate_simple(a->list ? 1 : 2, dims, a->grows ? most : NULL);
+	a->id = -1;
+	if (dcpl >= 0 && type >= 0 && set_layout(h, dcpl, a))
+		a->id = H5Dcreate2(h->file, a->path, type, space, H5P_DEFAULT,
+				   dcpl, H5P_DEFAULT);
+	if (a->id < 0 || !put_attrs(h, a->id, at))
+		rc = failed(ad, err, "make a data set");
+	H5Pclose(dcpl);
+	H5Sclose(space);
+	H5Tclose(type);
+	pen__hdf5_leave(&turn);
+	return rc;
+}
+
+/* ---- chunks ---- */
+
+/* Rows of what is contiguous. */
+static bool write_rows(const struct pen_ad_array *a,
+		       const struct pen_ad_chunk *c, hid_t type,
+		       const void *rows)
+{
+	const hsize_t start[2] = { c->number * a->chunk, 0 };
+	const hsize_t count[2] = { c->nrows, a->ncols };
+	const hid_t file = H5Dget_space(a->id);
+	const hid_t mem = H5Screate_simple(a->list ? 1 : 2, count, NULL);
+	const bool ok = H5Sselect_hyperslab(file, H5S_SELECT_SET, start, NULL,
+					    count, NULL) >= 0 &&
+			H5Dwrite(a->id, type, mem, file, H5P_DEFAULT, rows) >=
+				0;
+
+	H5Sclose(mem);
+	H5Sclose(file);
+	return ok;
+}
+
+/* libhdf5 wants addresses of texts that end with 0. */
+static bool write_texts(const struct h5ad *h, const struct pen_ad_array *a,
+			const struct pen_ad_chunk *c)
+{
+	const size_t n = (size_t)c->nrows;
+	const char **list = pen__alloc(n, sizeof(*list));
+	char *text = pen__alloc(c->n, 1);
+	struct pen_bytes b = pen__bytes(c->p, c->n);
+	char *to = text;
+	bool ok = list && text;
+
+	pen__take_u32(&b);
+	for (size_t i = 0; ok && i < n; i++) {
+		const uint32_t len = pen__take_u32(&b);
+		const uint8_t *p = pen__take(&b, len);
+
+		/* the 4 bytes of a length leave room for the 0 */
+		list[i] = to;
+		memcpy(to, p, len);
+		to[len] = '\0';
+		to += len + 1;
+	}
+	ok = ok && !b.bad && write_rows(a, c, h->text, list);
+	pen__free(list);
+	pen__free(text);
+	return ok;
+}
+
+static int h5ad_chunk(struct pen_ad *ad, struct pen_ad_array *a,
+		      const struct pen_ad_chunk *c, struct pen_err *err)
+{
+	const struct h5ad *h = (const struct h5ad *)ad;
+	const hsize_t at[2] = { c->number * a->chunk, 0 };
+	/* the compressor is last in the pipeline */
+	const uint32_t mask = c->unpacked ? 1u << h->shuffle : 0;
+	struct pen_hdf5_turn turn;
+	hid_t type;
+	bool ok;
+	int rc = 0;
+
+	enter(&turn);
+	if (a->text) {
+		ok = write_texts(h, a, c);
+	} else if (a->ragged) {
+		type = pen__hdf5_type(a->dtype);
+		ok = write_rows(a, c, type, c->p);
+		H5Tclose(type);
+	} else {
+		ok = H5Dwrite_chunk(a->id, H5P_DEFAULT, mask, at, c->n, c->p) >=
+		     0;
+	}
+	if (!ok)
+		rc = failed(ad, err, "write a chunk");
+	pen__hdf5_leave(&turn);
+	return rc;
+}
+
+static const struct pen_ad_sink sink = {
+	.chunk_base = 16 << 10,
+	.group = h5ad_group,
+	.array = h5ad_array,
+	.chunk = h5ad_chunk,
+};
+
+/* ---- the writer ---- */
+
+static int make_file(struct h5ad *h, struct pen_cells_writer *w,
+		     struct pen_err *err)
+{
+	struct pen_hdf5_turn turn;
+	hid_t fapl, fcpl;
+	int rc = 0;
+
+	enter(&turn);
+	fapl = H5Pcreate(H5P_FILE_ACCESS);
+	fcpl = H5Pcreate(H5P_FILE_CREATE);
+	h->text = H5Tcopy(H5T_C_S1);
+	h->file = -1;
+	/* files closed with all that is open in them, even when given up */
+	if (h->text >= 0 && H5Tset_size(h->text, H5T_VARIABLE) >= 0 &&
+	    H5Tset_cset(h->text, H5T_CSET_UTF8) >= 0 &&
+	    H5Pset_obj_track_times(fcpl, false) >= 0 &&
+	    H5Pset_fclose_degree(fapl, H5F_CLOSE_STRONG) >= 0)
+		h->file = H5Fcreate(w->tmp, H5F_ACC_TRUNC, fcpl, fapl);
+	h->open = h->file >= 0;
+	if (!h->open)
+		rc = failed(&h->ad, err, "make a file");
+	H5Pclose(fapl);
+	H5Pclose(fcpl);
+	pen__hdf5_leave(&turn);
+	return rc;
+}
+
+static int settle_packer(struct h5ad *h, struct pen_err *err)
+{
+	static const char *const names[] = { NULL, "zlib", "lzf", "zstd" };
+	const struct pen_packer *p;
+
+	if (h->compression == NONE)
+		return 0;
+	p = pen__packer_find(names[h->compression]);
+	if (!p)
+		return pen__fail(err, PEN_ENOTSUP, "compression",
+				 "%s is not in this build",
+				 compressions[h->compression]);
+	if (h->level && (h->level < p->least || h->level > p->most))
+		return pen__fail(
+			err, PEN_EINVAL, "level", "of %s is from %d to %d",
+			compressions[h->compression], p->least, p->most);
+	h->ad.packer = p;
+	h->ad.how.level = h->level ? (int)h->level : p->usual;
+	h->ad.shuffle = h->shuffle;
+	return 0;
+}
+
+static int h5ad_open(struct pen_cells_writer *w, struct pen_err *err)
+{
+	struct h5ad *h = w->priv;
+	int rc = settle_packer(h, err);
+
+	if (rc)
+		return rc;
+	h->ad.w = w;
+	h->ad.sink = &sink;
+	h->ad.chunk = h->chunk;
+	h->ad.threads = (unsigned)h->threads;
+	rc = make_file(h, w, err);
+	return rc ? rc : pen__ad_open(&h->ad, w, err);
+}
+
+static int h5ad_rows(struct pen_cells_writer *w, const struct pen_cells_rows *r,
+		     struct pen_err *err)
+{
+	struct h5ad *h = w->priv;
+
+	return pen__ad_rows(&h->ad, r, err);
+}
+
+static int h5ad_finish(struct pen_cells_writer *w, struct pen_err *err)
+{
+	struct h5ad *h = w->priv;
+	struct pen_hdf5_turn turn;
+	int rc = pen__ad_finish(&h->ad, err);
+
+	if (rc)
+		return rc;
+	enter(&turn);
+	/* first all that may fail; then nothing is left for closing */
+	if (H5Fflush(h->file, H5F_SCOPE_GLOBAL) < 0)
+		rc = failed(&h->ad, err, "finish the file");
+	else if (H5Fclose(h->file) < 0)
+		rc = failed(&h->ad, err, "close the file");
+	h->open = rc != 0;
+	pen__hdf5_leave(&turn);
+	return rc;
+}
+
+/* What libhdf5 still wants to write goes nowhere. */
+static void give_up(hid_t file)
+{
+	const int nowhere = memfd_create("penstock", MFD_CLOEXEC);
+	void *fd = NULL;
+
+	if (nowhere >= 0 && H5Fget_vfd_handle(file, H5P_DEFAULT, &fd) >= 0)
+		(void)dup3(nowhere, *(const int *)fd, O_CLOEXEC);
+	if (nowhere >= 0)
+		close(nowhere);
+	H5Fclose(file);
+}
+
+static void h5ad_close(struct pen_cells_writer *w)
+{
+	struct h5ad *h = w->priv;
+	struct pen_hdf5_turn turn;
+
+	pen__ad_close(&h->ad);
+	pen__hdf5_enter(&turn);
+	if (h->open)
+		give_up(h->file);
+	if (h->text > 0)
+		H5Tclose(h->text);
+	pen__hdf5_leave(&turn);
+}
+
+const struct pen_cells_writer_ops pen__cells_h5ad_write = {
+	.name = "h5ad",
+	.help = "AnnData in HDF5, as anndata 0.8 and later write it",
+	.suffix = ".h5ad",
+	.opts = opts,
+	.priv_size = sizeof(struct h5ad),
+	.open = h5ad_open,
+	.rows = h5ad_rows,
+	.finish = h5ad_finish,
+	.close = h5ad_close,
+};
