@@ -269,8 +269,8 @@ static void test_damage(void)
 int main(void)
 {
 	make_files();
-	formats_check(470);
-	formats_refuse(48);
+	formats_check(490);
+	formats_refuse(53);
 	test_orders();
 	test_reads();
 	test_kept();

@@ -2,10 +2,14 @@
  * Single cells among their files: options, what the index blob becomes, and
  * what reading a file's tables needs.
  *
- * Blob: sizes of the matrix, its arrays (data and indices, or the dense one)
- * with their chunk maps, the offsets of rows (sparse), the rows a filter left,
- * the columns of obs that were asked for, what genes= needs of var, and a list
- * of what obs has, for inspect. Numbers in tables are this machine's own.
+ * Blob: for each matrix that was asked for its sizes, its arrays (data and
+ * indices, or the dense one) with their chunk maps, and the offsets of rows
+ * (sparse); then the rows a filter left, the columns of obs that were asked
+ * for, what genes= needs of var, and a list of what obs has, for inspect.
+ * Numbers in tables are this machine's own. bind() looks at none of the tables
+ * that have an entry for each row, so that it costs the same for a thousand
+ * cells and for a hundred million; whoever takes a number out of one checks
+ * it.
  */
 #ifndef PEN_FORMAT_CELLS_H
 #define PEN_FORMAT_CELLS_H
@@ -16,39 +20,118 @@
 #define PEN_CELLS_GENES ((uint64_t)1 << 24) /* the most a matrix may have */
 #define PEN_CELLS_UNITS 4096		    /* chunks that one row may lie in */
 #define PEN_CELLS_NONE UINT32_MAX	    /* a gene that is left out */
+#define PEN_CELLS_MATRICES 16		    /* of option matrix */
 
 enum { PEN_CELLS_DENSE, PEN_CELLS_CSR }; /* option output */
 
+/* Where a matrix's columns are described. */
+enum { PEN_CELLS_VAR, PEN_CELLS_RAW_VAR, PEN_CELLS_FRAMES, PEN_CELLS_NOVAR };
+
 /* ---- arrays: where the numbers lie ---- */
+
+enum pen_cells_layout {
+	PEN_CELLS_FLAT,	   /* rows are runs of bytes, one after another */
+	PEN_CELLS_CHUNKED, /* a grid of chunks, all of one size */
+	/*
+	 * Row r is in chunk r / group_rows, whole. The chunk's elements are
+	 * those of rows [g * group_rows, (g + 1) * group_rows), as far as there
+	 * are such, one after another: the first is the one where its first
+	 * row begins (indptr; of a dense matrix row * ncols), and so its count,
+	 * and the size it is unpacked to, differ from chunk to chunk. A chunk
+	 * without elements has an entry in the map (offset 0, size 0) and is
+	 * never fetched. Chunks are stored from row 0 on, none is left out.
+	 * Without filters only the row's own bytes are read.
+	 */
+	PEN_CELLS_GROUPED,
+};
+
+/*
+ * Ids of pipe.f[0] from here on are no HDF5 filters, but ways to store a chunk
+ * that pen__cells_decode() knows; pipe.n is 1 then.
+ */
+#define PEN_CELLS_CODEC 0xff00u
 
 /* A data set seen as rows and columns; a list is a single row. */
 struct pen_cells_array {
 	uint64_t ncols;
 	uint64_t at; /* flat: where the first number is */
 	uint64_t chunk_rows, chunk_cols, grid_cols;
-	uint64_t chunk_bytes, nchunks;
+	uint64_t group_rows;  /* grouped */
+	uint64_t chunk_bytes; /* unpacked; grouped: of the largest chunk */
+	uint64_t nchunks;
 	/* the chunk map, in the blob; NULL when left out */
 	const uint8_t *cells, *offsets, *sizes, *masks;
-	uint32_t id0; /* number of its first chunk */
+	uint32_t id0; /* number of its first chunk, among the file's */
 	uint8_t dtype, item;
-	bool flat; /* rows are runs of bytes, one after another */
+	uint8_t layout; /* enum pen_cells_layout */
 	bool swap;
 	uint8_t fill[8];
-	struct pen_h5_pipe pipe;
+	struct pen_h5_pipe pipe; /* none: numbers are stored as they are */
 };
 
 /* For the blob; list: of one axis, whose chunks must all be stored. */
 int pen__cells_array_put(struct pen_h5 *, const struct pen_h5_data *, bool list,
 			 struct pen_buf *, const char *where, struct pen_err *);
+/*
+ * The same for a grouped one: of the array dtype, ncols (a list: all its
+ * elements), group_rows, chunk_bytes, nchunks and pipe are taken. sizes: bytes
+ * stored of each chunk; NULL without a pipe.
+ */
+void pen__cells_array_put_grouped(struct pen_buf *,
+				  const struct pen_cells_array *,
+				  const uint64_t *offsets,
+				  const uint32_t *sizes);
 bool pen__cells_array_take(struct pen_bytes *, struct pen_cells_array *);
-/* Units that columns [from, to) of a row are made of. */
-uint32_t pen__cells_array_units(const struct pen_cells_array *, uint64_t from,
-				uint64_t to);
-void pen__cells_array_locate(const struct pen_cells_array *, uint64_t row,
-			     uint64_t from, uint64_t to, struct pen_unit *);
+
+/* ---- matrices ---- */
+
+/* A matrix of one file. */
+struct pen_cells_matrix {
+	uint64_t nrows, ncols;
+	uint64_t nnz;  /* numbers stored; dense: nrows * ncols */
+	uint64_t most; /* numbers in the longest row */
+	struct pen_cells_array data, indices; /* dense: data only */
+	const uint8_t *indptr; /* sparse: nrows + 1 of width bytes */
+	uint8_t width;
+	bool sparse;
+	bool plain;	     /* the bytes of its units are the row's */
+	const uint32_t *map; /* gene to column; NULL: as it is, up to ntake */
+	uint32_t ntake;
+	uint64_t extent; /* dense: columns that are fetched */
+};
+
+/* The same matrix in all files: what was asked for, and what it becomes. */
+struct pen_cells_slot {
+	char path[256]; /* as in the option */
+	char name[56];	/* of its fields; _data and _indices fit behind */
+	uint8_t frame;	/* PEN_CELLS_VAR, ...; obsm: PEN_CELLS_NOVAR */
+	bool list;	/* two fields, NAME_data and NAME_indices */
+	enum pen_dtype type;
+	uint32_t field;		/* its first one */
+	uint32_t data, indices; /* first units of each */
+	uint32_t ntake;		/* columns that rows have */
+	uint64_t most;		/* numbers in the longest row of all files */
+};
+
+/*
+ * Where row `row` lies among a matrix's numbers: [*from, *to). Of a sparse one
+ * these are elements of its lists, of a dense one columns. Never more than
+ * `most`, never beyond the last, whatever the blob says.
+ */
+void pen__cells_span(const struct pen_cells_matrix *, uint64_t row,
+		     uint64_t *from, uint64_t *to);
+/* The most units that a row of an array of the matrix is made of. */
+uint32_t pen__cells_array_units(const struct pen_cells_matrix *,
+				const struct pen_cells_array *);
+/* As many of them as pen__cells_span() of the row needs; object is 0 in those
+ * that are used. */
+void pen__cells_array_locate(const struct pen_cells_matrix *,
+			     const struct pen_cells_array *, uint64_t row,
+			     struct pen_unit *);
 
 /* What is left of columns [at, end) of a row that was fetched. */
 struct pen_cells_run {
+	const struct pen_cells_matrix *m;
 	const struct pen_cells_array *a;
 	const struct pen_unit *unit;
 	const struct pen_span *data;
@@ -57,6 +140,25 @@ struct pen_cells_run {
 /* The next numbers in one piece; 0 when the bytes are not the array's. *p is
  * NULL when they were never written. */
 uint64_t pen__cells_run_next(struct pen_cells_run *, const uint8_t **p);
+
+/* A chunk on its way from what is stored to numbers. */
+struct pen_cells_chunk {
+	const struct pen_cells_matrix *m;
+	const struct pen_cells_array *a;
+	uint32_t number; /* place in the array's map */
+	struct pen_span raw;
+	void *out;
+	size_t size; /* bytes that out has to get, exactly */
+	struct pen_scratch *scratch;
+};
+/* The one place that knows what ids of a pipe mean; *why says what is wrong
+ * with the bytes. */
+int pen__cells_decode(const struct pen_cells_chunk *, const char **why);
+/* Scratch it needs. */
+size_t pen__cells_decode_room(const struct pen_cells_array *);
+/* For inspect: "deflate". */
+void pen__cells_decode_text(const struct pen_cells_array *, char *buf,
+			    size_t cap);
 
 /* ---- columns of obs ---- */
 
@@ -132,21 +234,22 @@ struct pen_cells_field {
 	const int32_t *merged; /* its codes among all files'; NULL: the same */
 };
 
+/* What genes= needs of a frame that matrices have their columns from. */
+struct pen_cells_var {
+	uint64_t ncols;	       /* 0: no matrix is over it */
+	uint64_t hash;	       /* of all names */
+	struct pen_span genes; /* names, or a byte for each */
+	uint32_t *map;
+	uint32_t ntake;
+};
+
 /* What a blob becomes. */
 struct pen_cells_view {
-	uint64_t nrows, ncols, nnz, nsamples;
-	struct pen_cells_array data, indices; /* dense: data only */
-	const uint8_t *indptr;		      /* nrows + 1 of width bytes */
+	uint64_t nrows, nsamples;
 	const uint8_t *rows; /* 4 bytes for each sample; NULL: all rows */
-	uint32_t *map;	     /* gene to column; NULL: as it is, up to ntake */
-	uint32_t ntake;
-	uint64_t extent; /* dense: columns that are fetched */
-	uint8_t width;
-	bool sparse;
-	bool plain; /* the bytes of its units are the row's */
-	uint64_t genes_hash;
-	uint64_t most; /* numbers in the longest row */
-	struct pen_span genes, inventory;
+	struct pen_cells_matrix *matrix; /* nmatrices, as in slot */
+	struct pen_cells_var var[PEN_CELLS_FRAMES];
+	struct pen_span inventory;
 	struct pen_cells_field *field;
 };
 
@@ -157,16 +260,18 @@ struct pen_cells {
 	double normalize;
 	bool log1p;
 	/* from open() on */
-	enum pen_dtype type;
+	enum pen_dtype type; /* of matrices over genes */
+	struct pen_cells_slot *slot;
+	uint32_t nmatrices;
 	uint64_t first;	     /* genes=first:N */
 	struct pen_buf list; /* genes=@FILE: its bytes */
 	/* from bind() on */
 	struct pen_cells_view *view; /* by blob id */
+	struct pen_cells_matrix *matrices;
 	struct pen_cells_field *field;
 	int32_t *merged[PEN_MAX_FIELDS]; /* by column of obs */
 	uint64_t nviews;
-	uint32_t nobs;	  /* columns of obs that are fields */
-	uint32_t indices; /* the first unit of indices */
+	uint32_t nobs; /* columns of obs that are fields: the last ones */
 };
 
 /* Names in the order of their bytes. */
@@ -194,12 +299,21 @@ static inline uint64_t pen__cells_u64(const uint8_t *p, uint64_t i)
 	return v;
 }
 
-/* Where a row's numbers begin in a sparse matrix. */
-static inline uint64_t pen__cells_start(const struct pen_cells_view *v,
+/* Where a row's numbers begin in a sparse matrix, as the blob has it. */
+static inline uint64_t pen__cells_start(const struct pen_cells_matrix *m,
 					uint64_t row)
 {
-	return v->width == 4 ? pen__cells_u32(v->indptr, row)
-			     : pen__cells_u64(v->indptr, row);
+	return m->width == 4 ? pen__cells_u32(m->indptr, row)
+			     : pen__cells_u64(m->indptr, row);
+}
+
+/* Sample k's row. */
+static inline uint64_t pen__cells_row(const struct pen_cells_view *v,
+				      uint64_t k)
+{
+	const uint64_t row = v->rows ? pen__cells_u32(v->rows, k) : k;
+
+	return row < v->nrows ? row : 0;
 }
 
 extern const struct pen_opt pen__cells_opts[];
@@ -210,9 +324,12 @@ int pen__cells_index(const struct pen_format *, struct pen_peek *,
 int pen__cells_bind(struct pen_format *, const struct pen_index *,
 		    struct pen_err *);
 void pen__cells_unbind(struct pen_format *);
-/* Which genes a view takes: fills its map and ntake. */
+/* Which genes a view takes: fills its maps. An error's place is left open. */
 int pen__cells_take_genes(const struct pen_cells *, struct pen_cells_view *,
-			  const char *where, struct pen_err *);
+			  struct pen_err *);
+/* Are its numbers normalized, or logarithms taken of them? */
+bool pen__cells_changes(const struct pen_cells *,
+			const struct pen_cells_slot *);
 /* Makes codes mean the same in all views. */
 int pen__cells_merge(struct pen_cells *, struct pen_err *);
 void pen__cells_shape(const struct pen_format *, uint32_t object, uint64_t k,

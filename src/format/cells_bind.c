@@ -17,8 +17,9 @@ struct binder {
 	const struct pen_index *ix;
 	struct pen_err *err;
 	uint64_t blob;
-	uint64_t most; /* numbers in the longest row of all */
-	uint32_t data_units, gene_units;
+	struct {
+		uint32_t data, indices; /* units */
+	} most[PEN_CELLS_MATRICES];
 	size_t room;
 };
 
@@ -50,16 +51,53 @@ static struct pen_span take_bytes(struct pen_bytes *in)
 
 /* ---- one blob ---- */
 
-static bool take_starts(struct pen_bytes *in, struct pen_cells_view *v,
+static bool take_starts(struct pen_bytes *in, struct pen_cells_matrix *m,
 			uint64_t *n)
 {
-	v->width = pen__take_u8(in);
+	m->width = pen__take_u8(in);
 	*n = pen__take_u64(in);
-	if (in->bad || (v->width != 4 && v->width != 8) || !*n ||
-	    *n > pen__bytes_left(in) / v->width)
+	if (in->bad || (m->width != 4 && m->width != 8) || !*n ||
+	    *n > pen__bytes_left(in) / m->width)
 		return false;
-	v->indptr = pen__take(in, *n * v->width);
+	m->indptr = pen__take(in, *n * m->width);
 	return true;
+}
+
+/* Numbers among the file's chunks for all arrays, one after another. */
+static bool number_chunks(struct pen_cells_array *a, uint64_t *n)
+{
+	a->id0 = (uint32_t)*n;
+	*n += a->nchunks;
+	return *n <= UINT32_MAX;
+}
+
+static bool take_matrix(struct pen_bytes *in, struct pen_cells_matrix *m,
+			uint64_t *chunks)
+{
+	uint64_t n = 0;
+
+	m->sparse = pen__take_u8(in);
+	if (!pen__cells_array_take(in, &m->data) ||
+	    !number_chunks(&m->data, chunks) ||
+	    (m->sparse &&
+	     (!pen__cells_array_take(in, &m->indices) ||
+	      !number_chunks(&m->indices, chunks) || !take_starts(in, m, &n))))
+		return false;
+	m->nrows = pen__take_u64(in);
+	m->ncols = pen__take_u64(in);
+	m->nnz = pen__take_u64(in);
+	m->most = pen__take_u64(in);
+	m->extent = m->ncols;
+	m->ntake = (uint32_t)m->ncols;
+	if (in->bad || !m->ncols || m->ncols > PEN_CELLS_GENES ||
+	    m->most > INT32_MAX)
+		return false;
+	if (m->sparse)
+		return n - 1 == m->nrows && m->data.ncols == m->nnz &&
+		       m->indices.ncols == m->nnz;
+	return m->most == m->ncols && m->nnz / m->ncols == m->nrows &&
+	       (m->data.layout == PEN_CELLS_GROUPED ||
+		m->data.ncols == m->ncols);
 }
 
 static bool take_rows(struct pen_bytes *in, struct pen_cells_view *v)
@@ -70,13 +108,10 @@ static bool take_rows(struct pen_bytes *in, struct pen_cells_view *v)
 	if (!pen__take_u8(in))
 		return !in->bad;
 	s = take_bytes(in);
-	if (in->bad)
+	if (in->bad || s.n / 4 > v->nrows)
 		return false;
 	v->rows = s.p;
 	v->nsamples = s.n / 4;
-	for (uint64_t i = 0; i < v->nsamples; i++)
-		if (pen__cells_u32(s.p, i) >= v->nrows)
-			return false;
 	return true;
 }
 
@@ -101,99 +136,132 @@ static bool take_columns(struct pen_bytes *in, struct pen_cells_view *v,
 	return !in->bad;
 }
 
-/* The longest row: what units and lists have to have room for. */
-static bool measure(struct pen_cells_view *v, uint32_t *data, uint32_t *genes)
+static bool take_vars(struct pen_bytes *in, struct pen_cells_view *v)
 {
-	*data = *genes = 0;
-	v->extent = v->ncols;
-	v->most = v->ncols;
-	if (!v->sparse) {
-		*data = pen__cells_array_units(&v->data, 0, v->ncols);
-		return v->data.ncols == v->ncols;
+	for (int i = 0; i < PEN_CELLS_FRAMES; i++) {
+		v->var[i].ncols = pen__take_u64(in);
+		v->var[i].hash = pen__take_u64(in);
+		v->var[i].genes = take_bytes(in);
 	}
-	v->most = 0;
-	for (uint64_t i = 0; i < v->nrows; i++) {
-		const uint64_t at = pen__cells_start(v, i);
-		const uint64_t end = pen__cells_start(v, i + 1);
-		uint32_t n;
-
-		if (end < at || end > v->nnz || end - at > INT32_MAX)
-			return false;
-		if (end - at > v->most)
-			v->most = end - at;
-		n = pen__cells_array_units(&v->data, at, end);
-		*data = n > *data ? n : *data;
-		n = pen__cells_array_units(&v->indices, at, end);
-		*genes = n > *genes ? n : *genes;
-	}
-	return v->data.ncols == v->nnz && v->indices.ncols == v->nnz;
+	return !in->bad;
 }
 
 static int take_view(struct binder *b, struct pen_cells_view *v)
 {
 	const struct pen_span s = b->ix->blob(b->ix, b->blob);
 	struct pen_bytes in = pen__bytes(s.p, s.n);
-	uint32_t data, genes;
-	uint64_t n = 0;
+	const struct pen_cells *p = b->p;
+	uint64_t chunks = 0;
 
-	v->sparse = pen__take_u8(&in);
-	if (!pen__cells_array_take(&in, &v->data) ||
-	    (v->sparse && (!pen__cells_array_take(&in, &v->indices) ||
-			   !take_starts(&in, v, &n))))
+	if (pen__take_u32(&in) != p->nmatrices)
 		return damaged(b);
-	v->nrows = pen__take_u64(&in);
-	v->ncols = pen__take_u64(&in);
-	v->nnz = pen__take_u64(&in);
-	if (in.bad || !v->ncols || v->ncols > PEN_CELLS_GENES ||
-	    (v->sparse && n != v->nrows + 1) || !take_rows(&in, v) ||
-	    !take_columns(&in, v, b->p->nobs))
+	for (uint32_t i = 0; i < p->nmatrices; i++)
+		if (!take_matrix(&in, &v->matrix[i], &chunks) ||
+		    v->matrix[i].nrows != v->matrix[0].nrows)
+			return damaged(b);
+	v->nrows = v->matrix[0].nrows;
+	if (!take_rows(&in, v) || !take_columns(&in, v, p->nobs) ||
+	    !take_vars(&in, v))
 		return damaged(b);
-	v->genes_hash = pen__take_u64(&in);
-	v->genes = take_bytes(&in);
+	for (uint32_t i = 0; i < p->nmatrices; i++)
+		if (p->slot[i].frame < PEN_CELLS_FRAMES &&
+		    v->var[p->slot[i].frame].ncols != v->matrix[i].ncols)
+			return damaged(b);
 	v->inventory = take_bytes(&in);
-	if (in.bad || !measure(v, &data, &genes))
-		return damaged(b);
-	if (data + genes > PEN_CELLS_UNITS)
-		return misfit(b,
-			      "a row of %s lies in more than %d chunks, each a "
-			      "read of its own; store it in larger ones",
-			      b->p->matrix, PEN_CELLS_UNITS);
-	b->data_units = data > b->data_units ? data : b->data_units;
-	b->gene_units = genes > b->gene_units ? genes : b->gene_units;
-	v->indices.id0 = (uint32_t)v->data.nchunks;
-	return 0;
+	return in.bad ? damaged(b) : 0;
 }
 
 /* ---- all together ---- */
 
-/* Bytes that are the row as they are, so that nothing is copied. */
-static bool is_plain(const struct pen_cells *p, const struct pen_cells_view *v)
+/* The same matrix in the first file that has it: what others are held to. */
+static const struct pen_cells_matrix *first_of(const struct binder *b,
+					       uint32_t i)
 {
-	const struct pen_cells_array *a = &v->data;
-
-	return a->flat && !a->swap && a->dtype == p->type &&
-	       p->normalize <= 0 && !p->log1p && !v->map &&
-	       (p->output == PEN_CELLS_CSR ||
-		(!v->sparse && v->extent == v->ntake));
+	return &b->p->view[0].matrix[i];
 }
 
-static void note(struct binder *b, struct pen_cells_view *v)
+static bool is_float(unsigned t)
 {
-	const struct pen_cells_array *a[] = { &v->data, &v->indices };
+	return t >= PEN_F16 && t <= PEN_F64;
+}
 
-	for (int i = 0; i < (v->sparse ? 2 : 1); i++) {
-		const size_t n =
-			pen__h5_pipe_room(&a[i]->pipe, a[i]->chunk_bytes);
+/* What a matrix becomes is settled by the first file. */
+static void settle(struct binder *b)
+{
+	struct pen_cells *p = b->p;
 
-		if (a[i]->flat || !a[i]->pipe.n)
-			continue;
-		b->f->shares = true;
-		b->room = n > b->room ? n : b->room;
+	for (uint32_t i = 0; i < p->nmatrices; i++) {
+		const struct pen_cells_matrix *m = first_of(b, i);
+		struct pen_cells_slot *t = &p->slot[i];
+		const unsigned own = m->data.dtype;
+
+		t->most = 0;
+		t->list = p->output == PEN_CELLS_CSR && (m->sparse || !i);
+		t->type = p->type;
+		t->ntake = m->ntake;
+		if (t->frame == PEN_CELLS_NOVAR &&
+		    (!p->dtype || !is_float(p->type)))
+			t->type = is_float(own) ? (enum pen_dtype)own : PEN_F32;
 	}
-	v->plain = is_plain(b->p, v);
-	b->f->all_plain &= v->plain && !v->sparse && !b->p->nobs;
-	b->f->uniform &= b->f->all_plain && !v->rows && v->ntake == v->ncols;
-	b->most = v->most > b->most ? v->most : b->most;
+}
+
+/* Are numbers changed on the way? */
+bool pen__cells_changes(const struct pen_cells *p,
+			const struct pen_cells_slot *t)
+{
+	return t->frame < PEN_CELLS_FRAMES && (p->normalize > 0 || p->log1p);
+}
+
+/* Bytes that are the row as they are, so that nothing is copied. */
+static bool is_plain(const struct pen_cells *p, const struct pen_cells_slot *t,
+		     const struct pen_cells_matrix *m)
+{
+	const struct pen_cells_array *a = &m->data;
+
+	return a->layout == PEN_CELLS_FLAT && !a->swap && a->dtype == t->type &&
+	       !pen__cells_changes(p, t) && !m->map &&
+	       (t->list ? m->sparse : !m->sparse && m->extent == m->ntake);
+}
+
+static void note_room(struct binder *b, const struct pen_cells_array *a)
+{
+	const size_t n = pen__cells_decode_room(a);
+
+	if (a->layout == PEN_CELLS_FLAT || !a->pipe.n)
+		return;
+	b->f->shares = true;
+	b->room = n > b->room ? n : b->room;
+}
+
+static int note(struct binder *b, struct pen_cells_view *v, uint32_t i)
+{
+	struct pen_cells_matrix *m = &v->matrix[i];
+	struct pen_cells_slot *t = &b->p->slot[i];
+	uint32_t data = pen__cells_array_units(m, &m->data), indices = 0;
+
+	/* one at least, so that there always is a first one */
+	data += !data;
+	note_room(b, &m->data);
+	if (m->sparse) {
+		note_room(b, &m->indices);
+		indices = pen__cells_array_units(m, &m->indices);
+		indices += !indices;
+	}
+	if (data + indices > PEN_CELLS_UNITS)
+		return misfit(b,
+			      "a row of %s lies in more than %d chunks, each a "
+			      "read of its own; store it in larger ones",
+			      t->path, PEN_CELLS_UNITS);
+	if (data > b->most[i].data)
+		b->most[i].data = data;
+	if (indices > b->most[i].indices)
+		b->most[i].indices = indices;
+	m->plain = is_plain(b->p, t, m);
+	b->f->all_plain &= m->plain && !m->sparse && !b->p->nobs;
+	b->f->uniform &= b->f->all_plain && b->p->nmatrices == 1 && !v->rows &&
+			 m->ntake == m->ncols;
+	t->most = m->most > t->most ? m->most : t->most;
+	return 0;
 }
 
 static int check_columns(const struct binder *b, const struct pen_cells_view *v)
@@ -221,91 +289,171 @@ static int check_columns(const struct binder *b, const struct pen_cells_view *v)
 	return 0;
 }
 
-static int check_fit(const struct binder *b, const struct pen_cells_view *v)
+static int check_genes(const struct binder *b, const struct pen_cells_view *v,
+		       int frame)
 {
-	const struct pen_cells_view *v0 = &b->p->view[0];
-	const bool named = b->p->genes && *b->p->genes == '@';
+	const struct pen_cells_var *g0 = &b->p->view[0].var[frame];
+	const struct pen_cells_var *g = &v->var[frame];
 
-	if (b->p->output == PEN_CELLS_CSR && !v->sparse)
-		return misfit(b,
-			      "%s is a dense matrix, which output=csr does "
-			      "not make sparse; leave output=dense",
-			      b->p->matrix);
-	if (!named && (v->ncols != v0->ncols || v->ntake != v0->ntake))
+	if (b->p->genes && *b->p->genes == '@')
+		return 0;
+	if (g->ncols != g0->ncols || g->ntake != g0->ntake)
 		return misfit(b,
 			      "has %" PRIu64 " genes, files before have "
 			      "%" PRIu64 "; choose some of all with "
 			      "genes=@FILE",
-			      v->ncols, v0->ncols);
-	if (!named && v->genes_hash && v0->genes_hash &&
-	    v->genes_hash != v0->genes_hash)
+			      g->ncols, g0->ncols);
+	if (g->hash && g0->hash && g->hash != g0->hash)
 		return misfit(b, "has other genes than files before, or in "
 				 "another order; choose some of all with "
 				 "genes=@FILE");
-	return check_columns(b, v);
+	return 0;
 }
 
-static void set_field(struct pen_field *fd, const char *name, size_t n,
-		      enum pen_dtype t)
+static int check_fit(const struct binder *b, const struct pen_cells_view *v)
 {
+	int rc = 0;
+
+	for (int i = 0; rc >= 0 && i < PEN_CELLS_FRAMES; i++)
+		rc = check_genes(b, v, i);
+	for (uint32_t i = 0; rc >= 0 && i < b->p->nmatrices; i++) {
+		const struct pen_cells_matrix *m = &v->matrix[i];
+		const struct pen_cells_slot *t = &b->p->slot[i];
+
+		if (t->list && !m->sparse)
+			rc = misfit(b,
+				    "%s is a dense matrix, which output=csr "
+				    "does not make sparse; leave output=dense",
+				    t->path);
+		else if (m->ntake != t->ntake)
+			rc = misfit(b,
+				    "%s has %" PRIu64 " columns, in files "
+				    "before it has %" PRIu64,
+				    t->path, m->ncols, first_of(b, i)->ncols);
+	}
+	return rc < 0 ? rc : check_columns(b, v);
+}
+
+/* ---- fields ---- */
+
+static int add_field(struct binder *b, const char *name, size_t n,
+		     enum pen_dtype t)
+{
+	struct pen_format *f = b->f;
+	struct pen_field *fd = &f->field[f->nfields];
+
 	*fd = (struct pen_field){ .dtype = t };
 	memcpy(fd->name, name, n < sizeof(fd->name) ? n : 0);
 	fd->max_bytes = pen_dtype_size(t);
+	for (uint32_t i = 0; i < f->nfields; i++)
+		if (strcmp(f->field[i].name, fd->name) == 0)
+			return pen__fail(b->err, PEN_EINVAL, "cells",
+					 "two of the matrices and columns that "
+					 "are asked for would be field %s",
+					 fd->name);
+	f->nfields++;
+	return 0;
 }
 
-static void set_fields(struct binder *b)
+static int add_row(struct binder *b, const struct pen_cells_slot *t,
+		   const char *suffix, enum pen_dtype type)
 {
-	struct pen_format *f = b->f;
+	struct pen_field *fd = &b->f->field[b->f->nfields];
+	char name[sizeof(fd->name)];
+	const int n = snprintf(name, sizeof(name), "%s%s", t->name, suffix);
+	const uint64_t len = t->list ? t->most : t->ntake;
+	int rc = add_field(b, name, (size_t)n, type);
+
+	fd->ndim = 1;
+	fd->layout = t->list ? PEN_RAGGED : PEN_DENSE;
+	fd->shape[0] = t->list ? -1 : (int64_t)t->ntake;
+	fd->max_bytes = len * pen_dtype_size(type);
+	return rc;
+}
+
+static int set_fields(struct binder *b)
+{
 	const char *s = b->p->obs;
-	const size_t size = pen_dtype_size(b->p->type);
+	int rc = 0;
 
-	f->nfields = b->p->output == PEN_CELLS_CSR ? 2 : 1;
-	for (uint32_t i = 0; i < f->nfields; i++) {
-		struct pen_field *fd = &f->field[i];
+	b->f->nfields = 0;
+	for (uint32_t i = 0; rc >= 0 && i < b->p->nmatrices; i++) {
+		struct pen_cells_slot *t = &b->p->slot[i];
 
-		if (f->nfields == 1)
-			set_field(fd, "X", 1, b->p->type);
-		else if (i == 0)
-			set_field(fd, "X_data", 6, b->p->type);
-		else
-			set_field(fd, "X_indices", 9, PEN_I32);
-		fd->ndim = 1;
-		fd->layout = f->nfields == 1 ? PEN_DENSE : PEN_RAGGED;
-		fd->shape[0] = f->nfields == 1 ? (int64_t)b->p->view[0].ntake
-					       : -1;
-		fd->max_bytes = f->nfields == 1 ? b->p->view[0].ntake * size
-				: i == 0	? b->most * size
-						: b->most * 4;
+		t->field = b->f->nfields;
+		rc = add_row(b, t, t->list ? "_data" : "", t->type);
+		if (rc >= 0 && t->list)
+			rc = add_row(b, t, "_indices", PEN_I32);
 	}
-	for (uint32_t i = 0; i < b->p->nobs; i++) {
+	for (uint32_t i = 0; rc >= 0 && i < b->p->nobs; i++) {
 		const size_t n = strcspn(s, ",");
 
-		set_field(&f->field[f->nfields++], s, n,
-			  b->p->view[0].field[i].dtype);
+		rc = add_field(b, s, n, b->p->view[0].field[i].dtype);
 		s += n + (s[n] == ',');
 	}
+	return rc;
+}
+
+static void set_units(struct binder *b)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < b->p->nmatrices; i++) {
+		struct pen_cells_slot *t = &b->p->slot[i];
+
+		t->data = n;
+		t->indices = n + b->most[i].data;
+		n = t->indices + b->most[i].indices;
+	}
+	b->f->units_per_sample = n;
+	b->f->scratch_size = b->room;
 }
 
 static int add_view(struct binder *b)
 {
-	struct pen_cells_view *v = &b->p->view[b->blob];
+	struct pen_cells *p = b->p;
+	struct pen_cells_view *v = &p->view[b->blob];
 	char name[256];
 	int rc;
 
-	v->field = b->p->field + b->blob * b->p->nobs;
+	v->field = p->field + b->blob * p->nobs;
+	v->matrix = p->matrices + b->blob * p->nmatrices;
 	rc = take_view(b, v);
 	if (rc < 0)
 		return rc;
-	pen__blob_name(b->ix, b->blob, name, sizeof(name));
-	rc = pen__cells_take_genes(b->p, v, name, b->err);
-	if (rc < 0)
+	rc = pen__cells_take_genes(p, v, b->err);
+	if (rc < 0) {
+		pen__blob_name(b->ix, b->blob, name, sizeof(name));
+		pen__err_where(b->err, name);
 		return rc;
-	if (!v->sparse && !v->map && b->p->normalize <= 0)
-		v->extent = v->ntake;
+	}
+	if (!b->blob)
+		settle(b);
 	rc = check_fit(b, v);
-	if (rc >= 0)
-		note(b, v);
+	for (uint32_t i = 0; rc >= 0 && i < p->nmatrices; i++)
+		rc = note(b, v, i);
 	return rc;
+}
+
+static int make_room(struct binder *b)
+{
+	struct pen_cells *p = b->p;
+	const uint64_t n = b->ix->nblobs;
+	size_t columns, matrices;
+
+	if (!n)
+		return pen__fail(b->err, PEN_ENOTFOUND, "cells", "no objects");
+	if (!pen__mul((size_t)n, p->nobs, &columns) ||
+	    !pen__mul((size_t)n, p->nmatrices, &matrices))
+		return damaged(b);
+	p->view = pen__calloc((size_t)n, sizeof(*p->view));
+	p->matrices = pen__calloc(matrices, sizeof(*p->matrices));
+	p->field = pen__calloc(columns ? columns : 1, sizeof(*p->field));
+	if (!p->view || !p->field || !p->matrices)
+		return pen__fail_nomem(b->err, "cells",
+				       matrices * sizeof(*p->matrices));
+	p->nviews = n;
+	return 0;
 }
 
 int pen__cells_bind(struct pen_format *f, const struct pen_index *ix,
@@ -313,37 +461,22 @@ int pen__cells_bind(struct pen_format *f, const struct pen_index *ix,
 {
 	struct pen_cells *p = f->priv;
 	struct binder b = { .f = f, .p = p, .ix = ix, .err = err };
-	size_t n;
 	int rc;
 
 	pen__cells_unbind(f);
 	f->ix = ix;
 	f->shares = false;
 	f->all_plain = f->uniform = true;
-	if (!ix->nblobs)
-		return pen__fail(err, PEN_ENOTFOUND, "cells", "no objects");
-	if (!pen__mul((size_t)ix->nblobs, p->nobs, &n))
-		return damaged(&b);
-	p->view = pen__calloc((size_t)ix->nblobs, sizeof(*p->view));
-	p->field = pen__calloc(n ? n : 1, sizeof(*p->field));
-	if (!p->view || !p->field)
-		return pen__fail_nomem(err, "cells",
-				       (size_t)ix->nblobs * sizeof(*p->view));
-	p->nviews = ix->nblobs;
-	for (; b.blob < ix->nblobs; b.blob++) {
+	rc = make_room(&b);
+	for (; rc >= 0 && b.blob < ix->nblobs; b.blob++)
 		rc = add_view(&b);
-		if (rc < 0)
-			return rc;
-	}
-	rc = pen__cells_merge(p, err);
-	if (rc < 0)
-		return rc;
-	p->indices = b.data_units;
-	f->units_per_sample = b.data_units + b.gene_units;
-	f->units_per_sample += !f->units_per_sample;
-	f->scratch_size = b.room;
-	set_fields(&b);
-	return 0;
+	if (rc >= 0)
+		rc = pen__cells_merge(p, err);
+	if (rc >= 0)
+		rc = set_fields(&b);
+	if (rc >= 0)
+		set_units(&b);
+	return rc;
 }
 
 void pen__cells_unbind(struct pen_format *f)
@@ -351,14 +484,17 @@ void pen__cells_unbind(struct pen_format *f)
 	struct pen_cells *p = f->priv;
 
 	for (uint64_t i = 0; p->view && i < p->nviews; i++)
-		pen__free(p->view[i].map);
+		for (int k = 0; k < PEN_CELLS_FRAMES; k++)
+			pen__free(p->view[i].var[k].map);
 	for (int i = 0; i < PEN_MAX_FIELDS; i++) {
 		pen__free(p->merged[i]);
 		p->merged[i] = NULL;
 	}
 	pen__free(p->view);
 	pen__free(p->field);
+	pen__free(p->matrices);
 	p->view = NULL;
+	p->matrices = NULL;
 	p->field = NULL;
 	p->nviews = 0;
 }

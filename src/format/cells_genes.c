@@ -56,8 +56,7 @@ static uint32_t take_lines(const struct pen_buf *list, struct gene *g)
 
 /* Both sorted: each of the list is looked for among the file's. */
 static int match(const struct gene *want, uint32_t n, const struct gene *have,
-		 uint64_t nhave, uint32_t *map, const char *where,
-		 struct pen_err *err)
+		 uint64_t nhave, uint32_t *map, struct pen_err *err)
 {
 	uint64_t k = 0;
 
@@ -68,10 +67,10 @@ static int match(const struct gene *want, uint32_t n, const struct gene *have,
 		while (k < nhave && by_name(&have[k], &want[i]) < 0)
 			k++;
 		if (k == nhave || by_name(&have[k], &want[i]) != 0)
-			return bad_gene(where, &want[i],
+			return bad_gene(NULL, &want[i],
 					"of the list is not in the file", err);
 		if (k + 1 < nhave && by_name(&have[k + 1], &want[i]) == 0)
-			return bad_gene(where, &want[i],
+			return bad_gene(NULL, &want[i],
 					"is there twice, so that its name does "
 					"not say which",
 					err);
@@ -80,8 +79,8 @@ static int match(const struct gene *want, uint32_t n, const struct gene *have,
 	return 0;
 }
 
-static int take_listed(const struct pen_cells *p, struct pen_cells_view *v,
-		       uint32_t *map, const char *where, struct pen_err *err)
+static int take_listed(const struct pen_cells *p, struct pen_cells_var *v,
+		       struct pen_err *err)
 {
 	struct pen_bytes b = pen__bytes(v->genes.p, v->genes.n);
 	/* a name and its line end are two bytes at least */
@@ -93,7 +92,7 @@ static int take_listed(const struct pen_cells *p, struct pen_cells_view *v,
 	int rc = 0;
 
 	if (!want || !have)
-		rc = pen__fail_nomem(err, where, v->ncols * sizeof(*have));
+		rc = pen__fail_nomem(err, "genes", v->ncols * sizeof(*have));
 	while (rc >= 0 && nhave < v->ncols && pen__cells_next_name(&b, &s)) {
 		have[nhave] = (struct gene){ s, (uint32_t)nhave };
 		nhave++;
@@ -102,46 +101,66 @@ static int take_listed(const struct pen_cells *p, struct pen_cells_view *v,
 		v->ntake = take_lines(&p->list, want);
 		qsort(want, v->ntake, sizeof(*want), by_name);
 		qsort(have, nhave, sizeof(*have), by_name);
-		rc = match(want, v->ntake, have, nhave, map, where, err);
+		rc = match(want, v->ntake, have, nhave, v->map, err);
 	}
 	pen__free(want);
 	pen__free(have);
 	return rc;
 }
 
-int pen__cells_take_genes(const struct pen_cells *p, struct pen_cells_view *v,
-			  const char *where, struct pen_err *err)
+static int take_var(const struct pen_cells *p, struct pen_cells_var *v,
+		    struct pen_err *err)
 {
-	uint32_t *map;
 	int rc = 0;
 
 	v->ntake = (uint32_t)v->ncols;
-	if (!p->genes)
+	if (!p->genes || !v->ncols)
 		return 0;
 	if (p->first) {
 		if (p->first > v->ncols)
-			return pen__fail(err, PEN_EINVAL, where,
+			return pen__fail(err, PEN_EINVAL, NULL,
 					 "has %" PRIu64 " genes, fewer than "
 					 "the first %" PRIu64,
 					 v->ncols, p->first);
 		v->ntake = (uint32_t)p->first;
 		return 0;
 	}
-	map = pen__alloc(v->ncols, sizeof(*map));
-	if (!map)
-		return pen__fail_nomem(err, where, v->ncols * sizeof(*map));
-	memset(map, 0xff, v->ncols * sizeof(*map));
-	v->map = map;
+	v->map = pen__alloc(v->ncols, sizeof(*v->map));
+	if (!v->map)
+		return pen__fail_nomem(err, "genes",
+				       v->ncols * sizeof(*v->map));
+	memset(v->map, 0xff, v->ncols * sizeof(*v->map));
 	if (*p->genes == '@') {
-		rc = take_listed(p, v, map, where, err);
+		rc = take_listed(p, v, err);
 	} else {
 		v->ntake = 0;
 		for (uint64_t i = 0; i < v->ncols && i < v->genes.n; i++)
 			if (v->genes.p[i])
-				map[i] = v->ntake++;
+				v->map[i] = v->ntake++;
 	}
 	if (rc >= 0 && !v->ntake)
-		rc = pen__fail(err, PEN_EINVAL, where,
+		rc = pen__fail(err, PEN_EINVAL, NULL,
 			       "no gene is left by genes=%s", p->genes);
+	return rc;
+}
+
+int pen__cells_take_genes(const struct pen_cells *p, struct pen_cells_view *v,
+			  struct pen_err *err)
+{
+	int rc = 0;
+
+	for (int i = 0; rc >= 0 && i < PEN_CELLS_FRAMES; i++)
+		rc = take_var(p, &v->var[i], err);
+	for (uint32_t i = 0; rc >= 0 && i < p->nmatrices; i++) {
+		const struct pen_cells_slot *t = &p->slot[i];
+		struct pen_cells_matrix *m = &v->matrix[i];
+
+		if (t->frame >= PEN_CELLS_FRAMES)
+			continue;
+		m->map = v->var[t->frame].map;
+		m->ntake = v->var[t->frame].ntake;
+		if (!m->sparse && !m->map && p->normalize <= 0)
+			m->extent = m->ntake;
+	}
 	return rc;
 }

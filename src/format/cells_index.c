@@ -1,9 +1,9 @@
 /*
- * What index() finds in a file of single cells: the matrix, where its arrays
- * lie, where its rows begin, and of obs and var what the options ask for. All
- * that can be wrong with a whole file is found here; what is left to check in
- * every row are the genes it refers to. Refuses matrices by column (csc), whose
- * rows cannot be had without reading all of it.
+ * What index() finds in a file of single cells: the matrices, where their
+ * arrays lie, where rows begin, and of obs and var what the options ask for.
+ * All that can be wrong with a whole file is found here; what is left to check
+ * in every row are the genes it refers to. Refuses matrices by column (csc),
+ * whose rows cannot be had without reading all of it.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -14,17 +14,21 @@
 
 #define MOST_RATIO 1100 /* what deflate makes of a byte, and some */
 
-/* The matrix, while it is looked at. */
+/* A file, and the matrix in it that is looked at. */
 struct matrix {
-	struct pen_cells_file f;
+	struct pen_cells_file f; /* ncols: of this matrix */
 	const struct pen_cells *p;
 	struct pen_buf *blob;
+	const struct pen_cells_slot *slot;
 	char path[256];
-	uint64_t addr, nnz;
+	uint64_t addr, nnz, most;
 	bool group;
 	char kind[32];	   /* encoding-type, or h5sparse_format */
 	uint64_t shape[2]; /* attribute; of length 0 when there is none */
 	uint32_t nshape;
+	/* of the file */
+	const char *var[PEN_CELLS_FRAMES];
+	uint64_t ngenes[PEN_CELLS_FRAMES]; /* 0: no matrix is over them */
 	struct pen_buf rows;
 };
 
@@ -45,23 +49,20 @@ refuse(const struct matrix *m, int code, const char *fmt, ...)
 
 static int find_matrix(struct matrix *m)
 {
-	const bool raw = strcmp(m->p->matrix, "raw") == 0 ||
-			 strcmp(m->p->matrix, "raw/X") == 0;
+	const bool raw = m->slot->frame == PEN_CELLS_RAW_VAR;
 	int rc;
 
-	snprintf(m->path, sizeof(m->path), "%.250s",
-		 raw ? "raw/X" : m->p->matrix);
-	m->f.var = raw ? "raw/var" : "var";
+	snprintf(m->path, sizeof(m->path), "%s", raw ? "raw/X" : m->slot->path);
 	rc = pen__cells_there(&m->f, m->path, &m->addr);
 	if (rc == 0 && raw) { /* before 0.7 */
 		snprintf(m->path, sizeof(m->path), "raw.X");
-		m->f.var = "raw.var";
+		m->var[PEN_CELLS_RAW_VAR] = "raw.var";
 		rc = pen__cells_there(&m->f, m->path, &m->addr);
 	}
 	if (rc == 0)
 		return refuse(m, PEN_ENOTFOUND,
 			      "there is no such matrix in the file; choose one "
-			      "with matrix=X, raw or layers/NAME");
+			      "with matrix=X, raw, layers/NAME or obsm/NAME");
 	return rc < 0 ? rc : 0;
 }
 
@@ -95,6 +96,7 @@ static int see_matrix(struct matrix *m)
 
 	if (rc < 0)
 		return rc;
+	m->nshape = 0;
 	m->group = pen__h5_is_group(&hd);
 	rc = pen__cells_text_attr(&m->f, &hd, "encoding-type", m->kind,
 				  sizeof(m->kind));
@@ -177,6 +179,7 @@ static int put_starts(struct matrix *m, const struct pen_cells_list *l)
 	const size_t size = l->d.type.size;
 	uint64_t last = 0;
 
+	m->most = 0;
 	if (l->d.type.dtype < 0 || t >= PEN_F16 || t == PEN_BOOL)
 		return refuse(m, PEN_EDATA, "its indptr is not of integers");
 	if (l->n != m->f.nrows + 1)
@@ -199,11 +202,18 @@ static int put_starts(struct matrix *m, const struct pen_cells_list *l)
 				      "that begins at %" PRIu64 ", of %" PRIu64
 				      " numbers (indptr)",
 				      i, at, last, m->nnz);
+		if (v - last > m->most)
+			m->most = v - last;
 		last = v;
 		w = (uint32_t)v;
 		pen__buf_put(m->blob, width == 4 ? (void *)&w : (void *)&v,
 			     width);
 	}
+	if (m->most > INT32_MAX)
+		return refuse(m, PEN_ENOTSUP,
+			      "a row has %" PRIu64 " numbers, more than can be "
+			      "loaded at once",
+			      m->most);
 	if (last != m->nnz)
 		return refuse(m, PEN_EDATA,
 			      "its rows end at %" PRIu64 ", but there are "
@@ -253,6 +263,7 @@ static int put_dense(struct matrix *m)
 			      "%" PRIu64 " bytes cannot hold",
 			      m->f.nrows, size);
 	m->nnz = m->f.nrows * m->f.ncols;
+	m->most = m->f.ncols;
 	return 0;
 }
 
@@ -347,15 +358,20 @@ static int put_mask(struct matrix *m, const char *name)
 	return rc;
 }
 
-static int put_genes(struct matrix *m)
+static int put_genes(struct matrix *m, int frame)
 {
 	const char *genes = m->p->genes;
 	struct pen_buf names = { 0 };
-	int rc = pen__cells_genes(&m->f, &names);
+	int rc = 0;
 
+	m->f.var = m->var[frame];
+	m->f.ncols = m->ngenes[frame];
+	pen__buf_le(m->blob, m->f.ncols, 8);
+	if (m->f.ncols)
+		rc = pen__cells_genes(&m->f, &names);
 	if (rc >= 0) {
 		pen__buf_le(m->blob, hash(&names), 8);
-		if (genes && strncmp(genes, "var:", 4) == 0)
+		if (m->f.ncols && genes && strncmp(genes, "var:", 4) == 0)
 			rc = put_mask(m, genes + 4);
 		else if (genes && *genes == '@')
 			put_bytes(m->blob, &names);
@@ -366,9 +382,29 @@ static int put_genes(struct matrix *m)
 	return rc;
 }
 
-static int index_matrix(struct matrix *m, struct pen_found *found)
+/* Matrices of one frame have the same columns, all have the same rows. */
+static int check_beside(struct matrix *m, uint64_t nrows)
 {
-	struct pen_buf list = { 0 };
+	uint64_t *n = m->slot->frame < PEN_CELLS_FRAMES
+			      ? &m->ngenes[m->slot->frame]
+			      : NULL;
+
+	if (m->f.nrows != nrows)
+		return refuse(m, PEN_EDATA,
+			      "has %" PRIu64 " rows, but %s has %" PRIu64,
+			      m->f.nrows, m->p->slot[0].path, nrows);
+	if (n && *n && *n != m->f.ncols)
+		return refuse(m, PEN_EDATA,
+			      "has %" PRIu64 " columns, another matrix over "
+			      "the same genes has %" PRIu64,
+			      m->f.ncols, *n);
+	if (n)
+		*n = m->f.ncols;
+	return 0;
+}
+
+static int put_matrix(struct matrix *m, uint64_t *nrows)
+{
 	int rc = find_matrix(m);
 
 	if (rc >= 0)
@@ -379,16 +415,36 @@ static int index_matrix(struct matrix *m, struct pen_found *found)
 	rc = m->group ? put_sparse(m) : put_dense(m);
 	if (rc >= 0)
 		rc = check_size(m);
+	if (rc >= 0 && m->slot == m->p->slot)
+		*nrows = m->f.nrows;
+	if (rc >= 0)
+		rc = check_beside(m, *nrows);
 	if (rc < 0)
 		return rc;
 	pen__buf_le(m->blob, m->f.nrows, 8);
 	pen__buf_le(m->blob, m->f.ncols, 8);
 	pen__buf_le(m->blob, m->nnz, 8);
-	rc = put_rows(m, &found->nsamples);
+	pen__buf_le(m->blob, m->most, 8);
+	return 0;
+}
+
+static int put_file(struct matrix *m, struct pen_found *found)
+{
+	struct pen_buf list = { 0 };
+	uint64_t nrows = 0;
+	int rc = 0;
+
+	pen__buf_le(m->blob, m->p->nmatrices, 4);
+	for (uint32_t i = 0; rc >= 0 && i < m->p->nmatrices; i++) {
+		m->slot = &m->p->slot[i];
+		rc = put_matrix(m, &nrows);
+	}
+	if (rc >= 0)
+		rc = put_rows(m, &found->nsamples);
 	if (rc >= 0)
 		rc = put_columns(m);
-	if (rc >= 0)
-		rc = put_genes(m);
+	for (int i = 0; rc >= 0 && i < PEN_CELLS_FRAMES; i++)
+		rc = put_genes(m, i);
 	if (rc >= 0)
 		rc = pen__cells_columns_list(&m->f, &list);
 	if (rc >= 0)
@@ -402,7 +458,9 @@ static int index_matrix(struct matrix *m, struct pen_found *found)
 int pen__cells_index(const struct pen_format *f, struct pen_peek *pk,
 		     struct pen_found *found, struct pen_err *err)
 {
-	struct matrix m = { .p = f->priv, .blob = &found->blob };
+	struct matrix m = { .p = f->priv,
+			    .blob = &found->blob,
+			    .var = { "var", "raw/var" } };
 	struct pen_err mine;
 	int rc;
 
@@ -413,7 +471,7 @@ int pen__cells_index(const struct pen_format *f, struct pen_peek *pk,
 	m.f.err = err;
 	rc = pen__h5_open(&m.f.h, pk, err);
 	if (rc >= 0)
-		rc = index_matrix(&m, found);
+		rc = put_file(&m, found);
 	pen__buf_fini(&m.rows);
 	pen__h5_close(m.f.h);
 	return rc;

@@ -141,6 +141,12 @@ def make_anndata():
     a.layers['f8'] = (m * 0.5).astype('f8')
     a.layers['sparse'] = sp.csr_matrix((m * 3).astype('f8'))
     a.layers['csc'] = sp.csc_matrix(m)
+    a.layers['i8'] = m
+    a.obsm['X_pca'] = rng.random((N, 5))
+    a.obsm['X_umap'] = rng.random((N, 2), dtype='f4')
+    a.obsm['bins'] = rng.integers(0, 99, (N, 3))
+    a.obsm['atac'] = sp.csr_matrix(counts(N, 6))
+    a.obsm['table'] = pd.DataFrame({'a': np.arange(N)}, index=obs.index)
     # anndata puts string columns into categories unless they are kept away
     for comp in (None, 'gzip', 'lzf'):
         f = 'anndata-%s.h5ad' % comp
@@ -184,10 +190,16 @@ def make_anndata():
         case('ad-%s-list-u2' % comp, f, rows(m[:, chosen], 'u2'),
              'genes=@' + path('genes.txt'), 'dtype=uint16')
         make_filters(comp, f, m, obs, cols, ask)
+        make_several(comp, f, a, m, raw)
         make_changes(comp, f, m, chosen)
     f = 'anndata-None.h5ad'
     refuse(f, 'a.X.tocsr()', 'matrix=layers/csc')
     refuse(f, 'no such matrix', 'matrix=layers/none')
+    refuse(f, 'no such matrix', 'matrix=X,obsm/none')
+    refuse(f, "of kind 'dataframe'", 'matrix=X,obsm/table')
+    refuse(f, 'would be field sparse', 'matrix=X,layers/sparse,layers/sparse')
+    refuse(f, 'would be field i8', 'matrix=X,layers/i8', 'obs=i8')
+    refuse(f, 'is no matrix', 'matrix=X,')
     refuse(f, 'has no column none', 'obs=none')
     refuse(f, 'is there twice', 'obs=i8,i8')
     refuse(f, 'not of booleans', 'genes=var:length')
@@ -207,6 +219,43 @@ def make_anndata():
     mf.put('empty.txt', b'\n')
     refuse(f, 'no gene is left', 'genes=@' + path('empty.txt'))
     refuse(f, 'cannot be read', 'genes=@/nowhere/at/all')
+
+
+def make_several(comp, f, a, m, raw):
+    """More than one matrix; only those over genes are changed."""
+    pca, umap = a.obsm['X_pca'], a.obsm['X_umap']
+    bins, atac = a.obsm['bins'], a.obsm['atac'].toarray()
+    hv = a.var.highly_variable.values
+    n = a.obs.i8.values
+    one = 'ad-%s-several-' % comp
+    case(one + 'all', f, rows(m, X_pca=pca, X_umap=umap, bins=bins.astype(
+        'f4'), atac=atac, dense=m * 2, raw=raw, i8=n),
+        'matrix=X,obsm/X_pca,obsm/X_umap,obsm/bins,obsm/atac,layers/dense,raw',
+        'obs=i8')
+    case(one + 'f8', f, rows(m, 'f8', X_umap=umap.astype('f8')),
+         'matrix=X,obsm/X_umap', 'dtype=float64')
+    case(one + 'u2', f, rows(m, 'u2', X_pca=pca), 'matrix=X,obsm/X_pca',
+         'dtype=uint16')
+    case(one + 'csr', f, [
+        {**x, 'X_pca': pca[i], 'sparse_data': y['X_data'], 'sparse_indices':
+         y['X_indices'], 'dense': 2 * m[i], 'i8': n[i]} for i, (x, y) in
+        enumerate(zip(lists(m), lists(m * 3)))],
+        'matrix=X,obsm/X_pca,layers/sparse,layers/dense', 'output=csr',
+        'obs=i8')
+    case(one + 'genes', f, rows(np.log1p(m[:, hv].astype('f8')), X_pca=pca,
+                                dense=np.log1p(
+                                    m[:, hv].astype('f8') * 2).astype('f4')),
+         'matrix=X,obsm/X_pca,layers/dense', 'genes=var:highly_variable',
+         'log1p=true')
+    case(one + 'first', f, rows(raw[:, :3], X_pca=pca,
+                                f8=(m[:, :3] * .5).astype('f4')),
+         'matrix=raw,obsm/X_pca,layers/f8', 'genes=first:3')
+    case(one + 'obsm', f, rows(pca, 'f8'), 'matrix=obsm/X_pca')
+    case(one + 'obsm-f4', f, rows(pca), 'matrix=obsm/X_pca',
+         'dtype=float32')
+    case(one + 'flat', f, [{'X': pca[i], 'X_umap': umap[i]}
+                           for i in range(N)],
+         'matrix=obsm/X_pca,obsm/X_umap')
 
 
 def make_filters(comp, f, m, obs, cols, ask):
@@ -496,7 +545,8 @@ def make_wrong():
         refuse(name + '.h5ad', text, *options)
 
     def replace(h, name, v):
-        del h[name]
+        if name in h:
+            del h[name]
         h[name] = v
 
     def attr(h, name, v):
@@ -543,6 +593,10 @@ def make_wrong():
     wrong('dense-1d', 'axes', lambda h: replace(h, 'X', m.data))
     wrong('dense-text', 'numbers', lambda h: replace(
         h, 'X', np.array([['a'] * 5] * 6, 'S1')))
+    wrong('rows', 'has 5 rows, but X has 6', lambda h: replace(
+        h, 'layers/a', np.zeros((5, 5))), 'matrix=X,layers/a')
+    wrong('cols', 'over the same genes', lambda h: replace(
+        h, 'layers/a', np.zeros((6, 4))), 'matrix=X,layers/a')
     wrong('obs-short', 'has 5 values', lambda h: replace(
         h, 'obs/n', np.arange(5)), 'obs=n')
     wrong('obs-2d', 'axes', lambda h: replace(
