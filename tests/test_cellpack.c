@@ -91,10 +91,15 @@ static void test_block_bytes(void)
 /* ---- chunks ---- */
 
 struct chunk {
-	struct pen_cellpack c;
-	uint32_t end[40], *places;
+	struct pen_cellrows rows;
+	enum pen_dtype dtype;
+	uint32_t n;
+	uint64_t start[41]; /* of 8 bytes, or of 4 */
+	uint32_t start4[41];
+	uint32_t *places;
 	uint8_t *values;
-	struct pen_buf packed;
+	struct pen_buf packed; /* places, then numbers */
+	size_t nplaces;
 	size_t item;
 };
 
@@ -122,9 +127,9 @@ static void put_number(struct chunk *k, uint32_t i, double v)
 	const int64_t whole = (int64_t)v;
 	const float f = (float)v;
 
-	if (k->c.dtype == PEN_F32)
+	if (k->dtype == PEN_F32)
 		memcpy(p, &f, 4);
-	else if (k->c.dtype == PEN_F64)
+	else if (k->dtype == PEN_F64)
 		memcpy(p, &v, 8);
 	else
 		memcpy(p, &whole, k->item);
@@ -144,8 +149,8 @@ static void fill(struct chunk *k, struct pen_rng *r, int kind, bool sorted)
 {
 	uint32_t row = 0, last = UINT32_MAX;
 
-	for (uint32_t i = 0; i < k->c.n; i++) {
-		for (; k->c.end && i == k->end[row]; row++)
+	for (uint32_t i = 0; i < k->n; i++) {
+		for (; i == k->start4[row + 1]; row++)
 			last = UINT32_MAX;
 		if (sorted)
 			last += 1 +
@@ -158,24 +163,65 @@ static void fill(struct chunk *k, struct pen_rng *r, int kind, bool sorted)
 			put_number(k, i, number(r, kind));
 	}
 	if (kind == NOISE)
-		pen__rng_fill(7, k->c.n, 0, k->values, k->c.n * k->item);
-	for (uint32_t i = 0; kind == SPECIAL && i < k->c.n; i++)
+		pen__rng_fill(7, k->n, 0, k->values, k->n * k->item);
+	for (uint32_t i = 0; kind == SPECIAL && i < k->n; i++)
 		put_special(k, i);
 }
 
 static void make_chunk(struct chunk *k, enum pen_dtype t, uint32_t nrows,
-		       bool sparse)
+		       bool wide)
 {
 	struct pen_rng r = pen__rng(11, nrows);
 	uint32_t n = 0;
 
-	*k = (struct chunk){ .item = pen_dtype_size(t) };
-	for (uint32_t i = 0; i < nrows; i++)
-		k->end[i] = n +=
-			(uint32_t)pen__rng_below(&r, i % 5 == 1 ? 1 : 300);
-	k->c = (struct pen_cellpack){ t, n, sparse ? k->end : NULL, nrows };
+	*k = (struct chunk){ .item = pen_dtype_size(t), .dtype = t };
+	for (uint32_t i = 0; i < nrows; i++) {
+		n += (uint32_t)pen__rng_below(&r, i % 5 == 1 ? 1 : 300);
+		k->start4[i + 1] = n;
+		k->start[i + 1] = n;
+	}
+	/* rows of a matrix do not begin at 0 */
+	for (uint32_t i = 0; i <= nrows; i++)
+		k->start[i] += (uint64_t)1 << 40;
+	k->n = n;
+	k->rows = (struct pen_cellrows){ wide ? (void *)k->start
+					      : (void *)k->start4,
+					 wide ? 8 : 4, nrows };
 	k->places = malloc(4 * (size_t)n + 1);
 	k->values = malloc(k->item * n + 1);
+}
+
+static void pack(struct chunk *k)
+{
+	pen__places_pack(&k->rows, k->places, k->n, &k->packed);
+	k->nplaces = k->packed.n;
+	pen__numbers_pack(k->dtype, k->values, k->n, &k->packed);
+}
+
+/* numbers, or places, of exactly so many bytes */
+static int unpack(const struct chunk *k, const uint8_t *p, size_t len,
+		  bool numbers, struct pen_scratch *s)
+{
+	uint8_t *to = malloc(8 * (size_t)k->n + 1), *copy = malloc(len + 1);
+	const struct pen_cellnumbers c = { k->dtype, k->n, to };
+	const char *why = NULL;
+	int rc;
+
+	memset(to, 0xee, 8 * (size_t)k->n);
+	memcpy(copy, p, len);
+	copy = realloc(copy, len ? len : 1);
+	if (numbers)
+		rc = pen__numbers_unpack(&c, copy, len, s, &why);
+	else
+		rc = pen__places_unpack(&k->rows, copy, len,
+					(uint32_t *)(void *)to, k->n, &why);
+	CHECK(rc == 0 || why);
+	if (rc == 0 && memcmp(to, numbers ? k->values : (uint8_t *)k->places,
+			      numbers ? k->n * k->item : 4 * (size_t)k->n))
+		rc = 1;
+	free(to);
+	free(copy);
+	return rc;
 }
 
 static void free_chunk(struct chunk *k)
@@ -187,21 +233,14 @@ static void free_chunk(struct chunk *k)
 
 static void check_chunk(struct chunk *k, struct pen_scratch *s)
 {
-	uint32_t *places = malloc(4 * (size_t)k->c.n + 1);
-	uint8_t *values = malloc(k->item * k->c.n + 1);
-	const char *why = "";
+	const uint8_t *p;
 
-	pen__cellpack(&k->c, k->places, k->values, &k->packed);
+	pack(k);
 	CHECK(!k->packed.bad);
-	if (!CHECK_EQ(pen__cellunpack(&k->c, k->packed.p, k->packed.n,
-				      k->c.end ? places : NULL, values, s,
-				      &why),
-		      0))
-		fprintf(stderr, "  %s\n", why);
-	CHECK(memcmp(values, k->values, k->item * k->c.n) == 0);
-	CHECK(!k->c.end || memcmp(places, k->places, 4 * (size_t)k->c.n) == 0);
-	free(places);
-	free(values);
+	p = k->packed.p;
+	CHECK_EQ(unpack(k, p, k->nplaces, false, s), 0);
+	CHECK_EQ(unpack(k, p + k->nplaces, k->packed.n - k->nplaces, true, s),
+		 0);
 }
 
 static void test_chunks(struct pen_scratch *s)
@@ -215,7 +254,7 @@ static void test_chunks(struct pen_scratch *s)
 				struct chunk k;
 
 				make_chunk(&k, (enum pen_dtype)t,
-					   nrows[how / 2], how % 3 != 2);
+					   nrows[how / 2], how % 3);
 				fill(&k, &r, kind, how % 2);
 				check_chunk(&k, s);
 				free_chunk(&k);
@@ -235,7 +274,7 @@ static void test_sizes(struct pen_scratch *s)
 		make_chunk(&k, types[i], 40, true);
 		fill(&k, &r, COUNTS, true);
 		check_chunk(&k, s);
-		CHECK(k.packed.n < k.c.n * 7 / 4);
+		CHECK(k.packed.n < k.n * 7 / 4);
 		free_chunk(&k);
 	}
 }
@@ -249,46 +288,43 @@ static void seal(uint8_t *p, size_t n)
 	memcpy(p, &crc, 4);
 }
 
-static int unpack(const struct chunk *k, const uint8_t *p, size_t n,
-		  struct pen_scratch *s)
-{
-	uint32_t *places = malloc(4 * (size_t)k->c.n + 1);
-	uint8_t *values = malloc(k->item * k->c.n + 1);
-	const char *why = NULL;
-	const int rc = pen__cellunpack(&k->c, p, n, places, values, s, &why);
-
-	CHECK(rc == 0 || why);
-	free(places);
-	free(values);
-	return rc;
-}
-
 /* Every length and every byte, with and without a checksum that fits. */
-static void damage(const struct chunk *k, struct pen_scratch *s)
+static void damage(const struct chunk *k, bool numbers, struct pen_scratch *s)
 {
-	const size_t n = k->packed.n;
+	const uint8_t *p = k->packed.p + (numbers ? k->nplaces : 0);
+	const size_t n = numbers ? k->packed.n - k->nplaces : k->nplaces;
+	uint8_t *bad = malloc(n);
 
 	for (size_t i = 0; i < n; i++) {
-		uint8_t *cut = malloc(i ? i : 1);
-
-		memcpy(cut, k->packed.p, i);
-		CHECK(unpack(k, cut, i, s) < 0);
+		memcpy(bad, p, n);
+		CHECK(unpack(k, bad, i, numbers, s) < 0);
 		if (i > 4) {
-			seal(cut, i);
-			CHECK(unpack(k, cut, i, s) < 0);
+			seal(bad, i);
+			CHECK(unpack(k, bad, i, numbers, s) < 0);
 		}
-		free(cut);
 	}
 	for (size_t i = 0; i < n; i++) {
-		uint8_t *bad = malloc(n);
-
-		memcpy(bad, k->packed.p, n);
+		memcpy(bad, p, n);
 		bad[i] ^= (uint8_t)(1u << i % 8);
-		CHECK(unpack(k, bad, n, s) < 0);
+		CHECK(unpack(k, bad, n, numbers, s) < 0);
 		seal(bad, n);
 		/* whatever it is now, it stays within its bounds */
-		(void)unpack(k, bad, n, s);
-		free(bad);
+		(void)unpack(k, bad, n, numbers, s);
+	}
+	free(bad);
+}
+
+/* Rows that are not those that were packed. */
+static void other_rows(struct chunk *k, struct pen_scratch *s)
+{
+	struct pen_rng r = pen__rng(13, 1);
+
+	for (int i = 0; i < 200; i++) {
+		pen__rng_fill(12, (uint64_t)i, 0, k->start4, sizeof(k->start4));
+		for (int j = 0; i % 2 && j < 41; j++)
+			k->start4[j] = (uint32_t)pen__rng_below(&r, 900);
+		k->rows.nrows = (uint32_t)i % 40;
+		CHECK(unpack(k, k->packed.p, k->nplaces, false, s) >= 0);
 	}
 }
 
@@ -303,7 +339,10 @@ static void test_damage(struct pen_scratch *s)
 			make_chunk(&k, PEN_F32, 4, how);
 			fill(&k, &r, kind, true);
 			check_chunk(&k, s);
-			damage(&k, s);
+			damage(&k, false, s);
+			damage(&k, true, s);
+			if (!how)
+				other_rows(&k, s);
 			free_chunk(&k);
 		}
 }
@@ -320,10 +359,10 @@ static void test_nomem(struct pen_scratch *s)
 			make_chunk(&k, PEN_F32, 7, true);
 			fill(&k, &r, kind, i % 2);
 			pen__mem_fail_nth(i, false);
-			pen__cellpack(&k.c, k.places, k.values, &k.packed);
+			pack(&k);
 			pen__mem_fail_nth(0, false);
 			CHECK(k.packed.bad ||
-			      unpack(&k, k.packed.p, k.packed.n, s) == 0);
+			      unpack(&k, k.packed.p, k.nplaces, false, s) == 0);
 			free_chunk(&k);
 		}
 }

@@ -1,10 +1,10 @@
 /*
- * Chunks of the packed layout. Counts are nearly all 1 to 15, whatever type
+ * Packing of rows. Counts are nearly all 1 to 15, whatever type
  * they have, and genes of a cell lie some steps apart: both take a few bits.
  * Numbers that are no integers are stored by planes of bytes, deflated when
  * that helps. Which way is chosen for every chunk.
- * Refuses nothing when packing; when unpacking, whatever is not exactly a
- * chunk of the declared size.
+ * Refuses nothing when packing; when unpacking, whatever is not exactly as
+ * many as it should be.
  */
 #include "codec/cellpack.h"
 
@@ -16,7 +16,7 @@
 #include "codec/deflate.h"
 #include "codec/shuffle.h"
 
-enum { NO_PLACES, STEPS, PLACES };  /* how places are packed */
+enum { STEPS = 1, PLACES };	    /* how places are packed */
 enum { PLAIN, INTEGERS, DEFLATED }; /* how numbers are */
 
 #define LEVEL 6
@@ -36,16 +36,39 @@ static void put_block(const uint32_t *v, size_t n, struct pen_buf *out)
 	pen__buf_put(out, mem, pen__bitpack(v, n, mem));
 }
 
-static void put_steps(const struct pen_cellpack *c, const uint32_t *places,
-		      struct pen_buf *out)
+static uint64_t start_of(const struct pen_cellrows *r, uint64_t row)
+{
+	const uint8_t *p = (const uint8_t *)r->starts + row * r->width;
+	uint64_t at;
+	uint32_t a;
+
+	if (r->width == 4) {
+		memcpy(&a, p, sizeof(a));
+		return a;
+	}
+	memcpy(&at, p, sizeof(at));
+	return at;
+}
+
+/* Where row `row` ends; the last one goes on for ever. */
+static uint64_t row_end(const struct pen_cellrows *r, uint32_t row)
+{
+	if (row >= r->nrows)
+		return UINT64_MAX;
+	return start_of(r, (uint64_t)row + 1) - start_of(r, 0);
+}
+
+static void put_steps(const struct pen_cellrows *r, const uint32_t *places,
+		      uint32_t count, struct pen_buf *out)
 {
 	uint32_t v[BLOCK], last = UINT32_MAX, row = 0;
+	uint64_t end = row_end(r, 0);
 
-	for (uint32_t at = 0; at < c->n; at += BLOCK) {
-		const size_t n = block_of(c->n, at);
+	for (uint32_t at = 0; at < count; at += BLOCK) {
+		const size_t n = block_of(count, at);
 
 		for (size_t i = 0; i < n; i++) {
-			for (; at + i == c->end[row]; row++)
+			for (; end <= at + i; end = row_end(r, ++row))
 				last = UINT32_MAX;
 			v[i] = places[at + i] - last - 1;
 			last = places[at + i];
@@ -54,31 +77,39 @@ static void put_steps(const struct pen_cellpack *c, const uint32_t *places,
 	}
 }
 
-static void put_places(const struct pen_cellpack *c, const uint32_t *places,
-		       struct pen_buf *out)
+static void put_places(const uint32_t *places, uint32_t n, struct pen_buf *out)
 {
-	for (uint32_t at = 0; at < c->n; at += BLOCK)
-		put_block(places + at, block_of(c->n, at), out);
+	for (uint32_t at = 0; at < n; at += BLOCK)
+		put_block(places + at, block_of(n, at), out);
+}
+
+static bool is_sorted(const struct pen_cellrows *r, const uint32_t *places,
+		      uint32_t n)
+{
+	uint64_t end = row_end(r, 0);
+	uint32_t row = 0;
+
+	for (uint32_t i = 1; i < n; i++) {
+		while (end < i)
+			end = row_end(r, ++row);
+		if (end != i && places[i] <= places[i - 1])
+			return false;
+	}
+	return true;
 }
 
 /* Steps, unless rows are out of order and it does not pay. */
-static unsigned choose_places(const struct pen_cellpack *c,
-			      const uint32_t *places, struct pen_buf *out)
+static unsigned choose_places(const struct pen_cellrows *r,
+			      const uint32_t *places, uint32_t n,
+			      struct pen_buf *out)
 {
 	const size_t at = out->n;
 	struct pen_buf other = { 0 };
-	uint32_t row = 0;
-	bool sorted = true;
 
-	for (uint32_t i = 1; sorted && i < c->n; i++) {
-		while (c->end[row] < i)
-			row++;
-		sorted = c->end[row] == i || places[i] > places[i - 1];
-	}
-	put_steps(c, places, out);
-	if (sorted)
+	put_steps(r, places, n, out);
+	if (is_sorted(r, places, n))
 		return STEPS;
-	put_places(c, places, &other);
+	put_places(places, n, &other);
 	out->bad |= other.bad;
 	if (out->bad || other.n >= out->n - at) {
 		pen__buf_fini(&other);
@@ -146,38 +177,38 @@ static bool take_integers(enum pen_dtype t, const uint8_t *p, size_t n,
 }
 
 /* The least of them, when all are integers and not too far apart. */
-static bool find_least(const struct pen_cellpack *c, const uint8_t *p,
+static bool find_least(enum pen_dtype t, const uint8_t *p, uint32_t count,
 		       int64_t *least)
 {
-	const size_t item = pen_dtype_size(c->dtype);
+	const size_t item = pen_dtype_size(t);
 	int64_t v[BLOCK], most = INT64_MIN;
 
 	*least = INT64_MAX;
-	for (uint32_t at = 0; at < c->n; at += BLOCK) {
-		const size_t n = block_of(c->n, at);
+	for (uint32_t at = 0; at < count; at += BLOCK) {
+		const size_t n = block_of(count, at);
 
-		if (!take_integers(c->dtype, p + at * item, n, v))
+		if (!take_integers(t, p + at * item, n, v))
 			return false;
 		for (size_t i = 0; i < n; i++) {
 			*least = v[i] < *least ? v[i] : *least;
 			most = v[i] > most ? v[i] : most;
 		}
 	}
-	return !c->n || (uint64_t)most - (uint64_t)*least <= UINT32_MAX;
+	return !count || (uint64_t)most - (uint64_t)*least <= UINT32_MAX;
 }
 
-static void put_integers(const struct pen_cellpack *c, const uint8_t *p,
+static void put_integers(enum pen_dtype t, const uint8_t *p, uint32_t count,
 			 int64_t least, struct pen_buf *out)
 {
-	const size_t item = pen_dtype_size(c->dtype);
+	const size_t item = pen_dtype_size(t);
 	int64_t v[BLOCK];
 	uint32_t u[BLOCK];
 
 	pen__buf_le(out, (uint64_t)least, 8);
-	for (uint32_t at = 0; at < c->n; at += BLOCK) {
-		const size_t n = block_of(c->n, at);
+	for (uint32_t at = 0; at < count; at += BLOCK) {
+		const size_t n = block_of(count, at);
 
-		take_integers(c->dtype, p + at * item, n, v);
+		take_integers(t, p + at * item, n, v);
 		for (size_t i = 0; i < n; i++)
 			u[i] = (uint32_t)((uint64_t)v[i] - (uint64_t)least);
 		put_block(u, n, out);
@@ -205,22 +236,37 @@ static bool put_deflated(const uint8_t *p, size_t n, size_t item,
 	return got > 0;
 }
 
-static unsigned choose_values(const struct pen_cellpack *c,
-			      const uint8_t *values, struct pen_buf *out)
+/* What takes more than half of its bytes as integers may be text. Inflating
+ * is slow, and has to be worth it. */
+static unsigned choose_values(enum pen_dtype t, const uint8_t *values,
+			      uint32_t count, struct pen_buf *out)
 {
-	const size_t item = pen_dtype_size(c->dtype);
+	const size_t item = pen_dtype_size(t), n = count * item;
 	const size_t at = out->n;
+	size_t packed = SIZE_MAX, mid;
 	int64_t least;
 
-	if (find_least(c, values, &least)) {
-		put_integers(c, values, least, out);
-		if (out->bad || out->n - at < c->n * item)
+	if (find_least(t, values, count, &least)) {
+		put_integers(t, values, count, least, out);
+		packed = out->n - at;
+		if (out->bad || packed <= n / 2)
 			return INTEGERS;
-		out->n = at;
 	}
-	if (put_deflated(values, c->n * item, item, out))
-		return DEFLATED;
-	pen__buf_put(out, values, c->n * item);
+	mid = out->n;
+	if (put_deflated(values, n, item, out) && !out->bad) {
+		if (packed == SIZE_MAX)
+			return DEFLATED;
+		if (out->n - mid < packed / 8 * 5) {
+			memmove(out->p + at, out->p + mid, out->n - mid);
+			out->n -= mid - at;
+			return DEFLATED;
+		}
+	}
+	out->n = mid;
+	if (packed < n)
+		return INTEGERS;
+	out->n = at;
+	pen__buf_put(out, values, n);
 	return PLAIN;
 }
 
@@ -230,25 +276,36 @@ static void patch(uint8_t *p, uint32_t v)
 		p[i] = (uint8_t)(v >> (8 * i));
 }
 
-void pen__cellpack(const struct pen_cellpack *c, const uint32_t *places,
-		   const void *values, struct pen_buf *out)
+static size_t put_head(struct pen_buf *out)
 {
 	const uint8_t head[PEN_CELLPACK_HEAD] = { 0 };
-	const size_t at = out->n;
-	uint32_t len;
 
 	pen__buf_put(out, head, sizeof(head));
+	return out->n - (out->bad ? out->n : sizeof(head));
+}
+
+static void put_seal(struct pen_buf *out, size_t at, unsigned how)
+{
 	if (out->bad)
 		return;
-	if (c->end)
-		out->p[at + 4] = (uint8_t)choose_places(c, places, out);
-	len = (uint32_t)(out->n - at - sizeof(head));
-	if (!out->bad)
-		out->p[at + 5] = (uint8_t)choose_values(c, values, out);
-	if (out->bad)
-		return;
-	patch(out->p + at + 8, len);
+	out->p[at + 4] = (uint8_t)how;
 	patch(out->p + at, pen__crc32c(0, out->p + at + 4, out->n - at - 4));
+}
+
+void pen__places_pack(const struct pen_cellrows *r, const uint32_t *places,
+		      uint32_t n, struct pen_buf *out)
+{
+	const size_t at = put_head(out);
+
+	put_seal(out, at, choose_places(r, places, n, out));
+}
+
+void pen__numbers_pack(enum pen_dtype t, const void *values, uint32_t n,
+		       struct pen_buf *out)
+{
+	const size_t at = put_head(out);
+
+	put_seal(out, at, choose_values(t, values, n, out));
 }
 
 /* ---- unpacking ---- */
@@ -278,38 +335,46 @@ static uint32_t walk(const uint32_t *step, uint32_t n, uint32_t last,
 }
 
 /* Adds up steps, beginning anew where a row does. */
-static void add_steps(const struct pen_cellpack *c, struct pen_bytes *in,
-		      uint32_t *out)
+static void add_steps(const struct pen_cellrows *r, struct pen_bytes *in,
+		      uint32_t *out, uint32_t count)
 {
 	uint32_t v[BLOCK], last = UINT32_MAX, row = 0;
+	uint64_t end = row_end(r, 0);
 
-	for (uint32_t at = 0; at < c->n && !in->bad; at += BLOCK) {
-		const uint32_t n = (uint32_t)block_of(c->n, at);
+	for (uint32_t at = 0; at < count; at += BLOCK) {
+		const uint32_t n = (uint32_t)block_of(count, at);
 		uint32_t i = 0;
 
 		pen__bitunpack(in, n, v);
-		while (!in->bad && i < n) {
-			const uint32_t left = c->end[row] - at;
-			const uint32_t stop = left < n ? left : n;
+		if (in->bad)
+			return;
+		while (i < n) {
+			uint32_t stop = n;
 
+			/* before i, too, if rows are not what they were */
+			if (end <= at + i) {
+				end = row_end(r, ++row);
+				last = UINT32_MAX;
+				continue;
+			}
+			if (end < at + n)
+				stop = (uint32_t)end - at;
 			last = walk(v + i, stop - i, last, out + at + i);
 			i = stop;
-			for (; row < c->nrows && c->end[row] == at + i; row++)
-				last = UINT32_MAX;
 		}
 	}
 }
 
-static void take_places(const struct pen_cellpack *c, struct pen_bytes *in,
-			uint32_t *out)
+static void take_places(struct pen_bytes *in, uint32_t *out, uint32_t count)
 {
 	uint32_t v[BLOCK];
 
-	for (uint32_t at = 0; at < c->n && !in->bad; at += BLOCK) {
-		const size_t n = block_of(c->n, at);
+	for (uint32_t at = 0; at < count && !in->bad; at += BLOCK) {
+		const size_t n = block_of(count, at);
 
 		pen__bitunpack(in, n, v);
-		memcpy(out + at, v, n * sizeof(*v));
+		if (!in->bad)
+			memcpy(out + at, v, n * sizeof(*v));
 	}
 }
 
@@ -369,26 +434,25 @@ static void put_numbers(enum pen_dtype t, const uint32_t *v, uint64_t least,
 	}
 }
 
-static void unpack_integers(const struct pen_cellpack *c, struct pen_bytes *in,
-			    uint8_t *out)
+static void unpack_integers(enum pen_dtype t, struct pen_bytes *in,
+			    uint8_t *out, uint32_t count)
 {
-	const size_t item = pen_dtype_size(c->dtype);
+	const size_t item = pen_dtype_size(t);
 	const uint64_t least = pen__take_u64(in);
 	uint32_t v[BLOCK];
 
-	for (uint32_t at = 0; at < c->n && !in->bad; at += BLOCK) {
-		const size_t n = block_of(c->n, at);
+	for (uint32_t at = 0; at < count && !in->bad; at += BLOCK) {
+		const size_t n = block_of(count, at);
 
 		pen__bitunpack(in, n, v);
 		if (!in->bad)
-			put_numbers(c->dtype, v, least, n, out + at * item);
+			put_numbers(t, v, least, n, out + at * item);
 	}
 }
 
-static int unpack_deflated(const struct pen_cellpack *c, struct pen_bytes *in,
-			   uint8_t *out, struct pen_scratch *s)
+static int unpack_deflated(size_t item, struct pen_bytes *in, uint8_t *out,
+			   size_t n, struct pen_scratch *s)
 {
-	const size_t item = pen_dtype_size(c->dtype), n = c->n * item;
 	const size_t len = pen__bytes_left(in);
 	int rc;
 
@@ -400,60 +464,67 @@ static int unpack_deflated(const struct pen_cellpack *c, struct pen_bytes *in,
 	return rc;
 }
 
-static int unpack_values(const struct pen_cellpack *c, unsigned how,
-			 struct pen_bytes *in, uint8_t *out,
-			 struct pen_scratch *s)
+/* What is behind the head; -1 when that is none. */
+static int open_seal(struct pen_bytes *in, unsigned most, const char **why)
 {
-	const size_t n = c->n * pen_dtype_size(c->dtype);
-	const uint8_t *p;
+	const uint8_t *p = in->p;
+	const size_t len = pen__bytes_left(in);
+	const uint32_t crc = pen__take_u32(in);
+	const unsigned how = pen__take_u8(in);
+	const uint64_t none = pen__take_le(in, 3);
 
-	switch (how) {
-	case INTEGERS:
-		unpack_integers(c, in, out);
-		break;
-	case DEFLATED:
-		return unpack_deflated(c, in, out, s);
-	default:
-		p = pen__take(in, n);
-		if (p && n)
-			memcpy(out, p, n);
-	}
-	return 0;
+	*why = "is not what was packed: its checksum differs";
+	if (in->bad || crc != pen__crc32c(0, p + 4, len - 4))
+		return -1;
+	*why = "is packed in a way this version does not know";
+	if (how > most || none)
+		return -1;
+	*why = "is damaged, though its checksum is right";
+	return (int)how;
 }
 
-size_t pen__cellpack_room(enum pen_dtype t, uint64_t n)
+int pen__places_unpack(const struct pen_cellrows *r, const uint8_t *p,
+		       size_t len, uint32_t *out, uint32_t n, const char **why)
+{
+	struct pen_bytes in = pen__bytes(p, len);
+	const int how = open_seal(&in, PLACES, why);
+
+	if (how == STEPS)
+		add_steps(r, &in, out, n);
+	else if (how == PLACES)
+		take_places(&in, out, n);
+	else
+		return PEN_EDATA;
+	return in.bad || pen__bytes_left(&in) ? PEN_EDATA : 0;
+}
+
+size_t pen__numbers_room(enum pen_dtype t, uint64_t n)
 {
 	return (size_t)n * pen_dtype_size(t);
 }
 
-int pen__cellunpack(const struct pen_cellpack *c, const uint8_t *p, size_t n,
-		    uint32_t *places, void *values, struct pen_scratch *s,
-		    const char **why)
+int pen__numbers_unpack(const struct pen_cellnumbers *c, const uint8_t *p,
+			size_t len, struct pen_scratch *s, const char **why)
 {
-	struct pen_bytes in = pen__bytes(p, n), part;
-	const uint32_t crc = pen__take_u32(&in);
-	const unsigned how = pen__take_u8(&in), numbers = pen__take_u8(&in);
-	const unsigned none = pen__take_u16(&in);
-	const uint32_t len = pen__take_u32(&in);
-	const uint8_t *at = pen__take(&in, len);
-	int rc;
+	struct pen_bytes in = pen__bytes(p, len);
+	const size_t item = pen_dtype_size(c->dtype), size = c->n * item;
+	const uint8_t *plain;
+	int rc = 0;
 
-	*why = "is not what was packed: its checksum differs";
-	if (in.bad || crc != pen__crc32c(0, p + 4, n - 4))
+	switch (open_seal(&in, DEFLATED, why)) {
+	case PLAIN:
+		plain = pen__take(&in, size);
+		if (plain && size)
+			memcpy(c->to, plain, size);
+		break;
+	case INTEGERS:
+		unpack_integers(c->dtype, &in, c->to, c->n);
+		break;
+	case DEFLATED:
+		rc = unpack_deflated(item, &in, c->to, size, s);
+		break;
+	default:
 		return PEN_EDATA;
-	*why = "is packed in a way this version does not know";
-	if (how > PLACES || numbers > DEFLATED || none || !how != !c->end)
-		return PEN_EDATA;
-	*why = "is damaged, though its checksum is right";
-	part = pen__bytes(at, len);
-	if (how == STEPS && places)
-		add_steps(c, &part, places);
-	else if (how == PLACES && places)
-		take_places(c, &part, places);
-	if (part.bad || (places && pen__bytes_left(&part)))
-		return PEN_EDATA;
-	rc = unpack_values(c, numbers, &in, values, s);
-	if (rc >= 0 && (in.bad || pen__bytes_left(&in)))
-		rc = PEN_EDATA;
-	return rc;
+	}
+	return rc ? rc : in.bad || pen__bytes_left(&in) ? PEN_EDATA : 0;
 }
