@@ -35,12 +35,13 @@ static struct pen_store *open_posix(void)
 	return st;
 }
 
-static bool only_npy(void *arg, const char *name)
+static bool only_npy(void *arg, const char *dir, const char *name)
 {
 	const size_t n = strlen(name);
 
+	(void)dir;
 	++*(unsigned *)arg;
-	return n > 4 && strcmp(name + n - 4, ".npy") == 0;
+	return name[0] != '.' && n > 4 && strcmp(name + n - 4, ".npy") == 0;
 }
 
 /* The listed paths, sorted, one a line. */

@@ -21,8 +21,11 @@
 #include "format/format.h"
 #include "store/store.h"
 
-static bool wanted(void *ops, const char *name)
+static bool wanted(void *ops, const char *dir, const char *name)
 {
+	(void)dir;
+	if (name[0] == '.')
+		return false;
 	return pen__format_takes(ops, name);
 }
 

@@ -317,11 +317,11 @@ static int scatter(const struct cell *c, const uint8_t *d, const uint8_t *g,
 		const uint64_t k = n - i < BLOCK ? n - i : BLOCK;
 		uint32_t most;
 
-		to_genes(ga, g + i * ga->item, k, at);
+		to_genes(ga, g ? g + i * ga->item : NULL, k, at);
 		most = largest(at, k);
 		if (most >= c->m->ncols)
 			return fail_gene(c, most);
-		to_doubles(da, d + i * da->item, k, v);
+		to_doubles(da, d ? d + i * da->item : NULL, k, v);
 		for (uint64_t j = 0; j < k; j++)
 			at[j] = column(c->m, at[j]);
 		rc = put_block(c, at, v, k);
@@ -359,12 +359,13 @@ static int emit_scattered(const struct cell *c)
 			dn = pen__cells_run_next(&dr, &d);
 		if (!gn)
 			gn = pen__cells_run_next(&gr, &g);
-		if (!dn || !gn || !d || !g)
+		if (!dn || !gn)
 			return fail_bytes(c);
 		n = dn < gn ? dn : gn;
-		rc = common ? scatter_common(c, d, g, n) : scatter(c, d, g, n);
-		d += n * c->m->data.item;
-		g += n * c->m->indices.item;
+		rc = common && d && g ? scatter_common(c, d, g, n)
+				      : scatter(c, d, g, n);
+		d = d ? d + n * c->m->data.item : NULL;
+		g = g ? g + n * c->m->indices.item : NULL;
 		dn -= n;
 		gn -= n;
 		left -= n;
