@@ -87,11 +87,8 @@ uint64_t pen__packed_offset(const struct pen_packed_pieces *, uint64_t i);
 uint32_t pen__packed_length(const struct pen_packed_pieces *, uint64_t i);
 /* Of a chunk: of its numbers; pen__packed_length() is that of its places. */
 uint32_t pen__packed_numbers(const struct pen_packed_pieces *, uint64_t i);
-/* The column of that name, or NULL. */
-const struct pen_packed_column *pen__packed_obs(const struct pen_packed *,
-						const char *name);
-const struct pen_packed_column *pen__packed_var(const struct pen_packed *,
-						const char *name);
+/* Can chunk i be n numbers, and as many places? */
+bool pen__packed_holds(const struct pen_packed *, uint64_t i, uint64_t n);
 /* All of a table, at the end of out; what: for messages. */
 int pen__packed_table(const struct pen_packed *,
 		      const struct pen_packed_table *, const char *what,

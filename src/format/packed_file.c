@@ -166,7 +166,39 @@ static int take_columns(struct reader *r)
 	return rc;
 }
 
-static int take_dense(struct reader *r)
+/* Every piece has exactly its rows. */
+static bool has_rows(const struct pen_packed_dense *d, uint64_t nrows)
+{
+	const uint64_t row = d->ncols * pen_dtype_size(d->dtype);
+
+	for (uint64_t i = 0; i < d->at.n; i++) {
+		const uint64_t left = nrows - i * d->group;
+		const uint64_t n = left < d->group ? left : d->group;
+
+		if (pen__packed_length(&d->at, i) != n * row)
+			return false;
+	}
+	return true;
+}
+
+static int take_dense(struct reader *r, struct pen_packed_dense *d)
+{
+	int rc;
+
+	d->path = pen__packed_str(&r->in);
+	d->dtype = (enum pen_dtype)pen__take_u8(&r->in);
+	d->ncols = pen__take_u64(&r->in);
+	d->group = pen__take_u32(&r->in);
+	if (r->in.bad || d->dtype > PEN_F64 || !d->ncols || !d->group ||
+	    d->ncols > PEN_PACKED_MOST / d->group)
+		return damaged(r, "a matrix of no known kind");
+	rc = take_pieces(r, r->f->nrows, d->group, &d->at);
+	if (rc >= 0 && !has_rows(d, r->f->nrows))
+		rc = damaged(r, "a matrix has rows of another length");
+	return rc;
+}
+
+static int take_matrices(struct reader *r)
 {
 	struct pen_packed *f = r->f;
 	int rc = 0;
@@ -177,24 +209,8 @@ static int take_dense(struct reader *r)
 	f->dense = pen__calloc(f->ndense + 1, sizeof(*f->dense));
 	if (!f->dense)
 		return pen__fail_nomem(r->err, f->pk->name, sizeof(*f->dense));
-	for (uint32_t i = 0; rc >= 0 && i < f->ndense; i++) {
-		struct pen_packed_dense *d = &f->dense[i];
-		uint64_t size = 0;
-
-		d->path = pen__packed_str(&r->in);
-		d->dtype = (enum pen_dtype)pen__take_u8(&r->in);
-		d->ncols = pen__take_u64(&r->in);
-		d->group = pen__take_u32(&r->in);
-		if (r->in.bad || d->dtype > PEN_F64 || !d->ncols || !d->group ||
-		    d->ncols > PEN_PACKED_MOST)
-			return damaged(r, "a matrix of no known kind");
-		rc = take_pieces(r, f->nrows, d->group, &d->at);
-		for (uint64_t k = 0; rc >= 0 && k < d->at.n; k++)
-			size += pen__packed_length(&d->at, k);
-		if (rc >= 0 &&
-		    size != f->nrows * d->ncols * pen_dtype_size(d->dtype))
-			rc = damaged(r, "a matrix has rows of another length");
-	}
+	for (uint32_t i = 0; rc >= 0 && i < f->ndense; i++)
+		rc = take_dense(r, &f->dense[i]);
 	return rc;
 }
 
@@ -243,7 +259,7 @@ static int take_directory(struct reader *r)
 		rc = take_columns(r);
 	}
 	if (rc >= 0)
-		rc = take_dense(r);
+		rc = take_matrices(r);
 	if (rc >= 0 && (r->in.bad || pen__bytes_left(&r->in)))
 		rc = damaged(r, "it is longer or shorter than it should be");
 	return rc;
@@ -337,26 +353,13 @@ void pen__packed_close(struct pen_packed *f)
 
 /* ---- tables ---- */
 
-static const struct pen_packed_column *find(const struct pen_packed_column *c,
-					    uint32_t n, const char *name)
+bool pen__packed_holds(const struct pen_packed *f, uint64_t i, uint64_t n)
 {
-	for (uint32_t i = 0; i < n; i++)
-		if (c[i].name.n == strlen(name) &&
-		    memcmp(c[i].name.p, name, c[i].name.n) == 0)
-			return &c[i];
-	return NULL;
-}
+	const uint64_t places = pen__packed_length(&f->chunks, i);
+	const uint64_t numbers = pen__packed_numbers(&f->chunks, i);
 
-const struct pen_packed_column *pen__packed_obs(const struct pen_packed *f,
-						const char *name)
-{
-	return find(f->column, f->nobs, name);
-}
-
-const struct pen_packed_column *pen__packed_var(const struct pen_packed *f,
-						const char *name)
-{
-	return find(f->column + f->nobs, f->nvar, name);
+	return n * pen_dtype_size(f->dtype) <= numbers * MOST_RATIO &&
+	       (!f->sparse || n * 4 <= places * MOST_RATIO);
 }
 
 /* While a table is read. */

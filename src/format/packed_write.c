@@ -241,35 +241,36 @@ static int put_dense(struct pen_cells_writer *w, struct column *c,
 	return rc;
 }
 
+/* Where row k begins among the numbers of r. */
+static uint64_t start_of(const struct pen_cells_writer *w,
+			 const struct pen_cells_rows *r, uint64_t k)
+{
+	return w->spec->sparse ? r->start[k] : k * w->spec->ncols;
+}
+
 /* Rows [i, i + n) of r join the next chunk. */
 static int add_rows(struct pen_cells_writer *w, const struct pen_cells_rows *r,
 		    uint64_t i, uint64_t n, struct pen_err *err)
 {
 	struct packed *p = w->priv;
 	const size_t item = pen_dtype_size(w->spec->dtype);
-	const uint64_t first = r->start ? r->start[i] : i * w->spec->ncols;
-	const uint64_t last = r->start ? r->start[i + n]
-				       : (i + n) * w->spec->ncols;
+	const uint64_t first = start_of(w, r, i);
+	const uint64_t count = start_of(w, r, i + n) - first;
 	const uint64_t before = p->values.n / item;
 
-	if (before + (last - first) > PEN_PACKED_MOST)
+	if (before + count > PEN_PACKED_MOST)
 		return pen__fail(err, PEN_ENOTSUP, w->path,
 				 "%" PRIu32 " cells have more than %" PRIu64
 				 " numbers; pack fewer together with rows=",
 				 p->group, PEN_PACKED_MOST);
 	pen__buf_put(&p->values, (const uint8_t *)r->values + first * item,
-		     (last - first) * item);
+		     count * item);
 	if (w->spec->sparse)
-		pen__buf_put(&p->places, r->indices + first,
-			     (last - first) * 4);
+		pen__buf_put(&p->places, r->indices + first, count * 4);
 	if (!p->starts.n)
 		pen__buf_le(&p->starts, 0, 4);
 	for (uint64_t k = i + 1; k <= i + n; k++)
-		pen__buf_le(
-			&p->starts,
-			before - first +
-				(r->start ? r->start[k] : k * w->spec->ncols),
-			4);
+		pen__buf_le(&p->starts, before + start_of(w, r, k) - first, 4);
 	if (p->values.bad || p->places.bad || p->starts.bad)
 		return pen__fail_nomem(err, w->path, p->values.n);
 	return waiting(p) == p->group ? put_chunk(w, err) : 0;
@@ -554,8 +555,7 @@ static int packed_open(struct pen_cells_writer *w, struct pen_err *err)
 	if (!p->obs || !p->dense)
 		return pen__fail_nomem(err, w->path, sizeof(*p->obs));
 	for (uint32_t i = 0; i < s->nobs; i++)
-		p->obs[i] =
-			column_of(s->obs[i].coded ? PEN_I32 : s->obs[i].dtype);
+		p->obs[i] = column_for(&s->obs[i]);
 	for (uint32_t i = 0; i < s->ndense; i++) {
 		p->dense[i] = column_of(s->dense[i].dtype);
 		p->dense[i].item *= s->dense[i].ncols;
