@@ -51,6 +51,8 @@ enum pen_cells_layout {
  * that pen__cells_decode() knows; pipe.n is 1 then.
  */
 #define PEN_CELLS_CODEC 0xff00u
+#define PEN_CELLS_NUMBERS 0xff00u /* codec/cellpack.h: its numbers */
+#define PEN_CELLS_PLACES 0xff01u  /* its places, of a grouped array */
 
 /* A data set seen as rows and columns; a list is a single row. */
 struct pen_cells_array {

@@ -79,6 +79,7 @@ struct pen_cells_source {
 
 extern const struct pen_cells_source pen__cells_in_hdf5;
 extern const struct pen_cells_source pen__cells_in_zarr;
+extern const struct pen_cells_source pen__cells_in_packed;
 
 /* "FILE:path" */
 void pen__cells_where(const struct pen_cells_file *, const char *path,

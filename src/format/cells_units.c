@@ -4,6 +4,9 @@
  * ranges they are, also out of chunks. Of filtered chunks each is fetched and
  * unpacked once for all rows in it.
  */
+#include <stdio.h>
+
+#include "codec/cellpack.h"
 #include "format/cells.h"
 
 /* ---- chunks of a grid ---- */
@@ -251,15 +254,61 @@ static bool is_codec(const struct pen_cells_array *a)
 
 size_t pen__cells_decode_room(const struct pen_cells_array *a)
 {
-	if (a->layout == PEN_CELLS_FLAT || is_codec(a))
+	if (a->layout == PEN_CELLS_FLAT)
 		return 0;
+	if (is_codec(a))
+		return a->pipe.f[0].id == PEN_CELLS_NUMBERS
+			       ? pen__numbers_room(a->dtype,
+						   a->chunk_bytes / a->item)
+			       : 0;
 	return pen__h5_pipe_room(&a->pipe, a->chunk_bytes);
 }
 
 void pen__cells_decode_text(const struct pen_cells_array *a, char *buf,
 			    size_t cap)
 {
-	pen__h5_pipe_text(&a->pipe, buf, cap);
+	if (is_codec(a))
+		snprintf(buf, cap, "packed");
+	else
+		pen__h5_pipe_text(&a->pipe, buf, cap);
+}
+
+/* Rows of the chunk are those of its group. */
+static int decode_places(const struct pen_cells_chunk *c, const char **why)
+{
+	const uint64_t row = c->number * c->a->group_rows;
+	const uint64_t left = c->m->nrows - row;
+	struct pen_cellrows rows = { .width = c->m->width };
+
+	if (c->a->layout != PEN_CELLS_GROUPED || !c->m->indptr ||
+	    row >= c->m->nrows)
+		return PEN_EDATA;
+	rows.starts = c->m->indptr + row * c->m->width;
+	rows.nrows =
+		(uint32_t)(left < c->a->group_rows ? left : c->a->group_rows);
+	return pen__places_unpack(&rows, c->raw.p, c->raw.n, c->out,
+				  (uint32_t)(c->size / 4), why);
+}
+
+static int decode_packed(const struct pen_cells_chunk *c, const char **why)
+{
+	const struct pen_cells_array *a = c->a;
+	const struct pen_cellnumbers to = { .dtype = a->dtype,
+					    .n = (uint32_t)(c->size / a->item),
+					    .to = c->out };
+
+	*why = "its chunks are stored in a way that is not known";
+	if (c->size / a->item > UINT32_MAX)
+		return PEN_EDATA;
+	switch (a->pipe.f[0].id) {
+	case PEN_CELLS_NUMBERS:
+		return pen__numbers_unpack(&to, c->raw.p, c->raw.n, c->scratch,
+					   why);
+	case PEN_CELLS_PLACES:
+		return decode_places(c, why);
+	default:
+		return PEN_ENOTSUP;
+	}
 }
 
 int pen__cells_decode(const struct pen_cells_chunk *c, const char **why)
@@ -276,9 +325,7 @@ int pen__cells_decode(const struct pen_cells_chunk *c, const char **why)
 	*why = "no room to unpack";
 	if (c->scratch->size < pen__cells_decode_room(a))
 		return PEN_EDATA;
-	if (is_codec(a)) {
-		*why = "its chunks are stored in a way that is not known";
-		return PEN_ENOTSUP;
-	}
+	if (is_codec(a))
+		return decode_packed(c, why);
 	return pen__h5_pipe_run(&run, c->raw, c->out, c->size, why);
 }

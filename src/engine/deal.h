@@ -1,0 +1,41 @@
+/*
+ * Rows of single cells in another order, however many there are. They are
+ * dealt into buckets by where they will be, buckets go to a file without a
+ * name beside the target, packed, and come back one at a time, each small
+ * enough for memory. The order is that of base/rng.h's keyed permutation: row
+ * number at(seed, j) is the j-th that comes out. It depends on the seed and
+ * the number of rows, and on nothing else.
+ */
+#ifndef PEN_ENGINE_DEAL_H
+#define PEN_ENGINE_DEAL_H
+
+#include "format/cells_write.h"
+
+struct pen_deal;
+struct pen_deal_setup {
+	const struct pen_cells_spec *spec; /* kept; coded columns are int32 */
+	const char *beside;		   /* path of the target */
+	uint64_t seed;
+	uint64_t memory; /* bytes that rows may take */
+};
+
+/* Which row comes out at place j, and where row i does. */
+uint64_t pen__deal_row(uint64_t seed, uint64_t n, uint64_t j);
+
+int pen__deal_new(struct pen_deal **out, const struct pen_deal_setup *,
+		  struct pen_err *);
+void pen__deal_free(struct pen_deal *);
+/* The next rows, in the order they have in the source. */
+int pen__deal_put(struct pen_deal *, const struct pen_cells_rows *,
+		  struct pen_err *);
+/*
+ * After the last one: the next rows in the new order, as many as it likes; 0
+ * of them at the end. They are the deal's until the next call.
+ */
+int pen__deal_take(struct pen_deal *, struct pen_cells_rows *,
+		   struct pen_err *);
+/* For messages: buckets, and bytes in the file. */
+uint64_t pen__deal_nbuckets(const struct pen_deal *);
+uint64_t pen__deal_bytes(const struct pen_deal *);
+
+#endif

@@ -1,0 +1,431 @@
+/*
+ * The directory of a packed file, and the tables it names. Everything in it is
+ * checked before anything is allocated for it: pieces lie between head and
+ * directory, and are as many as their elements need; what a piece is said to
+ * become is no more than its bytes can become.
+ * Refuses files of a later version.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "codec/cellpack.h"
+#include "codec/crc32c.h"
+#include "format/packed.h"
+
+/* No way of packing makes more of a byte. */
+#define MOST_RATIO 1100u
+#define MOST_COLUMNS 100000u
+
+const uint8_t pen__packed_magic[8] = {
+	'P', 'E', 'N', 'C', 0x0d, 0x0a, 0x1a, 0
+};
+
+/* While the directory is read. */
+struct reader {
+	struct pen_packed *f;
+	struct pen_bytes in;
+	uint64_t end; /* where the directory begins */
+	struct pen_err *err;
+};
+
+static int damaged(const struct reader *r, const char *what)
+{
+	return pen__fail(r->err, PEN_EDATA, r->f->pk->name,
+			 "its directory is damaged: %s", what);
+}
+
+uint64_t pen__packed_offset(const struct pen_packed_pieces *ps, uint64_t i)
+{
+	struct pen_bytes b = pen__bytes(ps->p + i * ps->step, 8);
+
+	return pen__take_u64(&b);
+}
+
+uint32_t pen__packed_length(const struct pen_packed_pieces *ps, uint64_t i)
+{
+	struct pen_bytes b = pen__bytes(ps->p + i * ps->step + 8, 4);
+
+	return pen__take_u32(&b);
+}
+
+uint32_t pen__packed_numbers(const struct pen_packed_pieces *ps, uint64_t i)
+{
+	struct pen_bytes b = pen__bytes(ps->p + i * ps->step + 12, 4);
+
+	return ps->step > 12 ? pen__take_u32(&b) : 0;
+}
+
+struct pen_span pen__packed_str(struct pen_bytes *in)
+{
+	const uint32_t n = pen__take_u32(in);
+	const uint8_t *p = pen__take(in, n);
+
+	return (struct pen_span){ p, p ? n : 0 };
+}
+
+/* ---- the directory ---- */
+
+/* All that is stored of a piece. */
+static uint64_t stored_of(const struct pen_packed_pieces *ps, uint64_t i)
+{
+	return (uint64_t)pen__packed_length(ps, i) + pen__packed_numbers(ps, i);
+}
+
+/* As many pieces of `each` as n elements make, all inside the file. */
+static int take_pieces(struct reader *r, uint64_t n, uint64_t each,
+		       struct pen_packed_pieces *ps)
+{
+	ps->step = ps->step ? ps->step : 12;
+	ps->n = pen__take_u64(&r->in);
+	if (r->in.bad || !each || ps->n > pen__bytes_left(&r->in) / ps->step ||
+	    ps->n != n / each + (n % each != 0))
+		return damaged(r, "pieces are missing");
+	ps->p = pen__take(&r->in, ps->n * ps->step);
+	for (uint64_t i = 0; i < ps->n; i++) {
+		const uint64_t at = pen__packed_offset(ps, i);
+
+		if (at < PEN_PACKED_HEAD || at > r->end ||
+		    stored_of(ps, i) > r->end - at)
+			return damaged(r, "a piece lies outside of the file");
+	}
+	return 0;
+}
+
+/* Can the pieces become n elements of `size` bytes? */
+static bool fits(const struct pen_packed_pieces *ps, uint64_t n, uint64_t size)
+{
+	uint64_t stored = 0;
+
+	for (uint64_t i = 0; i < ps->n; i++)
+		stored += stored_of(ps, i);
+	return n / MOST_RATIO <= stored / size;
+}
+
+static int take_table(struct reader *r, struct pen_packed_table *t)
+{
+	int rc;
+
+	t->dtype = (enum pen_dtype)pen__take_u8(&r->in);
+	t->n = pen__take_u64(&r->in);
+	t->piece = pen__take_u32(&r->in);
+	if (r->in.bad || t->dtype > PEN_F64 || !t->piece ||
+	    t->piece > PEN_PACKED_MOST)
+		return damaged(r, "a table of no known kind");
+	rc = take_pieces(r, t->n, t->piece, &t->at);
+	if (rc >= 0 && !fits(&t->at, t->n, pen_dtype_size(t->dtype)))
+		rc = damaged(r, "a table larger than its pieces");
+	return rc;
+}
+
+static const char short_column[] = "a column of another length or type";
+
+static int take_column(struct reader *r, struct pen_packed_column *c,
+		       uint64_t n)
+{
+	int rc = 0;
+
+	c->name = pen__packed_str(&r->in);
+	c->flags = pen__take_u8(&r->in);
+	c->nnames = pen__take_u32(&r->in);
+	if (r->in.bad || c->nnames > INT32_MAX)
+		return damaged(r, "a column is cut off");
+	if (c->flags & (PEN_PACKED_CODED | PEN_PACKED_TEXT)) {
+		rc = take_table(r, &c->names);
+		/* a name has 4 bytes of length at least */
+		if (rc >= 0 &&
+		    (c->names.dtype != PEN_U8 || c->names.n / 4 < c->nnames))
+			rc = damaged(r, "names of a column are missing");
+	}
+	if (c->flags & PEN_PACKED_TEXT)
+		return rc >= 0 && c->nnames != n ? damaged(r, short_column)
+						 : rc;
+	if (rc >= 0)
+		rc = take_table(r, &c->values);
+	if (rc >= 0 && (c->values.n != n || ((c->flags & PEN_PACKED_CODED) &&
+					     c->values.dtype != PEN_I32)))
+		rc = damaged(r, short_column);
+	return rc;
+}
+
+static int take_columns(struct reader *r)
+{
+	struct pen_packed *f = r->f;
+	int rc = 0;
+
+	f->nobs = pen__take_u32(&r->in);
+	f->nvar = pen__take_u32(&r->in);
+	if (r->in.bad || f->nobs > MOST_COLUMNS || f->nvar > MOST_COLUMNS)
+		return damaged(r, "it has no columns, or too many");
+	f->column = pen__calloc(f->nobs + f->nvar + 1, sizeof(*f->column));
+	if (!f->column)
+		return pen__fail_nomem(r->err, f->pk->name, sizeof(*f->column));
+	for (uint32_t i = 0; rc >= 0 && i < f->nobs + f->nvar; i++)
+		rc = take_column(r, &f->column[i],
+				 i < f->nobs ? f->nrows : f->ncols);
+	return rc;
+}
+
+/* Every piece has exactly its rows. */
+static bool has_rows(const struct pen_packed_dense *d, uint64_t nrows)
+{
+	const uint64_t row = d->ncols * pen_dtype_size(d->dtype);
+
+	for (uint64_t i = 0; i < d->at.n; i++) {
+		const uint64_t left = nrows - i * d->group;
+		const uint64_t n = left < d->group ? left : d->group;
+
+		if (pen__packed_length(&d->at, i) != n * row)
+			return false;
+	}
+	return true;
+}
+
+static int take_dense(struct reader *r, struct pen_packed_dense *d)
+{
+	int rc;
+
+	d->path = pen__packed_str(&r->in);
+	d->dtype = (enum pen_dtype)pen__take_u8(&r->in);
+	d->ncols = pen__take_u64(&r->in);
+	d->group = pen__take_u32(&r->in);
+	if (r->in.bad || d->dtype > PEN_F64 || !d->ncols || !d->group ||
+	    d->ncols > PEN_PACKED_MOST / d->group)
+		return damaged(r, "a matrix of no known kind");
+	rc = take_pieces(r, r->f->nrows, d->group, &d->at);
+	if (rc >= 0 && !has_rows(d, r->f->nrows))
+		rc = damaged(r, "a matrix has rows of another length");
+	return rc;
+}
+
+static int take_matrices(struct reader *r)
+{
+	struct pen_packed *f = r->f;
+	int rc = 0;
+
+	f->ndense = pen__take_u32(&r->in);
+	if (r->in.bad || f->ndense > MOST_COLUMNS)
+		return damaged(r, "it has too many matrices");
+	f->dense = pen__calloc(f->ndense + 1, sizeof(*f->dense));
+	if (!f->dense)
+		return pen__fail_nomem(r->err, f->pk->name, sizeof(*f->dense));
+	for (uint32_t i = 0; rc >= 0 && i < f->ndense; i++)
+		rc = take_dense(r, &f->dense[i]);
+	return rc;
+}
+
+static int take_matrix(struct reader *r)
+{
+	struct pen_packed *f = r->f;
+	int rc;
+
+	f->nrows = pen__take_u64(&r->in);
+	f->ncols = pen__take_u64(&r->in);
+	f->nnz = pen__take_u64(&r->in);
+	f->sparse = pen__take_u8(&r->in);
+	f->dtype = (enum pen_dtype)pen__take_u8(&r->in);
+	f->indices = (enum pen_dtype)pen__take_u8(&r->in);
+	pen__take_u8(&r->in);
+	f->group = pen__take_u32(&r->in);
+	if (r->in.bad || f->dtype > PEN_F64 || f->indices > PEN_U64 ||
+	    !f->group || f->nrows > UINT32_MAX || f->ncols > UINT32_MAX)
+		return damaged(r, "its matrix is of no known kind");
+	f->chunks.step = 16;
+	rc = take_pieces(r, f->nrows, f->group, &f->chunks);
+	if (rc >= 0 && !fits(&f->chunks, f->nnz, pen_dtype_size(f->dtype)))
+		rc = damaged(r, "it declares more numbers than it has");
+	if (rc < 0 || !f->sparse)
+		return rc;
+	rc = take_table(r, &f->lengths);
+	if (rc >= 0 &&
+	    (f->lengths.n != f->nrows || f->lengths.dtype != PEN_U32))
+		rc = damaged(r, "lengths of rows are missing");
+	return rc;
+}
+
+static int take_directory(struct reader *r)
+{
+	struct pen_packed *f = r->f;
+	int rc = take_matrix(r);
+	const uint8_t *p;
+
+	if (rc >= 0) {
+		f->nmeta = pen__take_u32(&r->in);
+		p = r->in.p;
+		for (uint64_t i = 0; !r->in.bad && i < 2 * (uint64_t)f->nmeta;
+		     i++)
+			pen__packed_str(&r->in);
+		f->meta = (struct pen_span){ p, (size_t)(r->in.p - p) };
+		rc = take_columns(r);
+	}
+	if (rc >= 0)
+		rc = take_matrices(r);
+	if (rc >= 0 && (r->in.bad || pen__bytes_left(&r->in)))
+		rc = damaged(r, "it is longer or shorter than it should be");
+	return rc;
+}
+
+/* ---- the file ---- */
+
+static int read_directory(struct pen_packed *f, uint64_t at, uint64_t n,
+			  uint32_t crc, struct pen_err *err)
+{
+	int rc;
+
+	f->dir.p = pen__alloc((size_t)n + 1, 1);
+	if (!f->dir.p)
+		return pen__fail_nomem(err, f->pk->name, (size_t)n);
+	f->dir.n = f->dir.cap = (size_t)n;
+	rc = f->pk->read(f->pk, at, f->dir.p, f->dir.n, err);
+	if (rc < 0)
+		return rc;
+	if (pen__crc32c(0, f->dir.p, f->dir.n) != crc)
+		return pen__fail(err, PEN_EDATA, f->pk->name,
+				 "its directory is damaged: the checksum "
+				 "differs");
+	return 0;
+}
+
+static int check_ends(struct pen_packed *f, uint8_t *foot, struct pen_err *err)
+{
+	uint8_t head[12];
+	struct pen_bytes in;
+	uint32_t version;
+	int rc;
+
+	if (f->pk->size < PEN_PACKED_HEAD + PEN_PACKED_FOOT)
+		return pen__fail(err, PEN_EDATA, f->pk->name,
+				 "is too short to be a packed file");
+	rc = f->pk->read(f->pk, 0, head, sizeof(head), err);
+	if (rc < 0)
+		return rc;
+	if (memcmp(head, pen__packed_magic, 8) != 0)
+		return pen__fail(err, PEN_EDATA, f->pk->name,
+				 "is no packed file: it begins with other "
+				 "bytes");
+	in = pen__bytes(head + 8, 4);
+	version = pen__take_u32(&in);
+	if (version != PEN_PACKED_VERSION)
+		return pen__fail(err, PEN_ENOTSUP, f->pk->name,
+				 "is of version %" PRIu32 " of the packed "
+				 "layout, and %u is what is read; convert it "
+				 "with the program that wrote it",
+				 version, PEN_PACKED_VERSION);
+	rc = f->pk->read(f->pk, f->pk->size - PEN_PACKED_FOOT, foot,
+			 PEN_PACKED_FOOT, err);
+	if (rc >= 0 && memcmp(foot + 24, pen__packed_magic, 8) != 0)
+		rc = pen__fail(err, PEN_EDATA, f->pk->name,
+			       "is cut off: its end is missing; convert it "
+			       "again");
+	return rc;
+}
+
+int pen__packed_open(struct pen_packed *f, struct pen_peek *pk,
+		     struct pen_err *err)
+{
+	struct reader r = { .f = f, .err = err };
+	uint8_t foot[PEN_PACKED_FOOT];
+	struct pen_bytes in;
+	uint64_t n;
+	int rc;
+
+	*f = (struct pen_packed){ .pk = pk };
+	rc = check_ends(f, foot, err);
+	if (rc < 0)
+		return rc;
+	in = pen__bytes(foot, sizeof(foot));
+	r.end = pen__take_u64(&in);
+	n = pen__take_u64(&in);
+	if (r.end < PEN_PACKED_HEAD || n > pk->size ||
+	    r.end != pk->size - PEN_PACKED_FOOT - n)
+		return damaged(&r, "it is not where it should be");
+	rc = read_directory(f, r.end, n, pen__take_u32(&in), err);
+	r.in = pen__bytes(f->dir.p, f->dir.n);
+	return rc < 0 ? rc : take_directory(&r);
+}
+
+void pen__packed_close(struct pen_packed *f)
+{
+	pen__buf_fini(&f->dir);
+	pen__free(f->column);
+	pen__free(f->dense);
+}
+
+/* ---- tables ---- */
+
+bool pen__packed_holds(const struct pen_packed *f, uint64_t i, uint64_t n)
+{
+	const uint64_t places = pen__packed_length(&f->chunks, i);
+	const uint64_t numbers = pen__packed_numbers(&f->chunks, i);
+
+	return n * pen_dtype_size(f->dtype) <= numbers * MOST_RATIO &&
+	       (!f->sparse || n * 4 <= places * MOST_RATIO);
+}
+
+/* While a table is read. */
+struct loading {
+	const struct pen_packed *f;
+	const struct pen_packed_table *t;
+	const char *what;
+	struct pen_err *err;
+	struct pen_block mem; /* a piece as it is stored */
+	struct pen_scratch s;
+};
+
+static int read_piece(struct loading *l, uint64_t i, uint8_t *to)
+{
+	const struct pen_packed_table *t = l->t;
+	const uint32_t len = pen__packed_length(&t->at, i);
+	const uint64_t left = t->n - i * t->piece;
+	const struct pen_cellnumbers c = {
+		.dtype = t->dtype,
+		.n = left < t->piece ? (uint32_t)left : t->piece,
+		.to = to,
+	};
+	char where[256];
+	const char *why;
+	int rc;
+
+	if (pen__block_reserve(&l->mem, len) < 0)
+		return pen__fail_nomem(l->err, l->f->pk->name, len);
+	rc = l->f->pk->read(l->f->pk, pen__packed_offset(&t->at, i), l->mem.p,
+			    len, l->err);
+	if (rc < 0)
+		return rc;
+	rc = pen__numbers_unpack(&c, l->mem.p, len, &l->s, &why);
+	if (rc == PEN_ENOMEM)
+		return pen__fail_nomem(l->err, l->f->pk->name, len);
+	if (rc >= 0)
+		return 0;
+	snprintf(where, sizeof(where), "%.150s:%.100s", l->f->pk->name,
+		 l->what);
+	return pen__fail(l->err, rc, where, "piece %" PRIu64 " %s", i, why);
+}
+
+int pen__packed_table(const struct pen_packed *f,
+		      const struct pen_packed_table *t, const char *what,
+		      struct pen_buf *out, struct pen_err *err)
+{
+	struct loading l = { .f = f, .t = t, .what = what, .err = err };
+	const size_t item = pen_dtype_size(t->dtype);
+	const uint64_t piece = t->n < t->piece ? t->n : t->piece;
+	size_t n, all;
+	uint8_t *p;
+	int rc = 0;
+
+	if (!pen__mul((size_t)t->n, item, &n) || !pen__add(out->n, n, &all) ||
+	    !(p = pen__realloc(out->p, all ? all : 1, 1)))
+		return pen__fail_nomem(err, f->pk->name, n);
+	out->p = p;
+	out->cap = all ? all : 1;
+	if (pen__scratch_init(&l.s, pen__numbers_room(t->dtype, piece)) < 0)
+		return pen__fail_nomem(err, f->pk->name, n);
+	for (uint64_t i = 0; rc >= 0 && i < t->at.n; i++)
+		rc = read_piece(&l, i, p + out->n + i * piece * item);
+	if (rc >= 0)
+		out->n = all;
+	pen__scratch_fini(&l.s);
+	if (l.mem.p)
+		pen__block_fini(&l.mem);
+	return rc;
+}

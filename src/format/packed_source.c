@@ -1,0 +1,499 @@
+/*
+ * A packed file as what every file of single cells is: groups and lists by
+ * path. X is a group of data, indices and indptr, or one array; columns are
+ * lists, those with categories groups of codes and categories. Nothing of this
+ * is stored that way: paths are looked up in the directory, and lists made of
+ * its tables.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "codec/cellpack.h"
+#include "format/cells.h"
+#include "format/packed.h"
+
+/* What a path leads to; of columns and matrices with a number. */
+enum { X, DATA, INDICES, INDPTR, FRAME, COLUMN, CODES, CATEGORIES, DENSE };
+
+struct source {
+	struct pen_packed p;
+	struct pen_buf starts; /* sparse: nrows + 1 of 8 bytes */
+	uint64_t most;	       /* numbers in the largest chunk */
+};
+
+static uint64_t address(unsigned kind, uint64_t number)
+{
+	return (uint64_t)kind << 32 | number;
+}
+
+static unsigned kind_of(const struct pen_cells_node *n)
+{
+	return (unsigned)(n->addr >> 32);
+}
+
+static const struct pen_packed_column *column_of(const struct source *s,
+						 const struct pen_cells_node *n)
+{
+	return &s->p.column[(uint32_t)n->addr];
+}
+
+/* ---- open and close ---- */
+
+static int nomem(const struct pen_cells_file *f, size_t n)
+{
+	return pen__fail_nomem(f->err, f->name, n);
+}
+
+/* From the length of each row to where it begins; chunks that hold more than
+ * their bytes can become are none. */
+static int add_lengths(struct pen_cells_file *f, struct source *s,
+		       const struct pen_buf *lengths)
+{
+	struct pen_packed *p = &s->p;
+	uint64_t at = 0, first = 0;
+	uint64_t *start = pen__alloc(p->nrows + 1, sizeof(*start));
+
+	if (!start)
+		return nomem(f, (p->nrows + 1) * sizeof(*start));
+	s->starts = (struct pen_buf){ .p = (uint8_t *)start,
+				      .n = (p->nrows + 1) * sizeof(*start) };
+	start[0] = 0;
+	for (uint64_t i = 0; i < p->nrows; i++) {
+		at += pen__cells_u32(lengths->p, i);
+		start[i + 1] = at;
+		if ((i + 1) % p->group && i + 1 < p->nrows)
+			continue;
+		if (at - first > PEN_PACKED_MOST ||
+		    !pen__packed_holds(p, i / p->group, at - first))
+			return pen__cells_refuse(f, PEN_EDATA, "X",
+						 "rows up to %" PRIu64
+						 " are longer than what is "
+						 "stored of them",
+						 i + 1);
+		if (at - first > s->most)
+			s->most = at - first;
+		first = at;
+	}
+	if (at == p->nnz)
+		return 0;
+	return pen__cells_refuse(f, PEN_EDATA, "X",
+				 "its rows have %" PRIu64 " numbers, not the "
+				 "%" PRIu64 " it declares",
+				 at, p->nnz);
+}
+
+static int check_dense(struct pen_cells_file *f, struct source *s)
+{
+	const struct pen_packed *p = &s->p;
+	const uint64_t rows = p->nrows < p->group ? p->nrows : p->group;
+
+	if (p->ncols > PEN_CELLS_GENES ||
+	    rows > PEN_PACKED_MOST / (p->ncols ? p->ncols : 1) ||
+	    p->nnz != p->nrows * p->ncols)
+		return pen__cells_refuse(f, PEN_EDATA, "X",
+					 "has chunks that are too large");
+	s->most = rows * p->ncols;
+	for (uint64_t i = 0; i < p->chunks.n; i++) {
+		const uint64_t left = p->nrows - i * p->group;
+
+		if (!pen__packed_holds(p, i,
+				       (left < rows ? left : rows) * p->ncols))
+			return pen__cells_refuse(f, PEN_EDATA, "X",
+						 "has chunks that are shorter "
+						 "than they should be");
+	}
+	return 0;
+}
+
+static int packed_open(struct pen_cells_file *f, uint64_t nfiles)
+{
+	struct pen_buf lengths = { 0 };
+	struct source *s = pen__calloc(1, sizeof(*s));
+	int rc;
+
+	(void)nfiles;
+	snprintf(f->name, sizeof(f->name), "%s", f->pk->name);
+	f->in = s;
+	if (!s)
+		return nomem(f, sizeof(*s));
+	rc = pen__packed_open(&s->p, f->pk, f->err);
+	if (rc < 0)
+		return rc;
+	if (!s->p.sparse)
+		return check_dense(f, s);
+	rc = pen__packed_table(&s->p, &s->p.lengths, "X", &lengths, f->err);
+	if (rc >= 0)
+		rc = add_lengths(f, s, &lengths);
+	pen__buf_fini(&lengths);
+	return rc;
+}
+
+static void packed_close(struct pen_cells_file *f)
+{
+	struct source *s = f->in;
+
+	if (!s)
+		return;
+	pen__packed_close(&s->p);
+	pen__buf_fini(&s->starts);
+	pen__free(s);
+	f->in = NULL;
+}
+
+/* ---- paths ---- */
+
+static bool is(const char *path, const char *name)
+{
+	return strcmp(path, name) == 0;
+}
+
+static bool found(struct pen_cells_node *n, unsigned kind, uint64_t number,
+		  bool group)
+{
+	n->addr = address(kind, number);
+	n->group = group;
+	return true;
+}
+
+static bool find_matrix(const struct source *s, const char *path,
+			struct pen_cells_node *n)
+{
+	if (is(path, "X"))
+		return found(n, X, 0, s->p.sparse);
+	if (s->p.sparse && is(path, "X/data"))
+		return found(n, DATA, 0, false);
+	if (s->p.sparse && is(path, "X/indices"))
+		return found(n, INDICES, 0, false);
+	if (s->p.sparse && is(path, "X/indptr"))
+		return found(n, INDPTR, 0, false);
+	for (uint32_t i = 0; i < s->p.ndense; i++)
+		if (s->p.dense[i].path.n == strlen(path) &&
+		    memcmp(s->p.dense[i].path.p, path, strlen(path)) == 0)
+			return found(n, DENSE, i, false);
+	return false;
+}
+
+/* Codes of names of rows are of no use: names are a list in any case. */
+static bool has_codes(const struct pen_packed_column *c)
+{
+	return (c->flags & PEN_PACKED_CODED) && !(c->flags & PEN_PACKED_INDEX);
+}
+
+/* NAME, or NAME/codes, NAME/categories. */
+static bool find_column(const struct source *s, const char *path, uint32_t from,
+			uint32_t to, struct pen_cells_node *n)
+{
+	for (uint32_t i = from; i < to; i++) {
+		const struct pen_packed_column *c = &s->p.column[i];
+		const char *rest = path + c->name.n;
+
+		if (strlen(path) < c->name.n ||
+		    memcmp(path, c->name.p, c->name.n) != 0)
+			continue;
+		if (!*rest)
+			return found(n, COLUMN, i, has_codes(c));
+		if (has_codes(c) && is(rest, "/codes"))
+			return found(n, CODES, i, false);
+		if (has_codes(c) && is(rest, "/categories"))
+			return found(n, CATEGORIES, i, false);
+	}
+	return false;
+}
+
+static int packed_find(struct pen_cells_file *f, const char *path,
+		       struct pen_cells_node *n)
+{
+	const struct source *s = f->in;
+	const uint32_t nobs = s->p.nobs, all = nobs + s->p.nvar;
+
+	*n = (struct pen_cells_node){ 0 };
+	snprintf(n->path, sizeof(n->path), "%s", path);
+	if (is(path, "obs") || is(path, "var"))
+		return found(n, FRAME, *path == 'v', true);
+	if (strncmp(path, "obs/", 4) == 0)
+		return find_column(s, path + 4, 0, nobs, n);
+	if (strncmp(path, "var/", 4) == 0)
+		return find_column(s, path + 4, nobs, all, n);
+	return find_matrix(s, path, n);
+}
+
+/* ---- attributes ---- */
+
+static int packed_text_attr(struct pen_cells_file *f,
+			    const struct pen_cells_node *n, const char *name,
+			    char *buf, size_t cap)
+{
+	const struct source *s = f->in;
+	const bool var = (uint32_t)n->addr;
+	const struct pen_packed_column *c = s->p.column + (var ? s->p.nobs : 0);
+
+	*buf = '\0';
+	if (kind_of(n) == X && s->p.sparse && is(name, "encoding-type"))
+		snprintf(buf, cap, "csr_matrix");
+	if (kind_of(n) != FRAME || !is(name, "_index"))
+		return 0;
+	for (uint32_t i = 0; i < (var ? s->p.nvar : s->p.nobs); i++)
+		if (c[i].flags & PEN_PACKED_INDEX)
+			snprintf(buf, cap, "%.*s", (int)c[i].name.n,
+				 (const char *)c[i].name.p);
+	return 0;
+}
+
+static int packed_shape_attr(struct pen_cells_file *f,
+			     const struct pen_cells_node *n, const char *name,
+			     uint64_t shape[2])
+{
+	const struct source *s = f->in;
+
+	if (kind_of(n) != X || !is(name, "shape"))
+		return 0;
+	shape[0] = s->p.nrows;
+	shape[1] = s->p.ncols;
+	return 1;
+}
+
+/* ---- lists ---- */
+
+static int take_table(struct pen_cells_file *f, const struct pen_cells_node *n,
+		      const struct pen_packed_table *t,
+		      struct pen_cells_list *l)
+{
+	const struct source *s = f->in;
+
+	l->dtype = t->dtype;
+	l->size = pen_dtype_size(t->dtype);
+	l->n = t->n;
+	return pen__packed_table(&s->p, t, n->path, &l->data, f->err);
+}
+
+/* As many texts as there should be, each whole. */
+static int take_names(struct pen_cells_file *f, const struct pen_cells_node *n,
+		      struct pen_cells_list *l)
+{
+	const struct pen_packed_column *c = column_of(f->in, n);
+	struct pen_bytes b;
+	struct pen_span name;
+	int rc = take_table(f, n, &c->names, l);
+
+	if (rc < 0)
+		return rc;
+	b = pen__bytes(l->data.p, l->data.n);
+	l->text = true;
+	for (l->n = 0; l->n < c->nnames && pen__cells_next_name(&b, &name);)
+		l->n++;
+	if (l->n == c->nnames && !pen__bytes_left(&b))
+		return 0;
+	return pen__cells_refuse(f, PEN_EDATA, n->path,
+				 "has %" PRIu64 " names, not the %" PRIu32
+				 " it declares",
+				 l->n, c->nnames);
+}
+
+/* Names of rows that are stored as codes. */
+static int take_index(struct pen_cells_file *f, const struct pen_cells_node *n,
+		      struct pen_cells_list *l)
+{
+	const struct pen_packed_column *c = column_of(f->in, n);
+	struct pen_cells_list names = { 0 }, codes = { 0 };
+	struct pen_span *name =
+		pen__calloc((size_t)c->nnames + 1, sizeof(*name));
+	struct pen_bytes b;
+	int rc = name ? take_names(f, n, &names) : nomem(f, c->nnames);
+
+	if (rc >= 0)
+		rc = take_table(f, n, &c->values, &codes);
+	b = pen__bytes(names.data.p, names.data.n);
+	for (uint32_t i = 0; rc >= 0 && i < c->nnames; i++)
+		(void)pen__cells_next_name(&b, &name[i]);
+	for (uint64_t i = 0; rc >= 0 && i < codes.n; i++) {
+		const uint64_t k = pen__cells_u32(codes.data.p, i);
+
+		if (k >= c->nnames)
+			rc = pen__cells_refuse(f, PEN_EDATA, n->path,
+					       "row %" PRIu64 " has no name",
+					       i);
+		else
+			pen__cells_put_text(&l->data, name[k].p, name[k].n);
+	}
+	if (rc >= 0 && l->data.bad)
+		rc = nomem(f, l->data.n);
+	l->text = true;
+	l->n = codes.n;
+	pen__free(name);
+	pen__cells_list_close(&names);
+	pen__cells_list_close(&codes);
+	return rc;
+}
+
+static int take_column(struct pen_cells_file *f, const struct pen_cells_node *n,
+		       struct pen_cells_list *l)
+{
+	const struct pen_packed_column *c = column_of(f->in, n);
+
+	if (c->flags & PEN_PACKED_TEXT)
+		return take_names(f, n, l);
+	if (c->flags & PEN_PACKED_CODED)
+		return take_index(f, n, l);
+	return take_table(f, n, &c->values, l);
+}
+
+static int packed_list(struct pen_cells_file *f, const struct pen_cells_node *n,
+		       const char *member, struct pen_cells_list *l)
+{
+	const struct source *s = f->in;
+	int rc;
+
+	(void)member;
+	switch (kind_of(n)) {
+	case COLUMN:
+		rc = take_column(f, n, l);
+		break;
+	case CODES:
+		rc = take_table(f, n, &column_of(s, n)->values, l);
+		break;
+	case CATEGORIES:
+		rc = take_names(f, n, l);
+		break;
+	case INDPTR:
+		l->dtype = PEN_U64;
+		l->size = 8;
+		l->n = s->p.nrows + 1;
+		pen__buf_put(&l->data, s->starts.p, s->starts.n);
+		rc = l->data.bad ? nomem(f, s->starts.n) : 0;
+		break;
+	default:
+		rc = pen__cells_refuse(f, PEN_EDATA, n->path,
+				       "is not a list of names or numbers");
+	}
+	if (rc < 0)
+		pen__cells_list_close(l);
+	return rc;
+}
+
+/* ---- arrays ---- */
+
+/* What of a chunk an array is made of: places, numbers, or rows as they are. */
+static int put_groups(struct pen_cells_file *f, struct pen_buf *b,
+		      const struct pen_cells_array *a,
+		      const struct pen_packed_pieces *ps)
+{
+	uint64_t *at = pen__alloc(ps->n + 1, sizeof(*at));
+	uint32_t *size = pen__alloc(ps->n + 1, sizeof(*size));
+	const bool numbers = a->pipe.n && a->pipe.f[0].id == PEN_CELLS_NUMBERS;
+
+	if (!at || !size) {
+		pen__free(at);
+		pen__free(size);
+		return nomem(f, ps->n * sizeof(*at));
+	}
+	for (uint64_t i = 0; i < ps->n; i++) {
+		const uint32_t places = pen__packed_length(ps, i);
+
+		at[i] = pen__packed_offset(ps, i) + (numbers ? places : 0);
+		size[i] = numbers ? pen__packed_numbers(ps, i) : places;
+	}
+	pen__cells_array_put_grouped(b, a, at, a->pipe.n ? size : NULL);
+	pen__free(at);
+	pen__free(size);
+	return 0;
+}
+
+static int put_matrix(struct pen_cells_file *f, bool places, struct pen_buf *b,
+		      struct pen_cells_shape *sh)
+{
+	const struct source *s = f->in;
+	const struct pen_packed *p = &s->p;
+	struct pen_cells_array a = {
+		.dtype = (uint8_t)(places ? PEN_U32 : p->dtype),
+		.ncols = p->sparse ? p->nnz : p->ncols,
+		.group_rows = p->group,
+		.nchunks = p->chunks.n,
+		.pipe = { .n = 1 },
+	};
+
+	a.pipe.f[0].id = places ? PEN_CELLS_PLACES : PEN_CELLS_NUMBERS;
+	a.chunk_bytes = s->most * pen_dtype_size(a.dtype);
+	*sh = (struct pen_cells_shape){ .dtype = a.dtype,
+					.ndim = p->sparse ? 1 : 2,
+					.dim = { p->sparse ? p->nnz : p->nrows,
+						 p->ncols },
+					.most = p->nnz };
+	return put_groups(f, b, &a, &p->chunks);
+}
+
+static int put_dense(struct pen_cells_file *f, uint32_t i, struct pen_buf *b,
+		     struct pen_cells_shape *sh)
+{
+	const struct source *s = f->in;
+	const struct pen_packed_dense *d = &s->p.dense[i];
+	const struct pen_cells_array a = {
+		.dtype = (uint8_t)d->dtype,
+		.ncols = d->ncols,
+		.group_rows = d->group,
+		.nchunks = d->at.n,
+		.chunk_bytes = d->group * d->ncols * pen_dtype_size(d->dtype),
+	};
+
+	*sh = (struct pen_cells_shape){ .dtype = d->dtype,
+					.ndim = 2,
+					.dim = { s->p.nrows, d->ncols },
+					.most = s->p.nrows * d->ncols };
+	return put_groups(f, b, &a, &d->at);
+}
+
+static int packed_array(struct pen_cells_file *f,
+			const struct pen_cells_node *n, bool list,
+			struct pen_buf *b, struct pen_cells_shape *sh)
+{
+	const struct source *s = f->in;
+
+	(void)list;
+	switch (kind_of(n)) {
+	case X:
+	case DATA:
+		return put_matrix(f, false, b, sh);
+	case INDICES:
+		return put_matrix(f, true, b, sh);
+	case DENSE:
+		return put_dense(f, (uint32_t)n->addr, b, sh);
+	default:
+		(void)s;
+		return pen__cells_refuse(f, PEN_EDATA, n->path,
+					 "is not a matrix");
+	}
+}
+
+/* ---- for inspect ---- */
+
+static int packed_inventory(struct pen_cells_file *f, struct pen_buf *out)
+{
+	const struct source *s = f->in;
+	char text[64];
+
+	for (uint32_t i = 0; i < s->p.nobs; i++) {
+		const struct pen_packed_column *c = &s->p.column[i];
+
+		if (has_codes(c))
+			snprintf(text, sizeof(text), "%" PRIu32 " categories",
+				 c->nnames);
+		else
+			snprintf(text, sizeof(text), "%s",
+				 c->flags ? "strings"
+					  : pen_dtype_name(c->values.dtype));
+		pen__cells_put_text(out, c->name.p, c->name.n);
+		pen__cells_put_text(out, text, strlen(text));
+	}
+	return out->bad ? nomem(f, out->n) : 0;
+}
+
+const struct pen_cells_source pen__cells_in_packed = {
+	.open = packed_open,
+	.close = packed_close,
+	.find = packed_find,
+	.text_attr = packed_text_attr,
+	.shape_attr = packed_shape_attr,
+	.list = packed_list,
+	.inventory = packed_inventory,
+	.array = packed_array,
+};
