@@ -132,7 +132,8 @@ static void put_best(struct pen_text *t, const struct found *f)
 		pen__show_number(f->best->n_eff).s,
 		pen__show_whole(pen__line_number(f->best->row, "batch")).s);
 	put_setting(t, f->mixed->row);
-	pen__text_add(t, ": ");
+	pen__text_add(t, "%s: ",
+		      is_census(f->mixed->row) ? " (the Census default)" : "");
 	put_figures(t, f->mixed);
 	put_mixing(t, f->mixed);
 	pen__text_add(t, ".</p>\n");
@@ -406,6 +407,7 @@ static const char *const columns[] = {
 	"#seconds",
 	"#first batch",
 	"#peak memory",
+	"#of which buffers",
 	"#batch p50",
 	"#batch p99",
 	"#slowest 10 %",
@@ -443,6 +445,7 @@ static void put_row(struct pen_text *t, const struct pen_line *r)
 	put_num(t, r, "seconds", pen__show_time);
 	put_num(t, r, "first_batch_s", pen__show_time);
 	put_num(t, r, "peak_memory_bytes", pen__show_bytes);
+	put_num(t, r, "buffer_peak_bytes", pen__show_bytes);
 	put_num(t, r, "batch_p50_s", pen__show_time);
 	put_num(t, r, "batch_p99_s", pen__show_time);
 	put_num(t, r, "slow_tenth_share", pen__show_share);

@@ -126,6 +126,7 @@ static void items(struct pen_text *t, const char *name,
 			pen__text_add(&all, "%s%s", all.n ? "; " : "", v);
 	}
 	item(t, name, all.n ? all.p : "");
+	t->failed = t->failed || all.failed;
 	pen__text_fini(&all);
 }
 
@@ -141,6 +142,7 @@ static void meta_items(struct pen_text *t, const struct pen_group *g)
 		pen__html(&name, pen__cell_key(r, i) + 5);
 		if (name.n)
 			items(t, name.p, g, pen__cell_key(r, i));
+		t->failed = t->failed || name.failed;
 		pen__text_fini(&name);
 	}
 }

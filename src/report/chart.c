@@ -65,10 +65,30 @@ struct frame {
 };
 
 static const struct frame wide = {
-	860, 460, 76, 24, 34, 56, 0, 0, 14, 8, 6, "wide", "group",
+	.w = 860,
+	.h = 460,
+	.left = 76,
+	.right = 24,
+	.top = 34,
+	.bottom = 56,
+	.most_r = 14,
+	.xticks = 8,
+	.yticks = 6,
+	.kind = "wide",
+	.role = "group",
 };
 static const struct frame narrow = {
-	360, 380, 56, 14, 34, 50, 0, 0, 10, 4, 6, "narrow", "group",
+	.w = 360,
+	.h = 380,
+	.left = 56,
+	.right = 22,
+	.top = 34,
+	.bottom = 50,
+	.most_r = 10,
+	.xticks = 4,
+	.yticks = 6,
+	.kind = "narrow",
+	.role = "group",
 };
 
 static double plot_x(const struct frame *f, double v)

@@ -59,11 +59,13 @@ static const struct pen_case *find(const struct pen_case *c, size_t n,
 	return cold;
 }
 
-/* "+12 %" or "1.9 times": what a takes more than b. */
+/* "as long", "+12 %" or "1.9 times": what a takes beside b. */
 static struct pen_shown more(double a, double b)
 {
-	struct pen_shown out;
+	struct pen_shown out = { "as long" };
 
+	if (a > 0.95 * b && a < 1.05 * b)
+		return out;
 	if (a < 1.5 * b)
 		snprintf(out.s, sizeof(out.s), "%+.0f %%", 100 * (a / b - 1));
 	else
@@ -77,7 +79,7 @@ static void put_order(struct pen_text *t, const struct pen_case *c, size_t n,
 	static const char *const made[] = { "csr", "coo", "table" };
 	bool any = false;
 
-	pen__text_add(t, "<p>Beside the raw read: ");
+	pen__text_add(t, "<p>Beside the raw read they take: ");
 	for (size_t i = 0; i < 3; i++) {
 		const struct pen_case *m = find(
 			c, n, pen__line_text(raw->row, "shuffle"), made[i]);

@@ -41,7 +41,8 @@ void pen__page_open(struct pen_text *t, const char *title)
 	       "content=\"width=device-width, initial-scale=1\">\n"
 	       "<meta name=\"color-scheme\" content=\"light dark\">\n"
 	       "<meta http-equiv=\"Content-Security-Policy\" "
-	       "content=\"default-src 'none'; style-src 'unsafe-inline'; "
+	       "content=\"default-src 'none'; img-src data:; "
+	       "style-src 'unsafe-inline'; "
 	       "script-src 'unsafe-inline'\">\n"
 	       "<link rel=\"icon\" href=\"data:,\">\n<title>");
 	pen__html(t, title);
