@@ -108,6 +108,32 @@ static void test_cuts(void)
 	pen__line_fini(&r);
 }
 
+/* Any byte in any place: a row or none, and nothing read outside. */
+static void test_flips(void)
+{
+	static const char line[] =
+		"{\"a\": \"\\u00e9\\n\", \"b\": {\"c\": [-1.5e3, "
+		"true, null]}, \"d\": \"\\ud83d\\ude00\"}";
+	static const char with[] = "\"\\{}[],:u0e-\n\t\xff";
+	unsigned good = 0;
+
+	for (size_t i = 0; i + 1 < sizeof(line); i++)
+		for (size_t k = 0; k + 1 < sizeof(with); k++) {
+			char *copy = pen__strndup(line, sizeof(line) - 1);
+			struct pen_line r;
+			bool nomem;
+
+			copy[i] = with[k];
+			if (pen__line_parse(&r, copy, sizeof(line) - 1,
+					    &nomem)) {
+				good++;
+				pen__line_fini(&r);
+			}
+			pen__free(copy);
+		}
+	CHECK(good > 0);
+}
+
 static int append(const char *text)
 {
 	struct pen_text t = { 0 };
@@ -332,6 +358,7 @@ int main(void)
 	test_line();
 	test_bad_lines();
 	test_cuts();
+	test_flips();
 	test_file();
 	test_page();
 	test_none();

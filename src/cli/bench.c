@@ -240,6 +240,10 @@ int bench_open(struct bench *b)
 
 	if (!b->spec->npaths)
 		return complain_usage("bench: which data? give a PATH");
+	if (b->spec->npaths > 1)
+		return complain_usage("bench: one PATH is enough: a folder, a "
+				      "glob in quotes, or @LIST; not '%s', too",
+				      b->spec->paths[1]);
 	if (!b->spec->epochs && !b->batches)
 		return complain_usage("bench: epochs=0 has no end; give -n, "
 				      "too");
@@ -391,6 +395,7 @@ int bench_trial(struct bench *b, const struct trial *t, struct pen_line *row)
 		rc = complain(&err);
 	if (rc < 0 && !pen__line_parse(row, line.p, line.n, &nomem))
 		rc = complain_usage("a run left no row");
+	b->nadded += rc < 0;
 	if (rc < 0 && b->json)
 		fwrite(line.p, 1, line.n, stdout);
 	pen__text_fini(&line);
@@ -408,12 +413,13 @@ int bench_end(struct bench *b, int rc)
 	if (!b->json && b->nskipped)
 		printf("  %s left out: %s has them\n",
 		       counted(b->nskipped, "run"), b->out);
-	if (!b->json && b->at > b->nskipped)
+	if (!b->json && b->nadded)
 		printf("\n  Rows are in %s; penstock report %s makes a page of "
 		       "them.\n",
 		       b->out, b->out);
 	if (rc >= 128 && !b->json)
-		puts("  (interrupted: the rows so far are kept)");
+		printf("  (interrupted%s)\n",
+		       b->nadded ? ": the rows so far are kept" : "");
 	return rc < 0 ? EXIT_OK : rc;
 }
 

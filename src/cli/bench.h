@@ -32,10 +32,10 @@ struct bench {
 	/* the data */
 	char format[64];
 	double bytes, samples, objects, ncols;
-	bool cells, has_output; /* format.output=dense|csr */
+	bool has_output; /* format.output=dense|csr: cells */
 	/* trials */
 	struct trial_watch *watch;
-	uint64_t start_ns, ntrials, at, nskipped;
+	uint64_t start_ns, ntrials, at, nskipped, nadded;
 };
 
 /* One run. */

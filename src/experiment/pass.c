@@ -182,7 +182,7 @@ static void set_total(struct pen_pass *p, const struct pen_loader *l)
 
 	if (p->total)
 		atomic_store(p->total,
-			     p->max_batches && most < all ? most : all);
+			     most && (!all || most < all) ? most : all);
 }
 
 static int run_open(struct pen_pass *p, struct pen_loader *l,

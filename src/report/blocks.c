@@ -327,7 +327,7 @@ static void add_notes(const struct pen_group *g, struct marks *m)
 
 static void put_legend(struct pen_text *t)
 {
-	pen__text_add(t, "<ul class=\"legend\">\n<li>1 chunk a block <span "
+	pen__text_add(t, "<ul class=\"legend\">\n<li>chunks a block: 1 <span "
 			 "class=\"scale\" aria-hidden=\"true\">");
 	for (int i = 0; i <= MOST_LOG2; i++) {
 		const struct pen_colour c =
@@ -338,7 +338,7 @@ static void put_legend(struct pen_text *t)
 	}
 	pen__text_add(
 		t,
-		"</span> 4,096 (each step doubles)</li>\n"
+		"</span> 4,096</li>\n"
 		"<li><svg viewBox=\"0 0 46 22\" aria-hidden=\"true\"><circle "
 		"cx=\"6\" cy=\"11\" r=\"4\" fill=\"currentColor\"/><circle "
 		"cx=\"30\" cy=\"11\" r=\"10\" fill=\"currentColor\"/></svg>"
@@ -404,20 +404,20 @@ static const char *const columns[] = {
 	"#rows a chunk",
 	"#per s",
 	"#with first batch",
-	"#seconds",
+	"#~seconds",
 	"#first batch",
 	"#peak memory",
-	"#of which buffers",
+	"#~of which buffers",
 	"#batch p50",
 	"#batch p99",
 	"#slowest 10 %",
-	"#CPU s per million",
-	"#payload",
-	"#read",
+	"#~CPU s per million",
+	"#~payload",
+	"#~read",
 	"#n_eff",
-	"#n_eff expected",
-	"#batch entropy",
-	"settings",
+	"#~n_eff expected",
+	"#~batch entropy",
+	"~settings",
 	NULL,
 };
 

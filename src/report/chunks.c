@@ -218,8 +218,8 @@ static void put_table(struct pen_text *t, const struct pen_group *g, bool rates)
 		"content",
 		"#peak memory",
 		"#read",
-		"#CPU s per million",
-		"settings",
+		"#~CPU s per million",
+		"~settings",
 		NULL,
 	};
 	char id[32];

@@ -157,13 +157,16 @@ void pen__table_open(struct pen_text *t, const char *caption,
 	pen__html(t, caption);
 	put(t, "\">\n<table>\n<caption>");
 	pen__html(t, caption);
-	put(t, "</caption>\n<thead><tr>");
+	put(t, "</caption>\n<colgroup>");
+	for (const char *const *n = names; *n; n++)
+		put(t, strchr("~#", **n) && strchr(*n, '~')
+			       ? "<col class=\"x\">"
+			       : "<col>");
+	put(t, "</colgroup>\n<thead><tr>");
 	for (; *names; names++) {
-		const bool number = **names == '#';
-
 		pen__text_add(t, "<th scope=\"col\"%s><button type=\"button\">",
-			      number ? " class=\"n\"" : "");
-		pen__html(t, *names + number);
+			      **names == '#' ? " class=\"n\"" : "");
+		pen__html(t, *names + strspn(*names, "#~"));
 		put(t, "</button></th>");
 	}
 	put(t, "</tr></thead>\n<tbody>\n");

@@ -28,8 +28,9 @@ struct pen_shown pen__show_number(double); /* "340", "4.2" */
 
 /*
  * A table that can be sorted and copied as CSV. names end with NULL; one that
- * begins with '#' is of numbers. A cell of numbers has the number itself for
- * sorting and copying, and what is shown; NAN is an empty cell.
+ * begins with '#' is of numbers, and with '~' (after it) is left out on paper.
+ * A cell of numbers has the number itself for sorting and copying, and what is
+ * shown; NAN is an empty cell.
  */
 void pen__table_open(struct pen_text *, const char *caption,
 		     const char *const *names);
