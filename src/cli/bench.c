@@ -402,6 +402,18 @@ int bench_trial(struct bench *b, const struct trial *t, struct pen_line *row)
 	return rc;
 }
 
+void bench_print_end(const struct pen_line *r)
+{
+	const double resident = pen__line_number(r, "resident");
+
+	if (!pen__line_true(r, "cold") || resident < 0.05)
+		puts("");
+	else if (isnan(resident))
+		puts("  perhaps not cold");
+	else
+		printf("  not cold: %.0f %% in memory\n", 100 * resident);
+}
+
 int bench_end(struct bench *b, int rc)
 {
 	struct stat st;

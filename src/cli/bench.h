@@ -96,6 +96,8 @@ int bench_trial(struct bench *, const struct trial *, struct pen_line *row);
  * ran out of memory. */
 int trial_run(struct bench *, const struct trial *, struct pen_text *,
 	      bool *oom);
+/* Ends a line of the table: says when a run that should be cold was not. */
+void bench_print_end(const struct pen_line *);
 /* The end of all: what was left out, where the rows are. */
 int bench_end(struct bench *, int rc);
 

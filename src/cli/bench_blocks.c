@@ -115,7 +115,7 @@ static void print_header(const struct grid *g)
 		return;
 	printf("\n  %8s %7s %8s %-6s %-5s %10s %10s %9s %9s %9s %5s %6s\n",
 	       "block", "chunks", "rows", "method", "cache", "rows/s",
-	       g->keep_first ? "w/o first" : "all", "peak", "p50", "p99",
+	       g->keep_first ? "w/o first" : "all", "memory", "p50", "p99",
 	       "slow", "n_eff");
 }
 
@@ -130,7 +130,6 @@ static void print_row(const struct grid *g, const struct pen_line *r)
 	double rest = pen__line_number(r, "samples_per_s_rest");
 	double slow = pen__line_number(r, "slow_tenth_share");
 	double n_eff = pen__line_number(r, "quality.n_eff");
-	double resident = pen__line_number(r, "resident");
 	double p50 = pen__line_number(r, "batch_p50_s");
 	double p99 = pen__line_number(r, "batch_p99_s");
 	char share[16], eff[16];
@@ -154,13 +153,11 @@ static void print_row(const struct grid *g, const struct pen_line *r)
 	printf("%10s %10s %9s %9s %9s %5s %6s",
 	       human_count(g->keep_first ? all : rest),
 	       human_count(g->keep_first ? rest : all),
-	       human_bytes(pen__line_number(r, "peak_memory_bytes")),
+	       human_bytes(pen__line_number(r, "own_memory_bytes")),
 	       or_dash(!isnan(p50), human_time(p50)),
 	       or_dash(!isnan(p99), human_time(p99)),
 	       or_dash(!isnan(slow), share), or_dash(!isnan(n_eff), eff));
-	if (pen__line_true(r, "cold") && !(resident < 0.05))
-		printf("  not cold: %.0f %% in memory", 100 * resident);
-	puts("");
+	bench_print_end(r);
 }
 
 /* ---- the grid ---- */

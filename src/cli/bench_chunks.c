@@ -125,7 +125,7 @@ static void print_header(const struct reading *g)
 	if (!g->b.json)
 		printf("\n  %-11s %-6s %-5s %10s %14s %10s %10s %9s\n",
 		       "shuffle", "reader", "cache", "time", "non-zeros",
-		       "rows/s", "read", "peak");
+		       "rows/s", "read", "memory");
 }
 
 static void print_row(struct reading *g, int order, const struct pen_line *r)
@@ -141,21 +141,23 @@ static void print_row(struct reading *g, int order, const struct pen_line *r)
 	printf("  %-11s %-6s %-5s ", pen__line_text(r, "shuffle"),
 	       pen__line_text(r, "reader"),
 	       pen__line_true(r, "cold") ? "cold" : "warm");
-	if (oom)
+	if (oom) {
 		puts("ran out of memory");
-	else if (!same)
+		return;
+	}
+	if (!same) {
 		printf("%s non-zeros, not %s, or another content (%s, not "
 		       "%s)\n",
 		       pen__line_text(r, "nnz"), g->want[kept_at(g, order)].nnz,
 		       pen__line_text(r, "content_sum"),
 		       g->want[kept_at(g, order)].sum);
-	else
-		printf("%10s %14s %10s %8s/s %9s\n", human_time(s),
-		       grouped((uint64_t)pen__line_number(r, "nnz")),
-		       human_count(rate),
-		       human_bytes(s > 0 ? pen__line_number(r, "read_bytes") / s
-					 : 0),
-		       human_bytes(pen__line_number(r, "peak_memory_bytes")));
+		return;
+	}
+	printf("%10s %14s %10s %8s/s %9s", human_time(s),
+	       grouped((uint64_t)pen__line_number(r, "nnz")), human_count(rate),
+	       human_bytes(s > 0 ? pen__line_number(r, "read_bytes") / s : 0),
+	       human_bytes(pen__line_number(r, "own_memory_bytes")));
+	bench_print_end(r);
 }
 
 /* ---- all of them ---- */

@@ -56,7 +56,10 @@ struct pen_pass {
 	double p50_s, p99_s, max_s; /* of a batch, from one to the next */
 	double slow_share;   /* of the time, in the slowest tenth of batches */
 	double resident;     /* in the page cache at the start; < 0: unknown */
-	uint64_t peak_bytes; /* of the process */
+	uint64_t peak_bytes; /* of the process, as the kernel keeps it */
+	/* without pages of mapped files, which are the page cache's; looked
+	 * at with every batch */
+	uint64_t own_bytes;
 	struct pen_stats stats;
 	char store[32];
 	struct pen_quality_result mixed;

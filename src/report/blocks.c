@@ -26,6 +26,11 @@ static double chunks_of(const struct pen_line *r)
 	return pen__line_number(r, "block_chunks");
 }
 
+static double n_eff_of(const struct pen_line *r)
+{
+	return pen__line_number(r, "quality.n_eff");
+}
+
 static bool is_census(const struct pen_line *r)
 {
 	return chunk_of(r) == CENSUS_CHUNK && chunks_of(r) == CENSUS_CHUNKS;
@@ -248,13 +253,13 @@ static void describe(const struct pen_line *r, char *buf)
 			 pen__show_number(n_eff).s);
 	snprintf(buf, WORDS,
 		 "%s x %s rows, %.16s, %s; %s %.16s/s, %s with the first "
-		 "batch; peak %s; batch p50 %s, p99 %s%s",
+		 "batch; memory %s; batch p50 %s, p99 %s%s",
 		 pen__show_whole(chunks_of(r)).s,
 		 pen__show_whole(chunk_of(r)).s, pen__line_text(r, "method"),
 		 pen__line_true(r, "cold") ? "cold" : "warm",
 		 pen__show_count(pen__line_rate(r)).s, pen__line_unit(r),
 		 pen__show_count(pen__line_number(r, "samples_per_s")).s,
-		 pen__show_bytes(pen__line_number(r, "peak_memory_bytes")).s,
+		 pen__show_bytes(pen__line_memory(r)).s,
 		 pen__show_time(pen__line_number(r, "batch_p50_s")).s,
 		 pen__show_time(pen__line_number(r, "batch_p99_s")).s, mixed);
 }
@@ -273,7 +278,8 @@ static void fill_mark(struct pen_mark *m, const struct pen_line *r, double most,
 }
 
 /* A mark for each row that has both figures. */
-static int make_marks(const struct pen_group *g, const char *key,
+static int make_marks(const struct pen_group *g,
+		      double (*figure)(const struct pen_line *),
 		      struct marks *m, struct pen_err *err)
 {
 	double most = 0;
@@ -285,7 +291,7 @@ static int make_marks(const struct pen_group *g, const char *key,
 	for (size_t i = 0; i < g->n; i++)
 		most = fmax(most, pen__line_number(g->row[i], "block_rows"));
 	for (size_t i = 0; i < g->n; i++) {
-		const double x = pen__line_number(g->row[i], key);
+		const double x = figure(g->row[i]);
 		struct pen_mark *to = &m->mark[m->n];
 
 		if (isnan(x) || x < 0 || isnan(pen__line_rate(g->row[i])) ||
@@ -355,7 +361,8 @@ static void put_legend(struct pen_text *t)
 }
 
 struct plot {
-	const char *name, *title, *about, *x, *key;
+	const char *name, *title, *about, *x;
+	double (*figure)(const struct pen_line *);
 	struct pen_shown (*show)(double);
 };
 
@@ -370,7 +377,7 @@ static int put_plot(struct pen_text *t, const struct pen_group *g,
 			       .x = { p->x, p->show, 0 },
 			       .y = { y, pen__show_count, 0 } };
 	struct marks m;
-	int rc = make_marks(g, p->key, &m, err);
+	int rc = make_marks(g, p->figure, &m, err);
 
 	snprintf(id, sizeof(id), "g%zu-%s", g->number, p->name);
 	snprintf(row, sizeof(row), "g%zu", g->number);
@@ -406,8 +413,9 @@ static const char *const columns[] = {
 	"#with first batch",
 	"#~seconds",
 	"#first batch",
-	"#peak memory",
+	"#memory",
 	"#~of which buffers",
+	"#~peak with mapped files",
 	"#batch p50",
 	"#batch p99",
 	"#slowest 10 %",
@@ -444,8 +452,9 @@ static void put_row(struct pen_text *t, const struct pen_line *r)
 	put_num(t, r, "samples_per_s", pen__show_count);
 	put_num(t, r, "seconds", pen__show_time);
 	put_num(t, r, "first_batch_s", pen__show_time);
-	put_num(t, r, "peak_memory_bytes", pen__show_bytes);
+	put_num(t, r, "own_memory_bytes", pen__show_bytes);
 	put_num(t, r, "buffer_peak_bytes", pen__show_bytes);
+	put_num(t, r, "peak_memory_bytes", pen__show_bytes);
 	put_num(t, r, "batch_p50_s", pen__show_time);
 	put_num(t, r, "batch_p99_s", pen__show_time);
 	put_num(t, r, "slow_tenth_share", pen__show_share);
@@ -481,9 +490,10 @@ static int show(struct pen_text *t, const struct pen_group *g,
 		"Speed against memory",
 		"Every mark is a run; up is faster, left is smaller. Rates "
 		"leave the first batch out, unless the run was told "
-		"otherwise. Memory is the peak of the whole process.",
+		"otherwise. Memory is the most the process had, without "
+		"pages of mapped files.",
 		"peak memory",
-		"peak_memory_bytes",
+		pen__line_memory,
 		pen__show_bytes,
 	};
 	static const struct plot mixing = {
@@ -493,7 +503,7 @@ static int show(struct pen_text *t, const struct pen_group *g,
 		"random would vary as much as a batch does whose samples come "
 		"from common chunks. The most it can be is the batch size.",
 		"n_eff: effective samples in a batch",
-		"quality.n_eff",
+		n_eff_of,
 		pen__show_number,
 	};
 	int rc = put_plot(t, g, &speed, err);

@@ -15,6 +15,13 @@ double pen__line_rate(const struct pen_line *r)
 	return pen__line_true(r, "drop_first") && !isnan(rest) ? rest : all;
 }
 
+double pen__line_memory(const struct pen_line *r)
+{
+	const double own = pen__line_number(r, "own_memory_bytes");
+
+	return isnan(own) ? pen__line_number(r, "peak_memory_bytes") : own;
+}
+
 const char *pen__line_unit(const struct pen_line *r)
 {
 	const char *unit = pen__line_text(r, "unit");
@@ -29,22 +36,24 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static double rate_of(const struct pen_line *r, int what)
+static double seconds_of(const struct pen_line *r)
 {
-	static const char *const key[] = { "peak_memory_bytes", "seconds",
-					   "quality.n_eff" };
+	return pen__line_number(r, "seconds");
+}
 
-	return what ? pen__line_number(r, key[what - 1]) : pen__line_rate(r);
+static double n_eff_of(const struct pen_line *r)
+{
+	return pen__line_number(r, "quality.n_eff");
 }
 
 /* The median of a figure over all runs of a setup; NAN: none has it. */
-static double median(const struct pen_group *g, const char *setup, int what,
-		     double *buf)
+static double median(const struct pen_group *g, const char *setup,
+		     double (*what)(const struct pen_line *), double *buf)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < g->n; i++) {
-		const double v = rate_of(g->row[i], what);
+		const double v = what(g->row[i]);
 
 		if (!isnan(v) && !pen__line_true(g->row[i], "oom") &&
 		    !strcmp(pen__line_text(g->row[i], "setup"), setup))
@@ -64,10 +73,10 @@ static void fill(struct pen_case *c, const struct pen_group *g, double *buf)
 		c->n += !pen__line_true(g->row[i], "oom") &&
 			!strcmp(pen__line_text(g->row[i], "setup"), setup);
 	c->oom = !c->n;
-	c->rate = median(g, setup, 0, buf);
-	c->memory = median(g, setup, 1, buf);
-	c->seconds = median(g, setup, 2, buf);
-	c->n_eff = median(g, setup, 3, buf);
+	c->rate = median(g, setup, pen__line_rate, buf);
+	c->memory = median(g, setup, pen__line_memory, buf);
+	c->seconds = median(g, setup, seconds_of, buf);
+	c->n_eff = median(g, setup, n_eff_of, buf);
 }
 
 int pen__cases(const struct pen_group *g, struct pen_case **out, size_t *n,

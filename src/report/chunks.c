@@ -208,19 +208,13 @@ static void put_num(struct pen_text *t, const struct pen_line *r,
 static void put_table(struct pen_text *t, const struct pen_group *g, bool rates)
 {
 	static const char *const columns[] = {
-		"shuffle",
-		"reader",
-		"cache",
-		"#rows a chunk",
-		"#seconds",
-		"#per s",
-		"#non-zeros",
-		"content",
-		"#peak memory",
-		"#read",
-		"#~CPU s per million",
-		"~settings",
-		NULL,
+		"shuffle",    "reader",
+		"cache",      "#rows a chunk",
+		"#seconds",   "#per s",
+		"#non-zeros", "content",
+		"#memory",    "#~peak with mapped files",
+		"#read",      "#~CPU s per million",
+		"~settings",  NULL,
 	};
 	char id[32];
 
@@ -241,6 +235,7 @@ static void put_table(struct pen_text *t, const struct pen_group *g, bool rates)
 		put_num(t, r, rates ? "samples_per_s" : "", pen__show_count);
 		put_num(t, r, "nnz", pen__show_whole);
 		pen__table_text(t, pen__line_text(r, "content_sum"));
+		put_num(t, r, "own_memory_bytes", pen__show_bytes);
 		put_num(t, r, "peak_memory_bytes", pen__show_bytes);
 		put_num(t, r, "read_bytes", pen__show_bytes);
 		put_num(t, r, "cpu_s_per_million", pen__show_number);

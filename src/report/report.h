@@ -51,6 +51,8 @@ int pen__cases(const struct pen_group *, struct pen_case **out, size_t *n,
 	       struct pen_err *);
 /* The headline rate: without the first batch, unless the row says otherwise. */
 double pen__line_rate(const struct pen_line *);
+/* The most memory it had: without pages of mapped files, when that is known. */
+double pen__line_memory(const struct pen_line *);
 /* "cells" or "samples" */
 const char *pen__line_unit(const struct pen_line *);
 /* The machine and the data, as a list. */

@@ -79,6 +79,8 @@ def test_blocks(tmp):
               f"{name}: payload {r['payload_bytes']}, not {want + 4 * N}")
         check(r["read_bytes"] > 0 and r["cpu_s"] > 0 and not r["oom"], name)
         check(1e6 < r["peak_memory_bytes"] < 4e9, f"{name}: peak")
+        check(1e5 < r["own_memory_bytes"] <= r["peak_memory_bytes"],
+              f"{name}: own memory")
         check(0 < r["seconds"] and r["first_batch_s"] <= r["seconds"], name)
         check(abs(r["samples_per_s"] * r["seconds"] - N) < 1, name)
         rest = (N - BATCH) / (r["seconds"] - r["first_batch_s"])
