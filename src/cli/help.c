@@ -66,6 +66,10 @@ void print_help(const struct command *cmd)
 	printf("penstock %s: %s\n\nusage: penstock %s %s\n\n", cmd->name,
 	       cmd->summary, cmd->name, cmd->args);
 	print_wrapped(stdout, cmd->about, 0, 0);
+	if (cmd->sub)
+		puts("\nexperiments (each has its own --help):");
+	for (const struct command *const *c = cmd->sub; c && *c; c++)
+		print_item(stdout, (*c)->name, (*c)->summary);
 	if (cmd->examples) {
 		puts("\nexamples:");
 		for (const char *const *e = cmd->examples; *e; e += 2) {
@@ -173,8 +177,11 @@ void print_man(FILE *out)
 		"[\\fIPATH\\fR...] [\\fIkey\\fR=\\fIvalue\\fR ...]\n"
 		".SH COMMANDS\n",
 		pen_version());
-	for (const struct command *const *c = pen__commands; *c; c++)
+	for (const struct command *const *c = pen__commands; *c; c++) {
 		man_command(out, *c);
+		for (const struct command *const *s = (*c)->sub; s && *s; s++)
+			man_command(out, *s);
+	}
 	fputs(".SH SETTINGS\n", out);
 	man_opts(out, "", pen__spec_opts);
 	fputs(".SH STORES\n", out);
@@ -200,6 +207,10 @@ void print_man(FILE *out)
 
 static void completion_words(FILE *out, const struct command *c)
 {
+	for (const struct command *const *s = c->sub; s && *s; s++) {
+		fprintf(out, "%s ", (*s)->name + strlen(c->name) + 1);
+		completion_words(out, *s);
+	}
 	for (const struct flag *f = c->flags; f && f->name; f++)
 		fprintf(out, "%s ", f->name);
 	for (const struct pen_opt *o = c->opts; o && o->name; o++)

@@ -9,10 +9,13 @@
 #include "penstock.h"
 
 const struct command *const pen__commands[] = {
-	&pen__cmd_run,	     &pen__cmd_capacity, &pen__cmd_load,
-	&pen__cmd_gen,	     &pen__cmd_inspect,	 &pen__cmd_verify,
-	&pen__cmd_formats,   &pen__cmd_stores,	 &pen__cmd_samplers,
-	&pen__cmd_workloads, &pen__cmd_config,	 NULL,
+	&pen__cmd_run,	    &pen__cmd_capacity,
+	&pen__cmd_load,	    &pen__cmd_gen,
+	&pen__cmd_inspect,  &pen__cmd_verify,
+	&pen__cmd_formats,  &pen__cmd_stores,
+	&pen__cmd_samplers, &pen__cmd_workloads,
+	&pen__cmd_config,   &pen__cmd_bench,
+	&pen__cmd_report,   NULL,
 };
 
 static void usage(FILE *out)
@@ -37,6 +40,18 @@ static const struct command *find(const char *name)
 {
 	for (const struct command *const *c = pen__commands; *c; c++)
 		if (strcmp((*c)->name, name) == 0)
+			return *c;
+	return NULL;
+}
+
+/* The command below, when the next argument names one. */
+static const struct command *descend(const struct command *cmd,
+				     const char *name)
+{
+	const size_t n = strlen(cmd->name);
+
+	for (const struct command *const *c = cmd->sub; name && c && *c; c++)
+		if (!strcmp((*c)->name + n + 1, name))
 			return *c;
 	return NULL;
 }
@@ -94,7 +109,8 @@ static int flushed(int rc)
 static int run(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "--help";
-	const struct command *cmd;
+	const struct command *cmd, *sub;
+	bool help = false;
 
 	if (called_as(argv[0], "dlio_benchmark")) {
 		interrupt_install();
@@ -119,13 +135,21 @@ static int run(int argc, char **argv)
 		return EXIT_OK;
 	}
 	if (!strcmp(name, "help")) {
-		name = argv[2];
-		argc = 0;
+		help = true;
+		argc--;
+		argv++;
+		name = argv[1];
 	}
 	cmd = find(name);
 	if (!cmd)
 		return unknown(name);
-	if (argc == 0 || wants_help(argc - 2, argv + 2)) {
+	sub = descend(cmd, argc > 2 ? argv[2] : NULL);
+	if (sub) {
+		cmd = sub;
+		argc--;
+		argv++;
+	}
+	if (help || wants_help(argc - 2, argv + 2)) {
 		print_help(cmd);
 		return EXIT_OK;
 	}

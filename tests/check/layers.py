@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """Holds the include direction of the source tree.
 
-base <- codec <- {store, format, sampler} <- engine <- {emulate, report, cli};
+base <- codec <- {store, format, sampler} <- engine <- {emulate, experiment}
+<- cli, and base <- {comm, report} <- cli;
 stores, formats and samplers do not include one another; only a registry.c
 names implementations; the Python module sees only penstock.h.
 """
@@ -23,8 +24,9 @@ MAY = {
     "engine": CORE,
     "comm": {"base", "comm"},
     "emulate": CORE | {"comm", "emulate"},
-    "report": CORE | {"report"},
-    "cli": CORE | {"comm", "emulate", "report", "cli"},
+    "experiment": CORE | {"experiment"},
+    "report": {"base", "report"},
+    "cli": CORE | {"comm", "emulate", "experiment", "report", "cli"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
 ENTRY = re.compile(r"^\s*pen_(store|format|cells|sampler|codec|packer)\(\s*(\w+)", re.M)

@@ -1,0 +1,97 @@
+/*
+ * What the experiments of `penstock bench` measure, without processes and
+ * terminals: grids, one timed pass over a data set, and conversions.
+ */
+#ifndef PEN_EXPERIMENT_EXPERIMENT_H
+#define PEN_EXPERIMENT_EXPERIMENT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "base/mem.h"
+#include "base/text.h"
+#include "engine/quality.h"
+
+/* ---- grids ---- */
+
+struct pen_blocks {
+	uint64_t chunk, chunks; /* rows a chunk, chunks a block */
+};
+
+/* The Census loader's defaults. */
+#define PEN_CENSUS_CHUNK 64
+#define PEN_CENSUS_CHUNKS 2000
+
+/*
+ * Adds what a text stands for to a list, unless it is there:
+ *   C          PEN_CENSUS_CHUNKS chunks of C rows
+ *   NxC        N chunks of C rows
+ *   B/N        blocks of B rows, of N chunks each
+ *   B/[lo,hi]  the same for all powers of 2 from lo to hi, which may be less
+ */
+int pen__blocks_parse(const char *text, struct pen_blocks **list, size_t *n,
+		      struct pen_err *);
+
+/* ---- one pass ---- */
+
+enum pen_temper { PEN_AS_IT_IS, PEN_WARM, PEN_COLD };
+
+struct pen_loader;
+/* What is to be done, and what came of it. */
+struct pen_pass {
+	const struct pen_spec *spec;
+	uint64_t max_batches; /* 0: all */
+	enum pen_temper temper;
+	bool quality;
+	const char *label; /* field, for quality; NULL: none */
+	/* Called for each batch, inside the clock; may be NULL. */
+	int (*eat)(void *arg, const struct pen_batch *, struct pen_err *);
+	void *arg;
+	/* For who watches: samples so far, and in all. May be NULL. */
+	atomic_uint_fast64_t *done, *total;
+
+	uint64_t nsamples, nbatches, first_samples;
+	double seconds, first_s; /* from the start of the workers */
+	double open_s, cpu_s;
+	double p50_s, p99_s, max_s; /* of a batch, from one to the next */
+	double slow_share;   /* of the time, in the slowest tenth of batches */
+	double resident;     /* in the page cache at the start; < 0: unknown */
+	uint64_t peak_bytes; /* of the process, as the kernel keeps it */
+	/* without pages of mapped files, which are the page cache's; looked
+	 * at with every batch */
+	uint64_t own_bytes;
+	struct pen_stats stats;
+	char store[32];
+	struct pen_quality_result mixed;
+	bool has_mixed;
+	uint64_t *batch_ns;
+	size_t cap;
+};
+
+int pen__pass_run(struct pen_pass *, struct pen_err *);
+void pen__pass_fini(struct pen_pass *);
+/* Into an open JSON object. */
+void pen__pass_json(struct pen_text *, const struct pen_pass *);
+
+/* ---- chunks into tables ---- */
+
+enum pen_reader { PEN_READ_RAW, PEN_READ_TABLE, PEN_READ_COO, PEN_READ_CSR };
+extern const char *const pen__readers[]; /* names, NULL at the end */
+
+/* Sums that do not depend on the order of anything. */
+struct pen_sums {
+	uint64_t nnz, rows;    /* rows: of sample numbers, once a number */
+	uint64_t cols, values; /* values: of their bits */
+};
+
+struct pen_convert {
+	enum pen_reader reader;
+	struct pen_sums sums;
+	struct pen_block part[4]; /* what was made last, to be reused */
+};
+int pen__convert_batch(void *convert, const struct pen_batch *,
+		       struct pen_err *);
+void pen__convert_fini(struct pen_convert *);
+void pen__sums_json(struct pen_text *, const struct pen_sums *);
+
+#endif

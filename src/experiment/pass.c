@@ -1,0 +1,318 @@
+/*
+ * One pass over a data set, timed batch by batch as a training job would see
+ * it. The clock runs from the start of the workers; what the consumer does
+ * with a batch (counting how well it is mixed, converting it) is inside.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "engine/loader.h"
+#include "experiment/experiment.h"
+#include "store/store.h"
+
+/* ---- the page cache ---- */
+
+static void read_through(const char *path, void *buf, size_t cap)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0)
+		return;
+	while (read(fd, buf, cap) > 0)
+		;
+	close(fd);
+}
+
+/* Files of more than half the memory would only push one another out. */
+static void warm_up(const struct pen_dataset *ds)
+{
+	const size_t cap = (size_t)1 << 20;
+	char path[4096], *buf;
+
+	if (ds->resident > 0.999 ||
+	    ds->objs.total_bytes > pen__memory_available() / 2)
+		return;
+	buf = pen__alloc(cap, 1);
+	for (uint64_t i = 0; buf && i < ds->objs.nobj; i++)
+		if (pen__object_path(&ds->objs, (uint32_t)i, path,
+				     sizeof(path)))
+			read_through(path, buf, cap);
+	pen__free(buf);
+}
+
+static void cool_down(const struct pen_dataset *ds)
+{
+	char path[4096];
+
+	for (uint64_t i = 0; i < ds->objs.nobj; i++)
+		if (pen__object_path(&ds->objs, (uint32_t)i, path,
+				     sizeof(path)))
+			pen__store_drop_cached(path);
+}
+
+/* Before the loader is opened, because that is when a store is chosen. */
+static int set_temper(const struct pen_pass *p, struct pen_err *err)
+{
+	struct pen_dataset *ds;
+	int rc;
+
+	if (p->temper == PEN_AS_IT_IS)
+		return 0;
+	rc = pen_dataset_open(&ds, p->spec, err);
+	if (rc)
+		return rc;
+	if (p->temper == PEN_COLD)
+		cool_down(ds);
+	else
+		warm_up(ds);
+	pen_dataset_close(ds);
+	return 0;
+}
+
+/* ---- memory ---- */
+
+#define LOOK_NS 1000000 /* no more often than this */
+
+/* Resident pages that belong to no file. */
+static uint64_t own_memory(int fd)
+{
+	unsigned long long size, resident, shared;
+	char buf[128];
+	const ssize_t n = pread(fd, buf, sizeof(buf) - 1, 0);
+
+	if (n <= 0)
+		return 0;
+	buf[n] = '\0';
+	if (sscanf(buf, "%llu %llu %llu", &size, &resident, &shared) != 3 ||
+	    shared > resident)
+		return 0;
+	return (uint64_t)(resident - shared) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+struct look {
+	int fd;
+	uint64_t at;
+};
+
+static void look(struct look *k, struct pen_pass *p, uint64_t now)
+{
+	uint64_t own;
+
+	if (k->fd < 0 || now - k->at < LOOK_NS)
+		return;
+	own = own_memory(k->fd);
+	p->own_bytes = own > p->own_bytes ? own : p->own_bytes;
+	k->at = now;
+}
+
+/* ---- the pass ---- */
+
+static int keep_time(struct pen_pass *p, uint64_t ns)
+{
+	if (p->nbatches == p->cap) {
+		const size_t cap = p->cap ? 2 * p->cap : 1024;
+		uint64_t *more = pen__realloc(p->batch_ns, cap, sizeof(*more));
+
+		if (!more)
+			return PEN_ENOMEM;
+		p->batch_ns = more;
+		p->cap = cap;
+	}
+	p->batch_ns[p->nbatches++] = ns;
+	return 0;
+}
+
+static int take_batch(struct pen_pass *p, struct pen_quality *q,
+		      const struct pen_batch *b, struct pen_err *err)
+{
+	int rc = 0;
+
+	if (!p->nbatches)
+		p->first_samples = b->nsamples;
+	p->nsamples += b->nsamples;
+	if (q)
+		rc = pen__quality_batch(q, b, err);
+	if (!rc && p->eat)
+		rc = p->eat(p->arg, b, err);
+	if (p->done)
+		atomic_store_explicit(p->done, p->nsamples,
+				      memory_order_relaxed);
+	return rc;
+}
+
+static int iterate(struct pen_pass *p, struct pen_loader *l,
+		   struct pen_quality *q, struct pen_err *err)
+{
+	const uint64_t start = l->open_at + l->open_ns;
+	struct look k = { open("/proc/self/statm", O_RDONLY | O_CLOEXEC), 0 };
+	uint64_t last = start;
+	struct pen_batch *b;
+	int rc = 0;
+
+	while (!rc && (!p->max_batches || p->nbatches < p->max_batches)) {
+		uint64_t now;
+
+		rc = pen_loader_next(l, &b, err);
+		if (rc == PEN_END) {
+			if (q)
+				pen__quality_epoch(q);
+			if (l->ended)
+				break;
+			rc = 0;
+			continue;
+		}
+		if (rc)
+			break;
+		rc = take_batch(p, q, b, err);
+		pen_batch_unref(b);
+		now = pen__now_ns();
+		look(&k, p, now);
+		if (!rc && keep_time(p, now - last))
+			rc = pen__fail_nomem(err, "batch times", p->cap * 8);
+		last = now;
+	}
+	p->seconds = (double)(last - start) / 1e9;
+	p->cpu_s = (double)(pen__cpu_ns() - l->open_cpu_ns) / 1e9;
+	p->peak_bytes = pen__memory_peak();
+	if (k.fd >= 0)
+		close(k.fd);
+	return rc == PEN_END ? 0 : rc;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* The first batch waits for the first block and is told apart, so it is in
+ * none of these. */
+static void sum_up_times(struct pen_pass *p)
+{
+	uint64_t *v = p->batch_ns + 1, all = 0, slow = 0;
+	size_t n;
+
+	if (!p->nbatches)
+		return;
+	p->first_s = (double)p->batch_ns[0] / 1e9;
+	n = p->nbatches - 1;
+	if (!n)
+		return;
+	qsort(v, n, sizeof(*v), by_value);
+	p->p50_s = (double)v[(n - 1) / 2] / 1e9;
+	p->p99_s = (double)v[(size_t)((double)(n - 1) * 0.99)] / 1e9;
+	p->max_s = (double)v[n - 1] / 1e9;
+	for (size_t i = 0; i < n; i++) {
+		all += v[i];
+		slow += i >= n - (n + 9) / 10 ? v[i] : 0;
+	}
+	p->slow_share = all ? (double)slow / (double)all : 0;
+}
+
+static void set_total(struct pen_pass *p, const struct pen_loader *l)
+{
+	const uint64_t all = l->length * l->ds->spec->epochs / l->world;
+	const uint64_t most = p->max_batches * l->batch;
+
+	if (p->total)
+		atomic_store(p->total,
+			     most && (!all || most < all) ? most : all);
+}
+
+static int run_open(struct pen_pass *p, struct pen_loader *l,
+		    struct pen_err *err)
+{
+	struct pen_quality_setup set;
+	struct pen_quality *q = NULL;
+	int rc = 0;
+
+	if (p->quality) {
+		rc = pen__quality_setup(&set, l, p->label, err);
+		if (!rc)
+			rc = pen__quality_new(&q, &set, err);
+	}
+	if (!rc)
+		rc = iterate(p, l, q, err);
+	if (!rc && q) {
+		pen__quality_result(q, &p->mixed);
+		p->has_mixed = true;
+	}
+	pen__quality_free(q);
+	return rc;
+}
+
+int pen__pass_run(struct pen_pass *p, struct pen_err *err)
+{
+	struct pen_loader *l;
+	int rc = set_temper(p, err);
+
+	if (!rc)
+		rc = pen_loader_open(&l, p->spec, err);
+	if (rc)
+		return rc;
+	p->resident = l->ds->resident;
+	p->open_s = (double)l->open_ns / 1e9;
+	snprintf(p->store, sizeof(p->store), "%s", l->ds->store->ops->name);
+	set_total(p, l);
+	rc = run_open(p, l, err);
+	pen_loader_stats(l, &p->stats);
+	pen_loader_close(l);
+	if (!rc)
+		sum_up_times(p);
+	return rc;
+}
+
+void pen__pass_fini(struct pen_pass *p)
+{
+	pen__free(p->batch_ns);
+	p->batch_ns = NULL;
+}
+
+static double per_second(double n, double s)
+{
+	return s > 0 ? n / s : 0;
+}
+
+void pen__pass_json(struct pen_text *j, const struct pen_pass *p)
+{
+	const double n = (double)p->nsamples;
+	const double rest = (double)(p->nsamples - p->first_samples);
+
+	pen__json_str(j, "store", p->store);
+	pen__json_int(j, "threads", p->stats.nthreads);
+	pen__json_int(j, "prefetch", p->stats.prefetch);
+	if (p->resident >= 0)
+		pen__json_num(j, "resident", p->resident);
+	pen__json_int(j, "n_rows", p->nsamples);
+	pen__json_int(j, "n_batches", p->nbatches);
+	pen__json_num(j, "open_s", p->open_s);
+	pen__json_num(j, "first_batch_s", p->first_s);
+	pen__json_num(j, "seconds", p->seconds);
+	pen__json_num(j, "samples_per_s", per_second(n, p->seconds));
+	if (p->nbatches > 1)
+		pen__json_num(j, "samples_per_s_rest",
+			      per_second(rest, p->seconds - p->first_s));
+	pen__json_int(j, "payload_bytes", p->stats.payload_bytes);
+	pen__json_int(j, "read_bytes", p->stats.read_bytes);
+	pen__json_int(j, "n_reads", p->stats.nreads);
+	pen__json_num(j, "cpu_s", p->cpu_s);
+	pen__json_num(j, "cpu_s_per_million", n > 0 ? p->cpu_s * 1e6 / n : 0);
+	pen__json_int(j, "peak_memory_bytes", p->peak_bytes);
+	if (p->own_bytes)
+		pen__json_int(j, "own_memory_bytes", p->own_bytes);
+	pen__json_int(j, "buffer_peak_bytes", p->stats.memory_peak_bytes);
+	if (p->nbatches > 1) {
+		pen__json_num(j, "batch_p50_s", p->p50_s);
+		pen__json_num(j, "batch_p99_s", p->p99_s);
+		pen__json_num(j, "batch_max_s", p->max_s);
+		pen__json_num(j, "slow_tenth_share", p->slow_share);
+	}
+	if (p->has_mixed)
+		pen__quality_json(j, "quality", &p->mixed);
+}

@@ -1,0 +1,248 @@
+/* The page and the CSV: which rows belong together, and who shows them. */
+#include "report/report.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+/* ---- rows nobody knows more about ---- */
+
+static int no_verdict(struct pen_text *t, const struct pen_group *g,
+		      struct pen_err *err)
+{
+	(void)err;
+	pen__text_add(t, "<p>%zu %s of other experiments.</p>\n", g->n,
+		      g->n == 1 ? "row" : "rows");
+	return 0;
+}
+
+/* Every value as it stands. */
+static int show_cells(struct pen_text *t, const struct pen_group *g,
+		      struct pen_err *err)
+{
+	static const char *const names[] = { "key", "value", NULL };
+
+	(void)err;
+	for (size_t i = 0; i < g->n; i++) {
+		const struct pen_line *r = g->row[i];
+		char id[32];
+
+		snprintf(id, sizeof(id), "g%zu-%zu", g->number, i);
+		pen__table_open(t, "A row", names);
+		for (size_t k = 0; k < r->n; k++) {
+			pen__table_row(t, id, k);
+			pen__table_text(t, pen__cell_key(r, k));
+			pen__table_text(t, pen__cell_text(r, k));
+			pen__table_row_end(t);
+		}
+		pen__table_close(t);
+	}
+	return 0;
+}
+
+static const struct pen_kind other = {
+	.title = "Other results",
+	.verdict = no_verdict,
+	.show = show_cells,
+};
+
+static const struct pen_kind *const kinds[] = {
+	&pen__kind_blocks,
+	&pen__kind_chunks,
+	&other,
+};
+#define NKINDS (sizeof(kinds) / sizeof(kinds[0]))
+
+static const struct pen_kind *kind_of(const struct pen_line *r)
+{
+	size_t i = 0;
+
+	while (kinds[i]->experiment &&
+	       strcmp(kinds[i]->experiment, pen__line_text(r, "experiment")))
+		i++;
+	return kinds[i];
+}
+
+/* ---- groups ---- */
+
+static bool together(const struct pen_line *a, const struct pen_line *b)
+{
+	return kind_of(a) == kind_of(b) &&
+	       !strcmp(pen__line_text(a, "path"), pen__line_text(b, "path")) &&
+	       !strcmp(pen__line_text(a, "host"), pen__line_text(b, "host"));
+}
+
+struct section {
+	const struct pen_kind *kind;
+	struct pen_group g;
+};
+
+struct page {
+	struct section *section;
+	size_t n;
+	const struct pen_line **row; /* all, by group */
+};
+
+/* Rows from first on that belong to it; those before it are in other groups. */
+static void gather(const struct pen_lines *rows, size_t first, struct page *p,
+		   size_t *at)
+{
+	struct section *s = &p->section[p->n];
+
+	s->kind = kind_of(&rows->row[first]);
+	s->g = (struct pen_group){ &p->row[*at], 0, p->n };
+	for (size_t i = first; i < rows->n; i++)
+		if (together(&rows->row[first], &rows->row[i])) {
+			p->row[(*at)++] = &rows->row[i];
+			s->g.n++;
+		}
+	p->n++;
+}
+
+static int group_rows(const struct pen_lines *rows, struct page *p,
+		      struct pen_err *err)
+{
+	size_t at = 0;
+
+	p->section = pen__alloc(rows->n, sizeof(*p->section));
+	p->row = pen__alloc(rows->n, sizeof(*p->row));
+	if (!p->section || !p->row)
+		return pen__fail_nomem(err, "report", rows->n * 64);
+	for (size_t i = 0; i < rows->n; i++) {
+		size_t k = 0;
+
+		while (k < i && !together(&rows->row[k], &rows->row[i]))
+			k++;
+		if (k == i)
+			gather(rows, i, p, &at);
+	}
+	return 0;
+}
+
+/* ---- the page ---- */
+
+/* The last part of a path: enough for a heading. */
+static const char *short_name(const struct pen_line *r)
+{
+	const char *path = pen__line_text(r, "path");
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+static int put_section(struct pen_text *t, const struct section *s, bool alone,
+		       struct pen_err *err)
+{
+	const char *name = short_name(s->g.row[0]);
+	int rc;
+
+	pen__text_add(t, "<section>\n<h%d>%s%s", alone ? 1 : 2, s->kind->title,
+		      *name ? ": " : "");
+	pen__html(t, name);
+	pen__text_add(t, "</h%d>\n<div class=\"verdict\">\n", alone ? 1 : 2);
+	rc = s->kind->verdict(t, &s->g, err);
+	pen__text_add(t, "</div>\n");
+	if (!rc)
+		rc = s->kind->show(t, &s->g, err);
+	if (!rc)
+		pen__about(t, &s->g);
+	pen__text_add(t, "</section>\n");
+	return rc;
+}
+
+int pen__report_html(const struct pen_lines *rows, struct pen_text *t,
+		     struct pen_err *err)
+{
+	struct page p = { 0 };
+	char title[256];
+	int rc;
+
+	if (!rows->n)
+		return pen__fail(err, PEN_ENOTFOUND, "report",
+				 "there are no results in these files");
+	rc = group_rows(rows, &p, err);
+	if (!rc) {
+		snprintf(title, sizeof(title), "Penstock: %s",
+			 p.n == 1 ? p.section[0].kind->title : "results");
+		pen__page_open(t, title);
+		if (p.n > 1)
+			pen__text_add(t, "<h1>Results</h1>\n");
+	}
+	for (size_t i = 0; !rc && i < p.n; i++)
+		rc = put_section(t, &p.section[i], p.n == 1, err);
+	if (!rc)
+		pen__page_close(t);
+	pen__free(p.section);
+	pen__free(p.row);
+	return rc;
+}
+
+/* ---- CSV ---- */
+
+static void csv_field(struct pen_text *t, const char *s, bool first)
+{
+	if (!first)
+		pen__text_put(t, ",", 1);
+	if (!s[strcspn(s, "\",\r\n")]) {
+		pen__text_put(t, s, strlen(s));
+		return;
+	}
+	pen__text_put(t, "\"", 1);
+	for (; *s; s++) {
+		pen__text_put(t, s, 1);
+		if (*s == '"')
+			pen__text_put(t, s, 1);
+	}
+	pen__text_put(t, "\"", 1);
+}
+
+/* All keys, in the order they first came in. */
+static const char **all_keys(const struct pen_lines *rows, size_t *n)
+{
+	const char **key = NULL;
+
+	*n = 0;
+	for (size_t i = 0; i < rows->n; i++)
+		for (size_t k = 0; k < rows->row[i].n; k++) {
+			const char *name = pen__cell_key(&rows->row[i], k);
+			const char **more;
+			size_t j = 0;
+
+			while (j < *n && strcmp(key[j], name) != 0)
+				j++;
+			if (j < *n)
+				continue;
+			more = pen__realloc(key, *n + 1, sizeof(*more));
+			if (!more) {
+				pen__free(key);
+				return NULL;
+			}
+			key = more;
+			key[(*n)++] = name;
+		}
+	return key;
+}
+
+int pen__report_csv(const struct pen_lines *rows, struct pen_text *t,
+		    struct pen_err *err)
+{
+	size_t n;
+	const char **key = all_keys(rows, &n);
+
+	if (!key)
+		return rows->n ? pen__fail_nomem(err, "CSV", rows->n * 8)
+			       : pen__fail(err, PEN_ENOTFOUND, "report",
+					   "there are no results in these "
+					   "files");
+	for (size_t k = 0; k < n; k++)
+		csv_field(t, key[k], !k);
+	pen__text_put(t, "\n", 1);
+	for (size_t i = 0; i < rows->n; i++) {
+		for (size_t k = 0; k < n; k++)
+			csv_field(t, pen__line_text(&rows->row[i], key[k]), !k);
+		pen__text_put(t, "\n", 1);
+	}
+	pen__free(key);
+	return 0;
+}

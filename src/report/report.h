@@ -1,0 +1,61 @@
+/*
+ * Reports of result files. A kind is one experiment's: it says in words what
+ * came out and then shows it. Rows of one data set on one machine are a group;
+ * figures of different groups are never drawn into one chart.
+ */
+#ifndef PEN_REPORT_REPORT_H
+#define PEN_REPORT_REPORT_H
+
+#include "report/page.h"
+#include "report/lines.h"
+
+struct pen_group {
+	const struct pen_line **row;
+	size_t n;
+	size_t number; /* of the group on the page: makes ids differ */
+};
+
+struct pen_kind {
+	const char *experiment; /* of the rows; NULL: of any others */
+	const char *title;
+	/* Paragraphs: the result first. */
+	int (*verdict)(struct pen_text *, const struct pen_group *,
+		       struct pen_err *);
+	/* Charts and tables. */
+	int (*show)(struct pen_text *, const struct pen_group *,
+		    struct pen_err *);
+};
+extern const struct pen_kind pen__kind_blocks, pen__kind_chunks;
+
+/* The whole page. */
+int pen__report_html(const struct pen_lines *, struct pen_text *,
+		     struct pen_err *);
+/* All keys of all rows, in the order they came. */
+int pen__report_csv(const struct pen_lines *, struct pen_text *,
+		    struct pen_err *);
+
+/* ---- what kinds share ---- */
+
+/* A setting that was run once or more: medians over its runs. */
+struct pen_case {
+	const struct pen_line *row; /* the first */
+	size_t n;		    /* runs that have figures */
+	bool oom;
+	double rate, memory, seconds, n_eff;
+};
+/*
+ * One for each different "setup", in the order of the first row; the caller
+ * frees. Runs that ran out of memory count when there is no other.
+ */
+int pen__cases(const struct pen_group *, struct pen_case **out, size_t *n,
+	       struct pen_err *);
+/* The headline rate: without the first batch, unless the row says otherwise. */
+double pen__line_rate(const struct pen_line *);
+/* The most memory it had: without pages of mapped files, when that is known. */
+double pen__line_memory(const struct pen_line *);
+/* "cells" or "samples" */
+const char *pen__line_unit(const struct pen_line *);
+/* The machine and the data, as a list. */
+void pen__about(struct pen_text *, const struct pen_group *);
+
+#endif
