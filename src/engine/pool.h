@@ -54,16 +54,16 @@ struct pen_pooled {
 	struct pen_live **live;
 
 	struct pen_pooled *next_parked; /* whose plan waits for memory, too */
-	uint64_t end_position; /* of the epoch, after its global batch */
-	uint32_t nrows;	       /* as planned */
-	atomic_uint left;      /* pieces not done; the last one delivers */
-	atomic_uint waiting;   /* shared units not there yet, + 1 for plan */
+	uint32_t nrows;			/* as planned */
+	atomic_uint left;    /* pieces not done; the last one delivers */
+	atomic_uint waiting; /* shared units not there yet, + 1 for plan */
 	atomic_bool faulty;
 	pthread_mutex_t fault_lock;
 	struct pen_row_fault *fault; /* sorted by row; under fault_lock */
 	uint32_t nfaults, fault_cap;
 	bool fault_lost;    /* no memory to note one */
 	struct pen_err err; /* delivered instead of the batch when code != 0 */
+	bool fatal;	    /* ... and nothing can come after it */
 };
 
 struct pen_pool {
