@@ -425,25 +425,35 @@ static int end_epoch(struct pen_loader *l)
 	return PEN_END;
 }
 
-/* NULL: it did not come within ns (below 0: for ever), or we are closing. */
-static struct pen_pooled *wait_batch(struct pen_loader *l, int64_t ns)
+/* *out is NULL: it did not come within ns (below 0: for ever), or we are
+ * closing. */
+static int wait_batch(struct pen_loader *l, int64_t ns, struct pen_pooled **out,
+		      struct pen_err *err)
 {
 	uint64_t t0 = pen__now_ns(), t1;
 	struct pen_pooled *b;
 	unsigned ready = 0;
+	int rc;
 
-	b = pen__order_get_within(l->order, ns, &ready);
+	b = pen__order_get_within(l->order, 0, &ready);
+	if (!b && ns) {
+		rc = pen__pool_supply(l->pool, l->budget, err);
+		if (rc)
+			return rc;
+		b = pen__order_get_within(l->order, ns, NULL);
+	}
+	*out = b;
 	t1 = pen__now_ns();
 	l->waited_ns += t1 - t0;
 	if (!b)
-		return NULL;
+		return 0;
 	pen__hist_add(&l->wait, l->waited_ns);
 	l->wait_ns += l->waited_ns;
 	l->waited_ns = 0;
 	l->ready_sum += ready;
 	if (!l->first_batch_ns)
 		l->first_batch_ns = t1 - l->open_at;
-	return b;
+	return 0;
 }
 
 /* The batch is an error: the last thing that comes, unless each batch was
@@ -470,11 +480,14 @@ static int take(struct pen_loader *l, int64_t ns, struct pen_batch **out,
 {
 	struct pen_pooled *b;
 	bool empty;
+	int rc;
 
 	do {
 		if (!l->left)
 			return end_epoch(l);
-		b = wait_batch(l, ns);
+		rc = wait_batch(l, ns, &b, err);
+		if (rc)
+			return rc;
 		if (!b && !atomic_load(&l->closing))
 			return PEN_AGAIN;
 		if (!b)

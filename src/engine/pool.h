@@ -3,6 +3,9 @@
  * planned -> filled by the workers -> delivered -> unref'd by the consumer ->
  * free. Its memory is faulted in once, since fresh pages cost five times the
  * copy itself. The pool outlives the loader while a consumer holds a batch.
+ *
+ * A consumer that keeps batches would leave none to work with; then the pool
+ * grows, as far as the budget goes, and shrinks again as they come back.
  */
 #ifndef PEN_ENGINE_POOL_H
 #define PEN_ENGINE_POOL_H
@@ -71,7 +74,9 @@ struct pen_pool {
 	struct pen_ring *ring; /* where a freed batch goes; NULL: stopped */
 	bool closed;	       /* the loader is gone */
 	uint32_t nbatches, nout;
-	uint32_t cap; /* rows */
+	uint32_t usual; /* the most that are not with the consumer */
+	uint32_t cap;	/* rows */
+	size_t nlive;	/* room for shared units in a batch */
 	uint32_t nfields;
 	struct pen_field field[PEN_MAX_FIELDS];
 	struct pen_take take;
@@ -91,6 +96,9 @@ void pen__pool_account(struct pen_pool *, int64_t bytes);
 /* Puts every batch the consumer does not hold into the plan lane. */
 void pen__pool_start(struct pen_pool *, struct pen_ring *);
 void pen__pool_stop(struct pen_pool *);
+/* Makes sure that a batch can come; PEN_ENOMEM: the consumer has them all, and
+ * one more would go over the budget. */
+int pen__pool_supply(struct pen_pool *, uint64_t budget, struct pen_err *err);
 /* It is the consumer's from now on, with one reference. */
 void pen__pool_deliver(struct pen_pooled *);
 /* Makes mem at least this big and counts it. */
