@@ -223,18 +223,26 @@ static int make_pool(struct pen_loader *l, struct pen_err *err)
 {
 	struct pen_format *out = pen__alloc(1, sizeof(*out));
 	struct pen_take take = { 0 };
+	bool hide[PEN_MAX_FIELDS];
 	uint32_t largest = 0;
-	int rc = 0;
+	int rc;
 
 	if (!out)
 		return pen__fail_nomem(err, "loader", sizeof(*out));
 	*out = *l->ds->format;
-	for (uint32_t i = 1; i < out->nfields; i++)
-		if (out->field[i].max_bytes > out->field[largest].max_bytes)
+	rc = pen__fields_hide(l->ds->spec, out, hide, err);
+	for (uint32_t i = 0; i < out->nfields; i++) {
+		if (hide[i]) {
+			out->field[i].layout = PEN_DENSE;
+			out->field[i].max_bytes = 0;
+		}
+		if (hide[largest] ||
+		    out->field[i].max_bytes > out->field[largest].max_bytes)
 			largest = i;
+	}
 	if (l->drops)
 		out->nfields = 0;
-	else if (out->nfields)
+	else if (!rc && out->nfields)
 		rc = pen__take_init(&take, &out->field[largest], l->ds->spec,
 				    err);
 	take.field = largest;
@@ -243,8 +251,10 @@ static int make_pool(struct pen_loader *l, struct pen_err *err)
 	if (!rc)
 		rc = pen__pool_new(&l->pool, out, l->prefetch + 1, l->batch,
 				   l->shared, l->ds->spec->mlock, err);
-	if (!rc)
+	if (!rc) {
 		l->pool->take = take;
+		memcpy(l->pool->hide, hide, sizeof(hide));
+	}
 	pen__free(out);
 	return rc;
 }

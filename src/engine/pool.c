@@ -89,7 +89,6 @@ static struct pen_pooled *batch_new(struct pen_pool *p)
 	}
 	b->pub.ids = b->ids;
 	b->pub.tensors = b->tensor;
-	b->pub.ntensors = p->nfields;
 	return b;
 }
 

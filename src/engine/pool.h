@@ -80,6 +80,7 @@ struct pen_pool {
 	uint32_t nfields;
 	struct pen_field field[PEN_MAX_FIELDS];
 	struct pen_take take;
+	bool hide[PEN_MAX_FIELDS]; /* left out by fields= */
 	bool mlock;
 	struct pen_pooled **batch;
 	/* the memory account all of the loader shares */
@@ -107,11 +108,12 @@ int pen__pool_reserve(struct pen_pooled *, size_t bytes, struct pen_err *err);
 void pen__batch_fault(struct pen_pooled *, uint32_t row,
 		      const struct pen_err *err);
 
-/* The row is made elsewhere first: to be padded, or cut to what is taken. */
+/* The row is made elsewhere first: to be padded, cut to what is taken, or
+ * because nobody wants it. */
 static inline bool pen__staged(const struct pen_pool *p, uint32_t field)
 {
 	return p->field[field].layout == PEN_PADDED ||
-	       (p->take.on && p->take.field == field);
+	       (p->take.on && p->take.field == field) || p->hide[field];
 }
 
 /* Room for it there: the next field's row is aligned, too. */
