@@ -174,6 +174,13 @@ PEN_API const char *pen_dataset_store(const struct pen_dataset *);
 PEN_API void pen_dataset_object_name(const struct pen_dataset *,
 				     uint64_t sample, char *buf, size_t cap);
 
+/* Facts about it ("genes", "33694") and advice, in words; either may be NULL.
+ * Texts are the library's, until the function returns. */
+PEN_API void pen_dataset_describe(const struct pen_dataset *, void *arg,
+				  void (*fact)(void *arg, const char *name,
+					       const char *value),
+				  void (*advice)(void *arg, const char *text));
+
 /* Where a loader stands: plain data, to be saved with the model. */
 struct pen_state {
 	uint32_t version;
@@ -248,6 +255,29 @@ PEN_API uint64_t pen_loader_wait_percentile(const struct pen_loader *,
  * 1000 are kept. PEN_ENOTFOUND past the last. */
 PEN_API int pen_loader_skipped(const struct pen_loader *, uint64_t i,
 			       uint64_t *sample, struct pen_err *out);
+
+/*
+ * Rows copied by several threads, for arrays in memory: to[i] = from[ids[i]],
+ * of several arrays at once. The caller helps, and does it alone when it is
+ * little, or when another thread's copying is under way.
+ */
+struct pen_copier;
+struct pen_rows {
+	const void *from;
+	void *to;
+	uint64_t bytes; /* of a row */
+	uint64_t nrows; /* of from */
+};
+PEN_API PEN_MUST int pen_copier_new(struct pen_copier **out,
+				    uint32_t threads, /* 0: CPUs */
+				    struct pen_err *err);
+PEN_API void pen_copier_free(struct pen_copier *); /* NULL ok */
+/* Any thread. ids NULL: the first n rows, in order. Ids below zero count from
+ * the end; others that are no row are errors, and some rows may be copied. */
+PEN_API PEN_MUST int pen_copier_copy(struct pen_copier *,
+				     const struct pen_rows *arrays,
+				     uint32_t narrays, const int64_t *ids,
+				     uint64_t n, struct pen_err *err);
 
 PEN_API const char *pen_version(void);
 

@@ -8,7 +8,6 @@ def from_dlpack(capsule):
     """PyTorch's, by its shortest way; replaces itself when first called."""
     global from_dlpack
     import torch
-    from . import _penstock
     from_dlpack = getattr(torch._C, "_from_dlpack", None) or \
         torch.utils.dlpack.from_dlpack
     return from_dlpack(capsule)
@@ -58,9 +57,10 @@ def csr(batch, name=None):
             data.offsets.numpy())
 
 
-def _ncols(indices, ncols):
-    if ncols is None:
-        ncols = int(indices.max()) + 1 if len(indices) else 0
+def _ncols(batch, ncols):
+    ncols = batch.ncols if ncols is None else ncols
+    if not ncols:
+        raise ValueError("the number of columns is not known: give ncols=")
     return ncols
 
 
@@ -68,13 +68,12 @@ def scipy_csr(batch, name=None, ncols=None):
     from scipy.sparse import csr_matrix
     data, indices, indptr = csr(batch, name)
     return csr_matrix((data, indices, indptr), copy=False,
-                      shape=(batch.nsamples, _ncols(indices, ncols)))
+                      shape=(batch.nsamples, _ncols(batch, ncols)))
 
 
 def torch_csr(batch, name=None, ncols=None):
     import torch
     data, indices = _csr_fields(batch, name)
-    ncols = _ncols(indices.values.numpy(), ncols)
     return torch.sparse_csr_tensor(
         data.offsets.torch(), indices.values.torch().long(),
-        data.values.torch(), size=(batch.nsamples, ncols))
+        data.values.torch(), size=(batch.nsamples, _ncols(batch, ncols)))

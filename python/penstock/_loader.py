@@ -74,6 +74,10 @@ class Loader:
         self._at = None         # with a transform: where the user is
         self._engine = _penstock.Engine(
             paths, _options.settle(paths, settings))
+        if any(name.endswith("_indices") for name, *_ in self._engine.fields):
+            about = self._engine.about()
+            self._engine.ncols = int(about.get("genes taken") or
+                                     about.get("genes") or 0)
         self.batch_size = batch_size
         self.rank, self.world = rank, world
         _live.add(self)
@@ -224,6 +228,10 @@ class Loader:
     @property
     def store(self):
         return self._engine.store
+
+    def about(self):
+        """What `penstock inspect` says of the data: {fact: value}."""
+        return self._engine.about()
 
     def path_of(self, sample):
         """The file that holds a sample."""

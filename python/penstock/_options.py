@@ -3,7 +3,6 @@
 The names, and which implementation has which option, come from the library
 itself, so nothing is listed here twice.
 """
-import difflib
 import os
 
 from . import _penstock
@@ -137,6 +136,7 @@ def chosen(paths, settings):
 
 
 def _unknown(key, known, have):
+    import difflib
     every = sorted(known.union(*(options for _, options in have.values())))
     near = difflib.get_close_matches(key, every, 1)
     if near:

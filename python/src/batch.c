@@ -10,6 +10,7 @@ struct batch {
 	PyObject head;
 	struct pen_batch *b;
 	unsigned forks;
+	uint64_t ncols;
 };
 
 static struct pen_batch *batch_of(PyObject *self)
@@ -17,7 +18,7 @@ static struct pen_batch *batch_of(PyObject *self)
 	return ((struct batch *)self)->b;
 }
 
-PyObject *penpy_batch_new(struct pen_batch *b)
+PyObject *penpy_batch_new(struct pen_batch *b, uint64_t ncols)
 {
 	struct batch *o =
 		(struct batch *)PyType_GenericAlloc(penpy_batch_type, 0);
@@ -27,6 +28,7 @@ PyObject *penpy_batch_new(struct pen_batch *b)
 		return NULL;
 	}
 	o->b = b;
+	o->ncols = ncols;
 	o->forks = penpy_forks;
 	return (PyObject *)o;
 }
@@ -241,6 +243,12 @@ static PyObject *batch_u32(PyObject *self, void *off)
 	return PyLong_FromUnsignedLong(v);
 }
 
+static PyObject *batch_ncols(PyObject *self, void *unused)
+{
+	(void)unused;
+	return PyLong_FromUnsignedLongLong(((struct batch *)self)->ncols);
+}
+
 static PyObject *batch_repr(PyObject *self)
 {
 	const struct pen_batch *b = batch_of(self);
@@ -286,6 +294,8 @@ static PyGetSetDef batch_fields[] = {
 	  U64(end) },
 	{ "seq", batch_u64, NULL, "number among all batches", U64(seq) },
 	{ "nsamples", batch_u32, NULL, "rows", U64(nsamples) },
+	{ "ncols", batch_ncols, NULL,
+	  "columns of a sparse matrix; 0: not known", NULL },
 	{ "nskipped", batch_u32, NULL, "left out by on_error=\"skip\"",
 	  U64(nskipped) },
 	{ "nsubstituted", batch_u32, NULL,

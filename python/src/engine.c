@@ -20,6 +20,7 @@ struct engine {
 	bool busy;	      /* a thread is in next() */
 	bool closing;	      /* ... and closes when it leaves */
 	unsigned forks;
+	uint64_t ncols; /* of a sparse matrix, 0: not known */
 };
 
 /* The loader, when it can be used here and now. */
@@ -194,7 +195,7 @@ static PyObject *engine_next(PyObject *self, PyObject *unused)
 		Py_DECREF(self);
 	}
 	if (!rc)
-		return penpy_batch_new(b);
+		return penpy_batch_new(b, e->ncols);
 	if (rc == PEN_END)
 		Py_RETURN_NONE;
 	return rc == -100 ? NULL : penpy_raise(&err);
@@ -395,6 +396,30 @@ static PyObject *engine_fields(PyObject *self, void *unused)
 	return out;
 }
 
+static void add_fact(void *dict, const char *name, const char *value)
+{
+	PyObject *text = PyUnicode_DecodeUTF8(value, (Py_ssize_t)strlen(value),
+					      "replace");
+
+	if (text && !PyErr_Occurred())
+		PyDict_SetItemString(dict, name, text);
+	Py_XDECREF(text);
+}
+
+static PyObject *engine_about(PyObject *self, PyObject *unused)
+{
+	struct pen_loader *l = usable((struct engine *)self);
+	PyObject *out = l ? PyDict_New() : NULL;
+
+	(void)unused;
+	if (out)
+		pen_dataset_describe(pen_loader_dataset(l), out, add_fact,
+				     NULL);
+	if (PyErr_Occurred())
+		Py_CLEAR(out);
+	return out;
+}
+
 static PyObject *engine_object_name(PyObject *self, PyObject *arg)
 {
 	struct pen_loader *l = usable((struct engine *)self);
@@ -466,6 +491,23 @@ static PyObject *engine_closed(PyObject *self, void *unused)
 	return PyBool_FromLong(!e->l || e->closing);
 }
 
+static PyObject *engine_ncols(PyObject *self, void *unused)
+{
+	(void)unused;
+	return PyLong_FromUnsignedLongLong(((struct engine *)self)->ncols);
+}
+
+static int engine_set_ncols(PyObject *self, PyObject *value, void *unused)
+{
+	unsigned long long n = value ? PyLong_AsUnsignedLongLong(value) : 0;
+
+	(void)unused;
+	if (PyErr_Occurred())
+		return -1;
+	((struct engine *)self)->ncols = n;
+	return 0;
+}
+
 static PyMethodDef engine_methods[] = {
 	{ "next", engine_next, METH_NOARGS,
 	  "The next batch; None once after the last one of each epoch." },
@@ -478,6 +520,7 @@ static PyMethodDef engine_methods[] = {
 	  "Seconds waited for a batch." },
 	{ "skipped", engine_skipped, METH_NOARGS,
 	  "[(sample, where, why)] of those left out." },
+	{ "about", engine_about, METH_NOARGS, "{fact: value} of the data." },
 	{ "object_name", engine_object_name, METH_O,
 	  "The file that holds a sample." },
 	{ NULL, NULL, 0, NULL },
@@ -492,6 +535,9 @@ static PyGetSetDef engine_getset[] = {
 	  NULL },
 	{ "format", engine_format, NULL, "its name", NULL },
 	{ "store", engine_store, NULL, "its name", NULL },
+	{ "ncols", engine_ncols, engine_set_ncols,
+	  "columns of a sparse matrix, which batches tell; 0: not known",
+	  NULL },
 	{ "closed", engine_closed, NULL, "True after close()", NULL },
 	{ NULL, NULL, NULL, NULL, NULL },
 };

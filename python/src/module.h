@@ -42,8 +42,9 @@ struct penpy_view {
 PyObject *penpy_array_new(struct pen_batch *, const struct penpy_view *);
 /* A tensor of a batch: an array, or a ragged one. */
 PyObject *penpy_tensor_new(struct pen_batch *, const struct pen_tensor *);
-/* Takes the reference to the batch over, also when it fails. */
-PyObject *penpy_batch_new(struct pen_batch *);
+/* Takes the reference to the batch over, also when it fails. ncols: of a
+ * sparse matrix in it, 0: not known. */
+PyObject *penpy_batch_new(struct pen_batch *, uint64_t ncols);
 
 /* The array as NumPy's and as PyTorch's, without a copy where they can. */
 PyObject *penpy_to_numpy(PyObject *array, PyObject *);
@@ -56,6 +57,7 @@ int penpy_array_ready(PyObject *module);
 int penpy_batch_ready(PyObject *module);
 int penpy_engine_ready(PyObject *module);
 /* gather.c */
+int penpy_memory_ready(PyObject *module);
 PyObject *penpy_gather(PyObject *module, PyObject *args);
 
 #endif

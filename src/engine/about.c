@@ -1,7 +1,7 @@
 /* What this build has, for programs that offer it to their users. */
 #include <string.h>
 
-#include "engine/spec.h"
+#include "engine/dataset.h"
 #include "format/format.h"
 #include "sampler/sampler.h"
 #include "store/store.h"
@@ -68,4 +68,29 @@ PEN_API const char *pen_format_for(const char *file_name)
 	const struct pen_format_ops *f = pen__format_for(file_name);
 
 	return f ? f->name : NULL;
+}
+
+static void no_fact(void *arg, const char *name, const char *value)
+{
+	(void)arg;
+	(void)name;
+	(void)value;
+}
+
+static void no_advice(void *arg, const char *text)
+{
+	(void)arg;
+	(void)text;
+}
+
+PEN_API void pen_dataset_describe(const struct pen_dataset *ds, void *arg,
+				  void (*fact)(void *arg, const char *name,
+					       const char *value),
+				  void (*advice)(void *arg, const char *text))
+{
+	struct pen_describe d = { arg, fact ? fact : no_fact,
+				  advice ? advice : no_advice };
+
+	if (ds->format->ops->describe)
+		ds->format->ops->describe(ds->format, &d);
 }
