@@ -10,7 +10,7 @@ CTEST = ctest --output-on-failure --no-tests=error -j$(JOBS)
 
 MAKEFLAGS += --no-print-directory
 .NOTPARALLEL:
-.PHONY: all setup build demo test check format bench install clean
+.PHONY: all setup build demo test check format bench python install clean
 
 all: build
 
@@ -60,6 +60,12 @@ bench: | build/.
 	@scripts/setup bench
 	@$(release)
 	@/usr/bin/python3 bench/run.py --build build/release $(BENCH_ARGS) $(WORK)
+
+# The Python module: PYTHONPATH=build/python python3 -c 'import penstock'
+python: | build/.
+	@scripts/setup python
+	@$(release)
+	@ln -sfn release/python build/python
 
 install: build
 	@cmake --install build/release --prefix $(PREFIX)

@@ -26,7 +26,8 @@ extern "C" {
 #define PEN_MAX_FIELDS 64
 
 enum pen_code {
-	PEN_END = 1, /* not an error: the epoch is over */
+	PEN_AGAIN = 2, /* not an error: it is not there yet */
+	PEN_END = 1,   /* not an error: the epoch is over */
 	PEN_OK = 0,
 	PEN_ENOMEM = -1, /* out of memory, or over the memory budget */
 	PEN_EINVAL = -2, /* a setting or an argument is wrong */
@@ -109,6 +110,7 @@ struct pen_batch {
 	uint64_t seq; /* 0, 1, 2, ... over all epochs of this loader */
 	uint64_t epoch;
 	uint64_t position; /* of its first sample in the epoch's global order */
+	uint64_t end; /* position after it, of all ranks: where to resume */
 	uint32_t nsamples;
 	uint32_t nskipped;     /* left out by on_error=skip */
 	uint32_t nsubstituted; /* replaced by on_error=substitute */
@@ -122,7 +124,7 @@ PEN_API void pen_batch_unref(struct pen_batch *); /* any thread; NULL ok */
 
 /*
  * What to load and how: `key=value` settings, all checked when set. The keys
- * are listed by pen_spec_each() and in `penstock load --help`; store.X,
+ * are listed by pen_option_at() and in `penstock load --help`; store.X,
  * format.X and sampler.X reach the options of the chosen implementation.
  */
 struct pen_spec;
@@ -136,6 +138,23 @@ PEN_API PEN_MUST int pen_spec_parse(struct pen_spec *, const char *setting,
 /* A path, glob or @list; may be called more than once. */
 PEN_API PEN_MUST int pen_spec_add_path(struct pen_spec *, const char *path,
 				       struct pen_err *err);
+
+/*
+ * What this build has, so that programs need no list of their own. A kind is
+ * "format", "store" or "sampler"; NULL past the last.
+ */
+PEN_API const char *pen_name_at(const char *kind, uint32_t i);
+struct pen_option {
+	const char *name, *help;
+	const char *dflt;	    /* as a user would write it, or NULL */
+	const char *const *choices; /* NULL-terminated, or NULL: any value */
+};
+/* An option of one of them, or, with kind "loader" and name NULL, a setting.
+ * PEN_ENOTFOUND past the last, or when there is no such thing. */
+PEN_API int pen_option_at(const char *kind, const char *name, uint32_t i,
+			  struct pen_option *out);
+/* The format of a file by the suffix of its name; NULL: none. */
+PEN_API const char *pen_format_for(const char *file_name);
 
 /* A data set: what is there, without loading it. */
 struct pen_dataset;
@@ -154,6 +173,13 @@ PEN_API const char *pen_dataset_store(const struct pen_dataset *);
 /* The object that holds a sample, as a path; buf is NUL-terminated. */
 PEN_API void pen_dataset_object_name(const struct pen_dataset *,
 				     uint64_t sample, char *buf, size_t cap);
+
+/* Facts about it ("genes", "33694") and advice, in words; either may be NULL.
+ * Texts are the library's, until the function returns. */
+PEN_API void pen_dataset_describe(const struct pen_dataset *, void *arg,
+				  void (*fact)(void *arg, const char *name,
+					       const char *value),
+				  void (*advice)(void *arg, const char *text));
 
 /* Where a loader stands: plain data, to be saved with the model. */
 struct pen_state {
@@ -195,6 +221,25 @@ PEN_API void pen_loader_close(struct pen_loader *);
 PEN_API PEN_MUST int pen_loader_next(struct pen_loader *,
 				     struct pen_batch **out,
 				     struct pen_err *err);
+/*
+ * The same, but waits no longer than ns (0: not at all), then PEN_AGAIN. For
+ * callers that have other things to look after, as signals.
+ */
+PEN_API PEN_MUST int pen_loader_next_within(struct pen_loader *, uint64_t ns,
+					    struct pen_batch **out,
+					    struct pen_err *err);
+/*
+ * Random access: a loader that delivers what it is asked for, instead of an
+ * order of its own. ask() queues a batch of n <= batch_size samples, next()
+ * delivers batches in the order they were asked for, and PEN_END when there
+ * is none left. A batch that cannot be made is its error, and the next one
+ * comes all the same. Sampler, epochs, ranks and tail do not matter here.
+ */
+PEN_API PEN_MUST int pen_loader_open_asked(struct pen_loader **out,
+					   const struct pen_spec *,
+					   struct pen_err *err);
+PEN_API PEN_MUST int pen_loader_ask(struct pen_loader *, const uint64_t *ids,
+				    uint32_t n, struct pen_err *err);
 PEN_API const struct pen_dataset *pen_loader_dataset(const struct pen_loader *);
 PEN_API uint64_t pen_loader_nbatches(const struct pen_loader *); /* an epoch */
 PEN_API void pen_loader_state(const struct pen_loader *, struct pen_state *);
@@ -210,6 +255,29 @@ PEN_API uint64_t pen_loader_wait_percentile(const struct pen_loader *,
  * 1000 are kept. PEN_ENOTFOUND past the last. */
 PEN_API int pen_loader_skipped(const struct pen_loader *, uint64_t i,
 			       uint64_t *sample, struct pen_err *out);
+
+/*
+ * Rows copied by several threads, for arrays in memory: to[i] = from[ids[i]],
+ * of several arrays at once. The caller helps, and does it alone when it is
+ * little, or when another thread's copying is under way.
+ */
+struct pen_copier;
+struct pen_rows {
+	const void *from;
+	void *to;
+	uint64_t bytes; /* of a row */
+	uint64_t nrows; /* of from */
+};
+PEN_API PEN_MUST int pen_copier_new(struct pen_copier **out,
+				    uint32_t threads, /* 0: CPUs */
+				    struct pen_err *err);
+PEN_API void pen_copier_free(struct pen_copier *); /* NULL ok */
+/* Any thread. ids NULL: the first n rows, in order. Ids below zero count from
+ * the end; others that are no row are errors, and some rows may be copied. */
+PEN_API PEN_MUST int pen_copier_copy(struct pen_copier *,
+				     const struct pen_rows *arrays,
+				     uint32_t narrays, const int64_t *ids,
+				     uint64_t n, struct pen_err *err);
 
 PEN_API const char *pen_version(void);
 

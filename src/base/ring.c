@@ -11,6 +11,7 @@
 #include "base/ring.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <pthread.h>
 #include <time.h>
 
@@ -227,6 +228,17 @@ struct pen_order {
 	void *slot[];
 };
 
+/* Waits are measured by the clock that nobody sets. */
+static void cond_init(pthread_cond_t *c)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(c, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
 int pen__order_new(struct pen_order **out, unsigned cap)
 {
 	struct pen_order *o;
@@ -244,7 +256,7 @@ int pen__order_new(struct pen_order **out, unsigned cap)
 	if (!o)
 		return PEN_ENOMEM;
 	mutex_init(&o->lock);
-	pthread_cond_init(&o->come, NULL);
+	cond_init(&o->come);
 	o->cap = cap;
 	o->mask = slots - 1;
 	o->pace_ns = DOZE_MAX_NS; /* until known, as if slow */
@@ -332,24 +344,45 @@ static void keep_pace(struct pen_order *o)
 	o->taken_ns = now;
 }
 
-void *pen__order_get(struct pen_order *o, unsigned *ready)
+/* Until the next one is there, the order is closed, or `until` has come. */
+static void await(struct pen_order *o, const struct timespec *until)
 {
+	int rc = 0;
+
+	o->waiting++;
+	while (!o->closed && !is_ready(o) && rc != ETIMEDOUT)
+		rc = until ? pthread_cond_timedwait(&o->come, &o->lock, until)
+			   : pthread_cond_wait(&o->come, &o->lock);
+	o->waiting--;
+}
+
+void *pen__order_get_within(struct pen_order *o, int64_t ns, unsigned *ready)
+{
+	struct timespec until;
 	void *item = NULL;
+	uint64_t at;
 
 	pthread_mutex_lock(&o->lock);
 	if (ready)
 		*ready = count_ready(o);
-	if (!is_ready(o) && !o->closed)
+	if (ns && !is_ready(o) && !o->closed) {
 		doze(o);
-	o->waiting++;
-	while (!o->closed && !is_ready(o))
-		pthread_cond_wait(&o->come, &o->lock);
-	o->waiting--;
-	if (!o->closed)
+		at = pen__now_ns() + (uint64_t)(ns > 0 ? ns : 0);
+		until = (struct timespec){ (time_t)(at / 1000000000),
+					   (long)(at % 1000000000) };
+		await(o, ns < 0 ? NULL : &until);
+	}
+	if (!o->closed && is_ready(o)) {
 		item = order_take(o);
-	keep_pace(o);
+		keep_pace(o);
+	}
 	pthread_mutex_unlock(&o->lock);
 	return item;
+}
+
+void *pen__order_get(struct pen_order *o, unsigned *ready)
+{
+	return pen__order_get_within(o, -1, ready);
 }
 
 void pen__order_close(struct pen_order *o)

@@ -40,6 +40,9 @@ void pen__order_free(struct pen_order *);
 void pen__order_put(struct pen_order *, uint64_t serial, void *item);
 /* The next in order; blocks. NULL when closed. *ready: how many were ready */
 void *pen__order_get(struct pen_order *, unsigned *ready);
+/* The same, but not for longer than ns (0: not at all; below: for ever). NULL:
+ * closed, or it did not come. */
+void *pen__order_get_within(struct pen_order *, int64_t ns, unsigned *ready);
 void pen__order_close(struct pen_order *);
 
 #endif

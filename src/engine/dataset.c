@@ -173,9 +173,16 @@ static int find_format(struct pen_dataset *ds,
 static int open_format(struct pen_dataset *ds, const struct pen_format_ops *ops,
 		       struct pen_err *err)
 {
-	int rc = pen__format_open(&ds->format, ops, ds->spec->for_format.kv,
-				  ds->spec->for_format.n, err);
+	struct pen_spec *s = ds->spec;
+	int rc = 0;
 
+	/* a format that can leave fields alone is told which ones matter */
+	if (s->fields && pen__opt_find(ops->opts, "fields") &&
+	    !pen__pairs_get(&s->for_format, "fields"))
+		rc = pen_spec_set(s, "format.fields", s->fields, err);
+	if (!rc)
+		rc = pen__format_open(&ds->format, ops, s->for_format.kv,
+				      s->for_format.n, err);
 	if (!rc)
 		ds->format->nobjects_hint = ds->objs.nobj;
 	return rc;
@@ -212,6 +219,8 @@ static bool cache_key(struct pen_dataset *ds, struct pen_index_key *key)
 
 	*key = (struct pen_index_key){ 1, 2 };
 	pen__index_key_add(key, s->format ? s->format : "");
+	if (s->fields)
+		pen__index_key_add(key, s->fields);
 	for (size_t i = 0; i < s->for_format.n; i++) {
 		pen__index_key_add(key, s->for_format.kv[i].key);
 		pen__index_key_add(key, s->for_format.kv[i].value);

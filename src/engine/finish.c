@@ -164,11 +164,15 @@ static void settle_faults(struct pen_loader *l, struct pen_pooled *b)
 
 static void describe_tensors(struct pen_pooled *b)
 {
+	b->pub.ntensors = 0;
 	for (uint32_t f = 0; f < b->pool->nfields; f++) {
 		const struct pen_field *d = &b->pool->field[f];
-		struct pen_tensor *t = &b->tensor[f];
+		struct pen_tensor *t = &b->tensor[b->pub.ntensors];
 		size_t size = pen_dtype_size(d->dtype);
 
+		if (b->pool->hide[f])
+			continue;
+		b->pub.ntensors++;
 		t->name = d->name;
 		t->data = (uint8_t *)b->mem.p + b->field_off[f];
 		t->dtype = d->dtype;

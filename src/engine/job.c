@@ -89,7 +89,7 @@ static void unstage_rows(struct pen_worker *w, const struct pen_job *j)
 		size_t len;
 		void *row;
 
-		if (!pen__staged(p, f))
+		if (!pen__staged(p, f) || p->hide[f])
 			continue;
 		row = pen__batch_row(j->batch, f, j->row, &len);
 		if (d->layout == PEN_PADDED) {

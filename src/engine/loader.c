@@ -171,8 +171,8 @@ static void settle_settings(struct pen_loader *l)
 	uint64_t left = s->world > 0 ? (uint64_t)s->world : 1;
 
 	l->batch = (uint32_t)s->batch_size;
-	l->world = left;
-	l->rank = (uint64_t)s->rank;
+	l->world = l->asked ? 1 : left;
+	l->rank = l->asked ? 0 : (uint64_t)s->rank;
 	l->nthreads = s->threads > 0 ? (uint32_t)s->threads : pen__cpus();
 	l->depth = s->queue_depth > 0 ? (uint32_t)s->queue_depth : 32;
 	l->drops = !s->decode;
@@ -187,7 +187,9 @@ static void set_length(struct pen_loader *l)
 	uint64_t global = l->world * l->batch, group = l->hook.group,
 		 most = l->ds->spec->epoch_batches;
 
-	l->length = l->sampler->length;
+	l->length = l->asked ? INT64_MAX : l->sampler->length;
+	if (l->asked)
+		return;
 	if (most && most <= l->length / global)
 		l->length = most * global;
 	if (group)
@@ -197,6 +199,8 @@ static void set_length(struct pen_loader *l)
 static int open_sampler(struct pen_loader *l, struct pen_err *err)
 {
 	const struct pen_spec *s = l->ds->spec;
+	/* what is asked for comes in any order, from all over */
+	const char *name = l->asked ? "shuffle" : pen__spec_sampler(s);
 	struct pen_population pop;
 	int rc = pen__choice_init(&l->choice, l->ds, err);
 
@@ -206,8 +210,9 @@ static int open_sampler(struct pen_loader *l, struct pen_err *err)
 				       .weights = l->choice.weights,
 				       .labels = l->choice.labels,
 				       .batch = l->batch };
-	rc = pen__sampler_open(&l->sampler, pen__spec_sampler(s), &pop, s->seed,
-			       s->for_sampler.kv, s->for_sampler.n, err);
+	rc = pen__sampler_open(&l->sampler, name, &pop, s->seed,
+			       s->for_sampler.kv,
+			       l->asked ? 0 : s->for_sampler.n, err);
 	if (rc)
 		return rc;
 	set_length(l);
@@ -219,18 +224,26 @@ static int make_pool(struct pen_loader *l, struct pen_err *err)
 {
 	struct pen_format *out = pen__alloc(1, sizeof(*out));
 	struct pen_take take = { 0 };
+	bool hide[PEN_MAX_FIELDS];
 	uint32_t largest = 0;
-	int rc = 0;
+	int rc;
 
 	if (!out)
 		return pen__fail_nomem(err, "loader", sizeof(*out));
 	*out = *l->ds->format;
-	for (uint32_t i = 1; i < out->nfields; i++)
-		if (out->field[i].max_bytes > out->field[largest].max_bytes)
+	rc = pen__fields_hide(l->ds->spec, out, hide, err);
+	for (uint32_t i = 0; i < out->nfields; i++) {
+		if (hide[i]) {
+			out->field[i].layout = PEN_DENSE;
+			out->field[i].max_bytes = 0;
+		}
+		if (hide[largest] ||
+		    out->field[i].max_bytes > out->field[largest].max_bytes)
 			largest = i;
+	}
 	if (l->drops)
 		out->nfields = 0;
-	else if (out->nfields)
+	else if (!rc && out->nfields)
 		rc = pen__take_init(&take, &out->field[largest], l->ds->spec,
 				    err);
 	take.field = largest;
@@ -239,8 +252,10 @@ static int make_pool(struct pen_loader *l, struct pen_err *err)
 	if (!rc)
 		rc = pen__pool_new(&l->pool, out, l->prefetch + 1, l->batch,
 				   l->shared, l->ds->spec->mlock, err);
-	if (!rc)
+	if (!rc) {
 		l->pool->take = take;
+		memcpy(l->pool->hide, hide, sizeof(hide));
+	}
 	pen__free(out);
 	return rc;
 }
@@ -286,7 +301,7 @@ static int start(struct pen_loader *l, struct pen_cursor from,
 	l->taken = from;
 	/* a state saved after the last epoch has nothing to come */
 	l->ended = epochs && from.epoch >= epochs;
-	l->left = l->ended ? 0 : pen__plan_batches(l, from.pos);
+	l->left = l->ended || l->asked ? 0 : pen__plan_batches(l, from.pos);
 	l->stop.code = 0;
 	rc = pen__team_start(&l->team, l->nthreads, "pen-worker",
 			     pen__worker_run, l, err);
@@ -338,11 +353,12 @@ static int fill(struct pen_loader *l, const struct pen_spec *spec,
 	return rc;
 }
 
-int pen__loader_open(struct pen_loader **out, const struct pen_spec *spec,
-		     const struct pen_hook *hook, struct pen_err *err)
+static int open_loader(struct pen_loader **out, const struct pen_spec *spec,
+		       const struct pen_hook *hook, bool asked,
+		       struct pen_err *err)
 {
 	struct pen_loader *l = pen__calloc(1, sizeof(*l));
-	int rc;
+	int rc = 0;
 
 	if (!l)
 		return pen__fail_nomem(err, "loader", sizeof(*l));
@@ -351,7 +367,10 @@ int pen__loader_open(struct pen_loader **out, const struct pen_spec *spec,
 	l->open_at = pen__now_ns();
 	if (hook)
 		l->hook = *hook;
-	rc = fill(l, spec, err);
+	if (asked)
+		rc = pen__asked_new(l, err);
+	if (!rc)
+		rc = fill(l, spec, err);
 	if (rc) {
 		pen_loader_close(l);
 		return rc;
@@ -360,10 +379,23 @@ int pen__loader_open(struct pen_loader **out, const struct pen_spec *spec,
 	return 0;
 }
 
+int pen__loader_open(struct pen_loader **out, const struct pen_spec *spec,
+		     const struct pen_hook *hook, struct pen_err *err)
+{
+	return open_loader(out, spec, hook, false, err);
+}
+
 PEN_API int pen_loader_open(struct pen_loader **out,
 			    const struct pen_spec *spec, struct pen_err *err)
 {
-	return pen__loader_open(out, spec, NULL, err);
+	return open_loader(out, spec, NULL, false, err);
+}
+
+PEN_API int pen_loader_open_asked(struct pen_loader **out,
+				  const struct pen_spec *spec,
+				  struct pen_err *err)
+{
+	return open_loader(out, spec, NULL, true, err);
 }
 
 PEN_API void pen_loader_close(struct pen_loader *l)
@@ -378,6 +410,7 @@ PEN_API void pen_loader_close(struct pen_loader *l)
 	stop(l);
 	pen__workers_free(l);
 	pen__pool_close(l->pool);
+	pen__asked_free(l);
 	pen__sampler_close(l->sampler);
 	pen__choice_fini(&l->choice);
 	pen__free(l->plan_units);
@@ -393,7 +426,7 @@ static int end_epoch(struct pen_loader *l)
 {
 	uint64_t epochs = l->ds->spec->epochs;
 
-	if (l->ended)
+	if (l->ended || l->asked)
 		return PEN_END;
 	l->taken = (struct pen_cursor){ l->taken.epoch + 1, 0 };
 	l->left = pen__plan_batches(l, 0);
@@ -403,45 +436,78 @@ static int end_epoch(struct pen_loader *l)
 	return PEN_END;
 }
 
-static struct pen_pooled *wait_batch(struct pen_loader *l)
+/* *out is NULL: it did not come within ns (below 0: for ever), or we are
+ * closing. */
+static int wait_batch(struct pen_loader *l, int64_t ns, struct pen_pooled **out,
+		      struct pen_err *err)
 {
 	uint64_t t0 = pen__now_ns(), t1;
 	struct pen_pooled *b;
 	unsigned ready = 0;
+	int rc;
 
-	b = pen__order_get(l->order, &ready);
+	b = pen__order_get_within(l->order, 0, &ready);
+	if (!b && ns) {
+		rc = pen__pool_supply(l->pool, l->budget, err);
+		if (rc)
+			return rc;
+		b = pen__order_get_within(l->order, ns, NULL);
+	}
+	*out = b;
 	t1 = pen__now_ns();
+	l->waited_ns += t1 - t0;
 	if (!b)
-		return NULL;
-	pen__hist_add(&l->wait, t1 - t0);
-	l->wait_ns += t1 - t0;
+		return 0;
+	pen__hist_add(&l->wait, l->waited_ns);
+	l->wait_ns += l->waited_ns;
+	l->waited_ns = 0;
 	l->ready_sum += ready;
 	if (!l->first_batch_ns)
 		l->first_batch_ns = t1 - l->open_at;
-	return b;
+	return 0;
 }
 
-static int take(struct pen_loader *l, struct pen_batch **out,
+/* The batch is an error: the last thing that comes, unless each batch was
+ * asked for by itself. */
+static int take_error(struct pen_loader *l, struct pen_pooled *b,
+		      struct pen_err *err)
+{
+	int code = b->err.code;
+
+	if (err)
+		*err = b->err;
+	if (!l->asked || b->fatal) {
+		l->stop = b->err;
+		return code;
+	}
+	l->left--;
+	pen__pool_deliver(b);
+	pen_batch_unref(&b->pub);
+	return code;
+}
+
+static int take(struct pen_loader *l, int64_t ns, struct pen_batch **out,
 		struct pen_err *err)
 {
 	struct pen_pooled *b;
 	bool empty;
+	int rc;
 
 	do {
 		if (!l->left)
 			return end_epoch(l);
-		b = wait_batch(l);
+		rc = wait_batch(l, ns, &b, err);
+		if (rc)
+			return rc;
+		if (!b && !atomic_load(&l->closing))
+			return PEN_AGAIN;
 		if (!b)
 			return pen__fail(err, PEN_ECLOSED, "loader",
 					 "was closed");
-		if (b->err.code) {
-			l->stop = b->err;
-			if (err)
-				*err = l->stop;
-			return l->stop.code;
-		}
+		if (b->err.code)
+			return take_error(l, b, err);
 		l->left--;
-		l->taken.pos = b->end_position;
+		l->taken.pos = b->pub.end;
 		pen__pool_deliver(b);
 		/* a rank's share of a short tail, or all skipped */
 		empty = !b->nrows;
@@ -456,8 +522,8 @@ static int take(struct pen_loader *l, struct pen_batch **out,
 	return 0;
 }
 
-PEN_API int pen_loader_next(struct pen_loader *l, struct pen_batch **out,
-			    struct pen_err *err)
+static int next_within(struct pen_loader *l, int64_t ns, struct pen_batch **out,
+		       struct pen_err *err)
 {
 	int rc;
 
@@ -469,10 +535,23 @@ PEN_API int pen_loader_next(struct pen_loader *l, struct pen_batch **out,
 			*err = l->stop;
 		rc = l->stop.code;
 	} else {
-		rc = take(l, out, err);
+		rc = take(l, ns, out, err);
 	}
 	atomic_fetch_sub(&l->in_next, 1);
 	return rc;
+}
+
+PEN_API int pen_loader_next(struct pen_loader *l, struct pen_batch **out,
+			    struct pen_err *err)
+{
+	return next_within(l, -1, out, err);
+}
+
+PEN_API int pen_loader_next_within(struct pen_loader *l, uint64_t ns,
+				   struct pen_batch **out, struct pen_err *err)
+{
+	return next_within(l, ns < INT64_MAX ? (int64_t)ns : INT64_MAX, out,
+			   err);
 }
 
 PEN_API const struct pen_dataset *pen_loader_dataset(const struct pen_loader *l)
@@ -527,6 +606,10 @@ PEN_API int pen_loader_restore(struct pen_loader *l, const struct pen_state *st,
 	struct pen_err why = { 0 };
 	int rc;
 
+	if (l->asked)
+		return pen__fail(err, PEN_EINVAL, "state",
+				 "cannot be restored here: this loader has no "
+				 "order of its own");
 	if (st->version != 1)
 		return pen__fail(err, PEN_EINVAL, "state",
 				 "has version %u; this program knows 1",

@@ -55,6 +55,8 @@ struct pen_hook {
 	uint32_t group;
 };
 
+struct pen_asked; /* ask.c */
+
 struct pen_loader {
 	struct pen_dataset *ds;
 	struct pen_choice choice;
@@ -77,6 +79,7 @@ struct pen_loader {
 	bool chunked; /* ... which are runs of records we made up */
 
 	struct pen_hook hook;
+	struct pen_asked *asked; /* NULL: the sampler says what comes */
 
 	struct pen_plan plan;
 	struct pen_unit *plan_units; /* room for one sample's */
@@ -99,7 +102,20 @@ struct pen_loader {
 	struct pen_hist wait;
 	uint64_t open_at, first_batch_ns, open_ns, open_cpu_ns;
 	uint64_t nsamples, nbatches, payload_bytes, ready_sum, wait_ns;
+	uint64_t waited_ns; /* in vain, for the batch that comes next */
 };
+
+/*
+ * What a loader was asked for (ask.c). The planner looks at the first request
+ * with next(), which keeps the batch back when there is none, and drops it
+ * with done() when it is planned.
+ */
+int pen__asked_new(struct pen_loader *, struct pen_err *err);
+void pen__asked_free(struct pen_loader *);
+bool pen__asked_next(struct pen_loader *, struct pen_pooled *, uint32_t *n);
+void pen__asked_ids(const struct pen_loader *, uint64_t pos, size_t n,
+		    uint64_t *out);
+void pen__asked_done(struct pen_loader *);
 
 /* Batches from pos to the end of an epoch. */
 uint64_t pen__plan_batches(const struct pen_loader *, uint64_t pos);

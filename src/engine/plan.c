@@ -60,6 +60,10 @@ static int fill_ids(struct pen_loader *l, uint64_t epoch, uint64_t first,
 	int rc = 0;
 
 	epoch = order_of(l, epoch);
+	if (l->asked) {
+		pen__asked_ids(l, first, n, out);
+		return 0;
+	}
 	for (size_t done = 0; !rc && done < n;) {
 		uint64_t pos = (first + done) % s->length;
 		size_t run = n - done;
@@ -209,8 +213,11 @@ static bool mine(const struct pen_loader *l, uint64_t pos)
 {
 	uint64_t g = global_batch(l);
 	uint64_t start = pos - (pos - l->plan.origin) % g, first;
-	uint32_t n = slice(l, start, &first);
+	uint32_t n;
 
+	if (l->asked)
+		return true;
+	n = slice(l, start, &first);
 	/* what nobody will take must not be held: it would stay for ever */
 	if (l->tail == PEN_TAIL_DROP && l->length - start < g)
 		return false;
@@ -365,6 +372,7 @@ static void deliver_error(struct pen_loader *l, struct pen_pooled *b,
 			  const struct pen_err *err)
 {
 	l->plan.failed = true;
+	b->fatal = true;
 	b->err = *err;
 	if (!b->err.code)
 		b->err.code = PEN_ENOMEM;
@@ -424,7 +432,8 @@ static void reset(struct pen_loader *l, struct pen_pooled *b, uint64_t first,
 	b->nfaults = 0;
 	b->fault_lost = false;
 	b->err.code = 0;
-	b->end_position = end;
+	b->fatal = false;
+	b->pub.end = end;
 	atomic_store(&b->faulty, false);
 	atomic_store(&b->left, n * per_row);
 	atomic_store(&b->waiting, 1);
@@ -440,10 +449,17 @@ void pen__plan_batch(struct pen_loader *l, struct pen_pooled *b)
 
 	if (p->failed || !advance(l))
 		return; /* the batch rests until a seek starts all again */
-	end = p->at.pos + global_batch(l);
-	if (end > len)
-		end = len;
-	n = slice(l, p->at.pos, &first);
+	if (l->asked) {
+		if (!pen__asked_next(l, b, &n))
+			return; /* it rests until something is asked for */
+		first = p->at.pos;
+		end = first + n;
+	} else {
+		end = p->at.pos + global_batch(l);
+		if (end > len)
+			end = len;
+		n = slice(l, p->at.pos, &first);
+	}
 	reset(l, b, first, n, end);
 	if (l->shared) {
 		enum held h = hold_batch(l, end, u, &err);
@@ -468,6 +484,8 @@ void pen__plan_batch(struct pen_loader *l, struct pen_pooled *b)
 		return;
 	}
 	cut_grains(l, b);
+	if (l->asked)
+		pen__asked_done(l);
 	p->seq++;
 	p->at.pos = end;
 	atomic_fetch_add(&l->planned, 1);

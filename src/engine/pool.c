@@ -5,10 +5,22 @@
 
 #include "base/err.h"
 
+void pen__pool_account(struct pen_pool *p, int64_t bytes)
+{
+	uint64_t now =
+		atomic_fetch_add(&p->bytes, (uint64_t)bytes) + (uint64_t)bytes;
+	uint64_t peak = atomic_load(&p->peak);
+
+	while (now > peak && (int64_t)now > 0 &&
+	       !atomic_compare_exchange_weak(&p->peak, &peak, now))
+		;
+}
+
 static void batch_free(struct pen_pooled *b)
 {
 	if (!b)
 		return;
+	pen__pool_account(b->pool, -(int64_t)b->accounted);
 	for (uint32_t f = 0; f < b->pool->nfields; f++) {
 		pen__free(b->offsets[f]);
 		pen__free(b->shapes[f]);
@@ -33,17 +45,6 @@ static void pool_free(struct pen_pool *p)
 	pen__free(p);
 }
 
-void pen__pool_account(struct pen_pool *p, int64_t bytes)
-{
-	uint64_t now =
-		atomic_fetch_add(&p->bytes, (uint64_t)bytes) + (uint64_t)bytes;
-	uint64_t peak = atomic_load(&p->peak);
-
-	while (now > peak && (int64_t)now > 0 &&
-	       !atomic_compare_exchange_weak(&p->peak, &peak, now))
-		;
-}
-
 static bool variable_init(struct pen_pooled *b, uint32_t f)
 {
 	const struct pen_field *d = &b->pool->field[f];
@@ -59,7 +60,7 @@ static bool variable_init(struct pen_pooled *b, uint32_t f)
 	return b->offsets[f] != NULL;
 }
 
-static struct pen_pooled *batch_new(struct pen_pool *p, size_t nlive)
+static struct pen_pooled *batch_new(struct pen_pool *p)
 {
 	struct pen_pooled *b = pen__calloc(1, sizeof(*b));
 	size_t n = p->nfields ? p->nfields : 1;
@@ -75,8 +76,8 @@ static struct pen_pooled *batch_new(struct pen_pool *p, size_t nlive)
 	b->field_off = pen__calloc(n, sizeof(*b->field_off));
 	b->grain = pen__calloc(p->cap, sizeof(*b->grain));
 	ok = b->tensor && b->ids && b->field_off && b->grain;
-	if (ok && nlive) {
-		b->live = pen__calloc(nlive, sizeof(*b->live));
+	if (ok && p->nlive) {
+		b->live = pen__calloc(p->nlive, sizeof(*b->live));
 		ok = b->live != NULL;
 	}
 	for (uint32_t f = 0; ok && f < p->nfields; f++)
@@ -88,7 +89,6 @@ static struct pen_pooled *batch_new(struct pen_pool *p, size_t nlive)
 	}
 	b->pub.ids = b->ids;
 	b->pub.tensors = b->tensor;
-	b->pub.ntensors = p->nfields;
 	return b;
 }
 
@@ -97,21 +97,20 @@ int pen__pool_new(struct pen_pool **out, const struct pen_format *f,
 		  struct pen_err *err)
 {
 	struct pen_pool *p = pen__calloc(1, sizeof(*p));
-	size_t nlive = 0;
 
 	if (!p)
 		return pen__fail_nomem(err, "batch pool", sizeof(*p));
 	pthread_mutex_init(&p->lock, NULL);
-	p->nbatches = nbatches;
+	p->nbatches = p->usual = nbatches;
 	p->cap = rows;
 	p->mlock = mlock;
 	p->nfields = f->nfields;
 	memcpy(p->field, f->field, sizeof(p->field));
 	p->batch = pen__calloc(nbatches, sizeof(struct pen_pooled *));
-	if (shared && !pen__mul(rows, f->units_per_sample, &nlive))
+	if (shared && !pen__mul(rows, f->units_per_sample, &p->nlive))
 		goto fail;
 	for (uint32_t i = 0; p->batch && i < nbatches; i++) {
-		p->batch[i] = batch_new(p, nlive);
+		p->batch[i] = batch_new(p);
 		if (!p->batch[i])
 			goto fail;
 	}
@@ -165,6 +164,60 @@ void pen__pool_deliver(struct pen_pooled *b)
 	atomic_store(&b->refs, 1);
 }
 
+/* One batch more. Batches differ in size when samples do; the first stands for
+ * all. */
+static int grow(struct pen_pool *p, uint64_t budget)
+{
+	uint64_t one = p->batch[0]->accounted;
+	struct pen_pooled **all, *b;
+
+	if (atomic_load(&p->bytes) + one > budget)
+		return PEN_ENOMEM;
+	all = pen__realloc(p->batch, (size_t)p->nbatches + 1, sizeof(*all));
+	if (!all)
+		return PEN_ENOMEM;
+	p->batch = all;
+	b = batch_new(p);
+	if (!b)
+		return PEN_ENOMEM;
+	all[p->nbatches++] = b;
+	if (p->ring)
+		pen__ring_push(p->ring, PEN_LANE_PLAN, &b->plan);
+	return 0;
+}
+
+int pen__pool_supply(struct pen_pool *p, uint64_t budget, struct pen_err *err)
+{
+	/* one that is being made and one that is planned, when there were */
+	uint32_t want = p->usual > 2 ? 2 : 1, nout;
+	bool none = false;
+
+	pthread_mutex_lock(&p->lock);
+	while (!none && p->nbatches - p->nout < want)
+		none = grow(p, budget) != 0;
+	none = p->nbatches == p->nout;
+	nout = p->nout;
+	pthread_mutex_unlock(&p->lock);
+	if (!none)
+		return 0;
+	return pen__fail(err, PEN_ENOMEM, "memory",
+			 "the caller keeps all %u batches, and one more would "
+			 "go over the budget of %llu bytes: let some go, copy "
+			 "what is kept, or raise memory=",
+			 nout, (unsigned long long)budget);
+}
+
+/* More are free than there are places for: one goes. */
+static void drop(struct pen_pool *p, struct pen_pooled *b)
+{
+	uint32_t i = 0;
+
+	while (p->batch[i] != b)
+		i++;
+	p->batch[i] = p->batch[--p->nbatches];
+	batch_free(b);
+}
+
 PEN_API void pen_batch_ref(struct pen_batch *pub)
 {
 	atomic_fetch_add(&((struct pen_pooled *)pub)->refs, 1);
@@ -182,7 +235,9 @@ PEN_API void pen_batch_unref(struct pen_batch *pub)
 	pthread_mutex_lock(&p->lock);
 	b->out = false;
 	p->nout--;
-	if (p->ring)
+	if (p->nbatches - p->nout > p->usual)
+		drop(p, b);
+	else if (p->ring)
 		pen__ring_push(p->ring, PEN_LANE_PLAN, &b->plan);
 	last = p->closed && p->nout == 0;
 	pthread_mutex_unlock(&p->lock);

@@ -3,6 +3,9 @@
  * planned -> filled by the workers -> delivered -> unref'd by the consumer ->
  * free. Its memory is faulted in once, since fresh pages cost five times the
  * copy itself. The pool outlives the loader while a consumer holds a batch.
+ *
+ * A consumer that keeps batches would leave none to work with; then the pool
+ * grows, as far as the budget goes, and shrinks again as they come back.
  */
 #ifndef PEN_ENGINE_POOL_H
 #define PEN_ENGINE_POOL_H
@@ -54,16 +57,16 @@ struct pen_pooled {
 	struct pen_live **live;
 
 	struct pen_pooled *next_parked; /* whose plan waits for memory, too */
-	uint64_t end_position; /* of the epoch, after its global batch */
-	uint32_t nrows;	       /* as planned */
-	atomic_uint left;      /* pieces not done; the last one delivers */
-	atomic_uint waiting;   /* shared units not there yet, + 1 for plan */
+	uint32_t nrows;			/* as planned */
+	atomic_uint left;    /* pieces not done; the last one delivers */
+	atomic_uint waiting; /* shared units not there yet, + 1 for plan */
 	atomic_bool faulty;
 	pthread_mutex_t fault_lock;
 	struct pen_row_fault *fault; /* sorted by row; under fault_lock */
 	uint32_t nfaults, fault_cap;
 	bool fault_lost;    /* no memory to note one */
 	struct pen_err err; /* delivered instead of the batch when code != 0 */
+	bool fatal;	    /* ... and nothing can come after it */
 };
 
 struct pen_pool {
@@ -71,10 +74,13 @@ struct pen_pool {
 	struct pen_ring *ring; /* where a freed batch goes; NULL: stopped */
 	bool closed;	       /* the loader is gone */
 	uint32_t nbatches, nout;
-	uint32_t cap; /* rows */
+	uint32_t usual; /* the most that are not with the consumer */
+	uint32_t cap;	/* rows */
+	size_t nlive;	/* room for shared units in a batch */
 	uint32_t nfields;
 	struct pen_field field[PEN_MAX_FIELDS];
 	struct pen_take take;
+	bool hide[PEN_MAX_FIELDS]; /* left out by fields= */
 	bool mlock;
 	struct pen_pooled **batch;
 	/* the memory account all of the loader shares */
@@ -91,6 +97,9 @@ void pen__pool_account(struct pen_pool *, int64_t bytes);
 /* Puts every batch the consumer does not hold into the plan lane. */
 void pen__pool_start(struct pen_pool *, struct pen_ring *);
 void pen__pool_stop(struct pen_pool *);
+/* Makes sure that a batch can come; PEN_ENOMEM: the consumer has them all, and
+ * one more would go over the budget. */
+int pen__pool_supply(struct pen_pool *, uint64_t budget, struct pen_err *err);
 /* It is the consumer's from now on, with one reference. */
 void pen__pool_deliver(struct pen_pooled *);
 /* Makes mem at least this big and counts it. */
@@ -99,11 +108,12 @@ int pen__pool_reserve(struct pen_pooled *, size_t bytes, struct pen_err *err);
 void pen__batch_fault(struct pen_pooled *, uint32_t row,
 		      const struct pen_err *err);
 
-/* The row is made elsewhere first: to be padded, or cut to what is taken. */
+/* The row is made elsewhere first: to be padded, cut to what is taken, or
+ * because nobody wants it. */
 static inline bool pen__staged(const struct pen_pool *p, uint32_t field)
 {
 	return p->field[field].layout == PEN_PADDED ||
-	       (p->take.on && p->take.field == field);
+	       (p->take.on && p->take.field == field) || p->hide[field];
 }
 
 /* Room for it there: the next field's row is aligned, too. */

@@ -258,7 +258,7 @@ void pen__issue_plain(struct pen_worker *w, struct pen_pooled *b, uint32_t row,
 		uint8_t *dst;
 		size_t len;
 
-		if (u->object == PEN_NO_OBJECT) {
+		if (u->object == PEN_NO_OBJECT || b->pool->hide[u->field]) {
 			pen__rows_filled(w, b, row, 1);
 			continue;
 		}

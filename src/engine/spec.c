@@ -155,6 +155,11 @@ const struct pen_opt pen__spec_opts[] = {
 	  .dflt = "0",
 	  .max = 1e15,
 	  .help = "an epoch ends after this many batches; 0 = with the data" },
+	{ .name = "fields",
+	  .type = PEN_OPT_STR,
+	  .off = OFF(fields),
+	  .help = "only these, x,y,...; the others are not delivered, and not "
+		  "read where the format can do without" },
 	{ .name = "take",
 	  .type = PEN_OPT_LIST,
 	  .off = OFF(take),

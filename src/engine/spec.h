@@ -32,7 +32,7 @@ struct pen_spec {
 	bool mlock;
 	bool decode, reshuffle;
 	struct pen_opt_list take;
-	char *cast;
+	char *cast, *fields;
 	uint64_t read_size, epoch_batches;
 	uint64_t open_files;
 	struct pen_pairs for_store, for_format, for_sampler;

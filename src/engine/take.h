@@ -33,6 +33,10 @@ void pen__take_piece(const struct pen_take *, void *row, size_t at,
 /* The sample had only n bytes: the rest of its row is zero. */
 void pen__take_end(const struct pen_take *, void *row, size_t n);
 
+/* Which fields fields= leaves out. */
+int pen__fields_hide(const struct pen_spec *, const struct pen_format *,
+		     bool *hide, struct pen_err *);
+
 /* Element i of an array as a number; NAN for complex and long double. */
 double pen__number_at(const void *p, enum pen_dtype, size_t i);
 

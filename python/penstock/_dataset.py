@@ -1,0 +1,162 @@
+"""A data set by index: for PyTorch's own DataLoader, and for looking around."""
+import threading
+
+from . import _options, _penstock
+
+
+class Samples(list):
+    """Samples that were fetched together; .batch is all of them at once."""
+    __slots__ = ("batch",)
+
+
+def rows_of(batch, how="numpy"):
+    """A dict of arrays for each sample of a batch; they look into it."""
+    out = Samples({} for _ in range(batch.nsamples))
+    out.batch = batch
+    for name, array in batch.items():
+        if isinstance(array, _penstock.Ragged):
+            rows = [getattr(r, how)() for r in array]
+        elif array.shapes is not None:
+            rows = getattr(array, how)()
+            rows = [row[tuple(slice(n) for n in shape)]
+                    for row, shape in zip(rows, array.shapes.tolist())]
+        else:
+            rows = getattr(array, how)()
+        for sample, row in zip(out, rows):
+            sample[name] = row
+    return out
+
+
+class Dataset:
+    """A data set by index.
+
+    >>> ds = penstock.Dataset(data / "x.npy")
+    >>> len(ds), ds[3]["x"].shape
+    (1000, (8,))
+    >>> ds[[7, 0, 7]]["x"].shape         # a batch, fetched at once
+    (3, 8)
+
+    ds[i] is a dict of NumPy arrays; ds[list], ds[slice] and ds[mask] are
+    batches. Settings are those of Loader that make sense without an order.
+    It can be pickled and used in forked processes, which open it anew. It may
+    be used by several threads; one is served at a time, by all of `threads`.
+    """
+
+    def __init__(self, path=(), **settings):
+        self._paths = _options.paths_of(path)
+        self._settings = dict(settings)
+        self._reset()
+        self._open(1)   # what is wrong is said here
+
+    def _reset(self):
+        self._engine = None
+        self._most = 0      # samples the engine gives at once
+        self._forks = _penstock.forks()
+        self._lock = threading.Lock()
+
+    def __getstate__(self):
+        return self._paths, self._settings
+
+    def __setstate__(self, state):
+        self._paths, self._settings = state
+        self._reset()
+
+    def _open(self, n):
+        """An engine for n samples at once."""
+        if self._forks != _penstock.forks():
+            self._reset()   # the parent's has no threads here
+        if self._engine is None or n > self._most:
+            most = 1 << (n - 1).bit_length()
+            settings = {"prefetch": 2, **self._settings, "batch_size": most}
+            engine = _penstock.Engine(
+                self._paths, _options.settle(self._paths, settings), True)
+            if self._engine is not None:
+                self._engine.close()
+            self._engine, self._most = engine, most
+            self._len = engine.state()["length"]
+        return self._engine
+
+    @property
+    def paths(self):
+        return list(self._paths)
+
+    @property
+    def settings(self):
+        return dict(self._settings)
+
+    @property
+    def fields(self):
+        """[(name, dtype, shape of a sample, layout)]; -1 where it varies."""
+        return self._open(1).fields
+
+    @property
+    def format(self):
+        return self._open(1).format
+
+    def path_of(self, sample):
+        """The file that holds a sample."""
+        return self._open(1).object_name(sample)
+
+    def __len__(self):
+        self._open(1)
+        return self._len
+
+    def fetch(self, ids):
+        """A batch of these samples, in this order."""
+        from array import array
+        n = len(ids)
+        if not n:
+            raise IndexError("no samples were asked for")
+        try:
+            # one conversion in C for lists, arrays and tensors
+            if hasattr(ids, "tolist"):
+                ids = ids.tolist()
+            wanted = array("q", ids)
+        except (TypeError, OverflowError):
+            raise IndexError("samples are asked for by whole numbers") \
+                from None
+        if min(wanted) < 0:
+            length = len(self)
+            wanted = array("q", [i + length if i < 0 else i for i in wanted])
+        if self._forks != _penstock.forks():
+            self._reset()
+        with self._lock:
+            engine = self._open(n)
+            try:
+                engine.ask(wanted)
+                return engine.next()
+            except IndexError:
+                raise
+            except BaseException:
+                # a batch may still be under way: it must not be the next
+                self._engine = None
+                engine.close()
+                raise
+
+    def __getitem__(self, i):
+        if isinstance(i, slice):
+            return self.fetch(range(*i.indices(len(self))))
+        if hasattr(i, "dtype") and str(i.dtype).endswith("bool"):
+            if len(i) != len(self):
+                raise IndexError(f"a mask of {len(i)} for {len(self)} samples")
+            return self.fetch(i.nonzero()[0] if not hasattr(i, "numpy")
+                              else i.nonzero().flatten())
+        if hasattr(i, "__len__"):
+            return self.fetch(i)
+        return rows_of(self.fetch([int(i)]))[0]
+
+    def __getitems__(self, ids):
+        """For PyTorch's DataLoader, which asks for a batch this way."""
+        return rows_of(self.fetch(ids))
+
+    def __iter__(self):
+        for i in range(0, len(self), 64):
+            yield from rows_of(self.fetch(range(i, min(i + 64, len(self)))))
+
+    def close(self):
+        if self._engine is not None and self._forks == _penstock.forks():
+            self._engine.close()
+        self._engine = None
+
+    def __repr__(self):
+        return f"<penstock.Dataset {len(self)} samples of {self.format}>"

@@ -1,0 +1,192 @@
+"""Keyword arguments become settings of the engine.
+
+The names, and which implementation has which option, come from the library
+itself, so nothing is listed here twice.
+"""
+import os
+
+from . import _penstock
+from ._penstock import SettingError
+
+KINDS = ("format", "store", "sampler")
+# Settings that may be given as arrays, which the engine reads from files.
+ARRAYS = ("subset", "weights", "labels")
+
+
+def paths_of(path):
+    """A path, or several, as a list of str."""
+    if isinstance(path, (str, bytes, os.PathLike)):
+        path = [path]
+    return [os.fsdecode(p) for p in path]
+
+
+def text_of(value):
+    """A value as one would write it on the command line."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (str, bytes, os.PathLike)):
+        return os.fsdecode(value)
+    if isinstance(value, slice):
+        parts = [value.start, value.stop]
+        if value.step is not None:
+            parts.append(value.step)
+        return ":".join("" if p is None else str(int(p)) for p in parts)
+    if isinstance(value, (list, tuple)):
+        numbers = all(isinstance(v, int) for v in value)
+        return ("x" if numbers else ",").join(text_of(v) for v in value)
+    if hasattr(value, "name") and not hasattr(value, "__float__"):
+        return str(value.name)  # numpy.dtype
+    if isinstance(value, type):
+        return value.__name__  # numpy.float32
+    text = str(value)
+    return text[6:] if text.startswith("torch.") else text
+
+
+def cache_dir():
+    home = os.environ.get("XDG_CACHE_HOME") or \
+        os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(home, "penstock", "lists")
+
+
+def keep_file(data, suffix):
+    """Writes bytes to a file that is named by its content, so that the same
+    list is the same setting the next time, and a saved state fits."""
+    import hashlib
+    import tempfile
+    name = hashlib.sha256(data).hexdigest()[:32] + suffix
+    where = cache_dir()
+    try:
+        os.makedirs(where, exist_ok=True)
+    except OSError:
+        where = tempfile.mkdtemp(prefix="penstock-")
+    path = os.path.join(where, name)
+    if os.path.exists(path):
+        return path
+    fd, temporary = tempfile.mkstemp(dir=where)
+    with os.fdopen(fd, "wb") as f:
+        f.write(data)
+    os.replace(temporary, path)
+    return path
+
+
+def array_file(value):
+    """An array of numbers or booleans as an .npy file."""
+    import io
+    import numpy
+    a = numpy.asarray(value)
+    if a.ndim != 1 or a.dtype.kind not in "biuf":
+        raise SettingError("a list of numbers or booleans is needed, not "
+                           f"{a.ndim} axes of {a.dtype}")
+    out = io.BytesIO()
+    numpy.save(out, numpy.ascontiguousarray(a))
+    return keep_file(out.getvalue(), ".npy")
+
+
+def lines_file(names):
+    """Names, one a line, as an @list."""
+    return "@" + keep_file("".join(f"{n}\n" for n in names).encode(), ".txt")
+
+
+def format_of(path):
+    """The format the engine will take, by names; None: only it can tell."""
+    path = path.rstrip("/") or "/"
+    found = _penstock.format_for(path)
+    if found or not os.path.isdir(path):
+        return found
+    for where, dirs, names in os.walk(path):
+        dirs.sort()
+        for name in sorted(dirs) + sorted(names):
+            found = _penstock.format_for(os.path.join(where, name))
+            if found:
+                return found
+    return None
+
+
+def _sampler_of(settings):
+    sampler = settings.get("sampler")
+    if sampler:
+        return text_of(sampler)
+    shuffle = settings.get("shuffle")
+    if shuffle is True:
+        return "shuffle"
+    if not shuffle:
+        return "sequential"
+    return text_of(shuffle)
+
+
+def _reads(options):
+    """Without what only matters when writing."""
+    return {k for k, (_, about) in options.items()
+            if not about.startswith("writing")}
+
+
+def chosen(paths, settings):
+    """{kind: (name, options)} of what the settings choose."""
+    out = {}
+    for kind in KINDS:
+        name = settings.get(kind)
+        if kind == "sampler":
+            name = _sampler_of(settings)
+        elif kind == "format" and not name and paths:
+            name = format_of(paths[0])
+        name = text_of(name) if name else None
+        out[kind] = (name, _reads(_penstock.options(kind, name))
+                     if name else set())
+    return out
+
+
+def _unknown(key, known, have):
+    import difflib
+    every = sorted(known.union(*(options for _, options in have.values())))
+    near = difflib.get_close_matches(key, every, 1)
+    if near:
+        return f"unknown setting '{key}'; did you mean '{near[0]}'?"
+    for kind in KINDS:
+        for name in _penstock.names(kind):
+            if key in _reads(_penstock.options(kind, name)):
+                return (f"'{key}' is an option of {kind} '{name}', and "
+                        f"{kind} is {have[kind][0] or 'not known'} here")
+    return f"unknown setting '{key}'"
+
+
+def route(key, known, have):
+    """Where a keyword belongs: 'batch_size', 'format.output', ..."""
+    if key == "dtype":
+        return "format.dtype" if "dtype" in have["format"][1] else "cast"
+    if key in known:
+        return key
+    for kind in KINDS:  # sampler_chunk=, or "sampler.chunk" in options=
+        if key.startswith((kind + "_", kind + ".")):
+            return f"{kind}.{key[len(kind) + 1:]}"
+    homes = [kind for kind in KINDS if key in have[kind][1]]
+    if len(homes) > 1:
+        raise SettingError(f"'{key}' is an option of both " + " and ".join(
+            f"{kind} '{have[kind][0]}'" for kind in homes) +
+            f"; write {homes[0]}_{key}= or {homes[1]}_{key}=")
+    if not homes:
+        raise SettingError(_unknown(key, known, have))
+    return f"{homes[0]}.{key}"
+
+
+def settle(paths, settings):
+    """[(key, text)] for the engine."""
+    known = set(_penstock.options("loader", None))
+    settings = {k: v for k, v in settings.items() if v is not None}
+    for kind in ("options", "format_opts", "store_opts", "sampler_opts"):
+        prefix = "" if kind == "options" else kind[:-4]
+        for k, v in (settings.pop(kind, None) or {}).items():
+            settings[prefix + k] = v
+    have = None
+    out = []
+    for key, value in settings.items():
+        if key in ARRAYS and not isinstance(
+                value, (str, bytes, os.PathLike, slice)):
+            value = array_file(value)
+        if key == "fields" and isinstance(value, str):
+            value = [value]
+        if key not in known or key == "dtype":
+            if have is None:
+                have = chosen(paths, settings)
+            key = route(key, known, have)
+        out.append((key, text_of(value)))
+    return out

@@ -1,0 +1,508 @@
+"""A dictionary of arrays on disk, mapped into memory.
+
+The files are plain .npy files, one an array, and a small JSON file: nothing
+here is needed to read them. A store that is being made is not under its name
+before close(), so what is there is whole.
+"""
+import json
+import mmap
+import os
+import threading
+import weakref
+
+import numpy
+
+from . import _penstock
+from ._penstock import DataError, SettingError
+
+ABOUT = "store.json"
+FORMAT = "penstock-tensors"
+HEADER = 4096       # data is aligned, and the header can be written again
+SHARED = 1 << 18    # bytes from which on several threads copy
+
+
+def _flat(tree, prefix=""):
+    """{"a": {"b": x}} as {"a/b": x}."""
+    out = {}
+    for key, value in tree.items():
+        if not isinstance(key, str):
+            raise SettingError(f"keys are strings, not {key!r}")
+        if isinstance(value, dict):
+            out.update(_flat(value, prefix + key + "/"))
+        else:
+            out[prefix + key] = value
+    return out
+
+
+def _nested(flat):
+    """{"a/b": x} as {"a": {"b": x}}."""
+    out = {}
+    for key, value in flat.items():
+        *above, last = key.split("/")
+        at = out
+        for name in above:
+            at = at.setdefault(name, {})
+        at[last] = value
+    return out
+
+
+def _check_key(key):
+    for part in key.split("/"):
+        if not part or part.startswith(".") or "\0" in part:
+            raise SettingError(f"'{key}' cannot be the name of an array")
+    return key
+
+
+def _header(shape, dtype):
+    """What an .npy file begins with, filled up to HEADER bytes."""
+    about = numpy.lib.format.dtype_to_descr(dtype)
+    text = (f"{{'descr': {about!r}, 'fortran_order': False, "
+            f"'shape': {tuple(shape)!r}, }}").encode("latin1")
+    magic = b"\x93NUMPY\x01\x00"
+    room = HEADER - len(magic) - 2
+    if len(text) >= room:
+        raise SettingError("an array has too many axes")
+    return magic + room.to_bytes(2, "little") + text.ljust(room - 1) + b"\n"
+
+
+class _File:
+    """One array: an .npy file with room for some rows."""
+
+    def __init__(self, path, row, dtype, rows, mode):
+        self.path = path
+        self.row = tuple(row)
+        self.dtype = dtype
+        self.writes = mode != "r"
+        self.bytes = dtype.itemsize * int(numpy.prod(self.row, dtype="i8"))
+        flags = {"r": os.O_RDONLY, "r+": os.O_RDWR,
+                 "w": os.O_RDWR | os.O_CREAT | os.O_EXCL}[mode]
+        self.fd = os.open(path, flags | os.O_CLOEXEC, 0o666)
+        self.rows = 0
+        self.array = None
+        if mode == "w":
+            self.reserve(rows)
+        else:
+            self.map(rows)
+
+    def reserve(self, rows):
+        """Room on disk, so that a full one is an error and not a signal."""
+        size = HEADER + rows * self.bytes
+        try:
+            os.posix_fallocate(self.fd, 0, size)
+        except OSError as e:
+            if e.errno not in (95, 22):     # where the file system cannot
+                raise
+            os.ftruncate(self.fd, size)
+        self.map(rows)
+
+    def map(self, rows):
+        size = HEADER + rows * self.bytes
+        if os.fstat(self.fd).st_size < size:
+            raise DataError(f"{self.path}: is shorter than {ABOUT} says")
+        access = mmap.ACCESS_WRITE if self.writes else mmap.ACCESS_READ
+        memory = mmap.mmap(self.fd, size, access=access)
+        self.array = numpy.frombuffer(
+            memory, self.dtype, rows * self.bytes // self.dtype.itemsize
+            if self.bytes else 0, HEADER).reshape((rows,) + self.row)
+        self.rows = rows
+
+    def settle(self, rows, sync):
+        """The header says how many rows there are, and the file has them."""
+        os.pwrite(self.fd, _header((rows,) + self.row, self.dtype), 0)
+        if sync:
+            os.fsync(self.fd)
+
+    def cut(self, rows):
+        """Views of rows that are no longer there must not be touched, so this
+        is done only when the store is closed."""
+        if rows < self.rows:
+            os.ftruncate(self.fd, HEADER + rows * self.bytes)
+
+    def close(self):
+        if self.fd >= 0:
+            os.close(self.fd)
+        self.fd = -1
+        self.array = None   # views keep their mapping
+
+
+def _read_header(path):
+    with open(path, "rb") as f:
+        try:
+            version = numpy.lib.format.read_magic(f)
+            if version != (1, 0):
+                raise ValueError(f"version {version}")
+            shape, fortran, dtype = \
+                numpy.lib.format.read_array_header_1_0(f)
+        except ValueError as e:
+            raise DataError(f"{path}: is not an array of this store: {e}") \
+                from None
+        if fortran or f.tell() != HEADER or not shape or dtype.hasobject:
+            raise DataError(f"{path}: is not an array of this store")
+    return shape, dtype
+
+
+def _discard(path):
+    import shutil
+    shutil.rmtree(path, ignore_errors=True)
+
+
+class Column:
+    """One array of a store. Slices are views; lists and masks are copies,
+    made by several threads. numpy.asarray() is all of it, as a view."""
+
+    def __init__(self, store, key):
+        self._store = store
+        self._key = key
+
+    def __array__(self, dtype=None, copy=None):
+        a = self._store._view(self._key)
+        if dtype is not None and dtype != a.dtype:
+            return a.astype(dtype)
+        return a.copy() if copy else a
+
+    @property
+    def shape(self):
+        return (len(self._store),) + self._store._files[self._key].row
+
+    @property
+    def dtype(self):
+        return self._store._files[self._key].dtype
+
+    def __len__(self):
+        return len(self._store)
+
+    def __getitem__(self, i):
+        if _is_list(i):
+            return self._store._gather([self._key], i, None)[self._key]
+        return self._store._view(self._key)[i]
+
+    def __setitem__(self, i, value):
+        self._store._write(self._key, i, value)
+
+    def __repr__(self):
+        return f"<penstock.TensorStore column {self._key} {self.shape} " \
+               f"{self.dtype}>"
+
+
+def _is_list(i):
+    return isinstance(i, list) or (hasattr(i, "__len__") and
+                                   not isinstance(i, (str, tuple)))
+
+
+class TensorStore:
+    """A dictionary of arrays on disk, all of the same length, mapped into
+    memory: filled in place, from any number of threads, and read by index.
+
+    >>> with penstock.TensorStore.create(
+    ...         data / "replay", {"x": ((3, 4), "float32"),
+    ...                           "next/x": ((3, 4), "float32"),
+    ...                           "reward": ((), "float64")}, length=100) as ts:
+    ...     ts["reward"][:] = numpy.arange(100)
+    ...     ts[10:12] = {"x": numpy.ones((2, 3, 4))}
+    >>> ts = penstock.TensorStore.open(data / "replay")
+    >>> batch = ts[[11, 0, 99]]           # copied by several threads
+    >>> batch["reward"], batch["next"]["x"].shape
+    (array([11.,  0., 99.]), (3, 3, 4))
+    >>> numpy.load(data / "replay" / "next" / "x.npy").shape
+    (100, 3, 4)
+
+    A store is under its name only after close() (or `with`, without an
+    exception); before, nothing is there. Opened with mode "r+" it is changed
+    in place.
+    """
+
+    def __init__(self, *unused):
+        raise TypeError("use TensorStore.create() or TensorStore.open()")
+
+    @classmethod
+    def create(cls, path, arrays, length=0, *, overwrite=False):
+        """A new store: arrays is {key: (shape of a row, dtype)}; keys may be
+        nested, by dicts or with slashes."""
+        path = os.fspath(path)
+        if os.path.lexists(path) and not overwrite:
+            raise FileExistsError(f"{path}: is there already; remove it or "
+                                  "say overwrite=True")
+        rows = {}
+        for key, (shape, dtype) in _flat(arrays).items():
+            shape = (shape,) if isinstance(shape, int) else tuple(shape)
+            rows[_check_key(key)] = shape, numpy.dtype(dtype)
+        if not rows:
+            raise SettingError("a store has at least one array")
+        self = object.__new__(cls)
+        self._start(path, "w", length)
+        above, name = os.path.split(os.path.abspath(path))
+        self._part = os.path.join(
+            above, f".{name}.part-{os.getpid()}-{os.urandom(4).hex()}")
+        os.mkdir(self._part)
+        self._cleanup = weakref.finalize(self, _discard, self._part)
+        try:
+            for key, (shape, dtype) in rows.items():
+                if dtype.hasobject:
+                    raise SettingError(f"{key}: Python objects cannot be "
+                                       "stored")
+                file = os.path.join(self._part, key + ".npy")
+                os.makedirs(os.path.dirname(file), exist_ok=True)
+                self._files[key] = _File(file, shape, dtype, length, "w")
+        except BaseException:
+            self.discard()
+            raise
+        return self
+
+    @classmethod
+    def open(cls, path, mode="r"):
+        """A store that is there: "r" to read, "r+" to change it in place."""
+        if mode not in ("r", "r+"):
+            raise SettingError(f"mode '{mode}' is neither 'r' nor 'r+'")
+        path = os.fspath(path)
+        with open(os.path.join(path, ABOUT), encoding="utf-8") as f:
+            try:
+                about = json.load(f)
+                keys, length = list(about["arrays"]), int(about["length"])
+                known = about["format"] == FORMAT and about["version"] == 1
+            except (ValueError, KeyError, TypeError):
+                known = False
+        if not known or length < 0 or not keys:
+            raise DataError(f"{path}: {ABOUT} is not that of a store")
+        self = object.__new__(cls)
+        self._start(path, mode, length)
+        try:
+            for key in keys:
+                file = os.path.join(path, _check_key(key) + ".npy")
+                shape, dtype = _read_header(file)
+                self._files[key] = _File(file, shape[1:], dtype, length, mode)
+        except BaseException:
+            self.close(_settle=False)
+            raise
+        return self
+
+    def _start(self, path, mode, length):
+        self._path = path
+        self._mode = mode
+        self._length = int(length)
+        self._files = {}
+        self._part = None
+        self._cleanup = None
+        self._lock = threading.Lock()
+        self._open = True
+
+    # -- what there is --
+
+    def __len__(self):
+        return self._length
+
+    def keys(self):
+        return list(self._files)
+
+    def __contains__(self, key):
+        return key in self._files
+
+    @property
+    def path(self):
+        return self._path
+
+    def __repr__(self):
+        return f"<penstock.TensorStore {self._length} rows of " \
+               f"{', '.join(self._files)}>"
+
+    def _file(self, key):
+        if not self._open:
+            raise ValueError("the store is closed")
+        return self._files[key]
+
+    def _view(self, key):
+        return self._file(key).array[:self._length]
+
+    # -- reading --
+
+    def __getitem__(self, i):
+        """A key gives its array; a number, slice, list or mask gives those
+        rows of all arrays, as a dict."""
+        if isinstance(i, str):
+            if i in self._files:
+                return Column(self, i)
+            below = {k[len(i) + 1:]: Column(self, k) for k in self._files
+                     if k.startswith(i + "/")}
+            if not below:
+                raise KeyError(i)
+            return _nested(below)
+        if _is_list(i):
+            return self.gather(i)
+        return _nested({k: self._view(k)[i] for k in self._files})
+
+    def gather(self, ids, out=None):
+        """Rows by a list, an array or a mask, copied by several threads into
+        memory that is used again when its arrays are gone, or into out, a
+        dict of arrays."""
+        return _nested(self._gather(list(self._files), ids,
+                                    None if out is None else _flat(out)))
+
+    def _ids(self, ids):
+        a = numpy.asarray(ids)
+        if a.dtype == bool:
+            if a.shape != (self._length,):
+                raise IndexError(f"a mask of shape {a.shape} for "
+                                 f"{self._length} rows")
+            a = a.nonzero()[0]
+        if a.ndim != 1 or (a.dtype.kind not in "iu" and a.size):
+            raise IndexError("rows are asked for by a list of whole numbers")
+        return numpy.ascontiguousarray(a, "i8")
+
+    def _gather(self, keys, ids, out):
+        ids = self._ids(ids)
+        n = len(ids)
+        made = {}
+        sources, targets = [], []
+        for key in keys if out is None else out:
+            source = self._view(key)
+            if out is None:
+                file = self._files[key]
+                target = numpy.ndarray((n,) + file.row, file.dtype,
+                                       _penstock.Memory(n * file.bytes))
+            else:
+                target = out[key]
+                if target.dtype != source.dtype or \
+                        target.shape != (n,) + source.shape[1:]:
+                    raise ValueError(
+                        f"out['{key}'] has to be {source.dtype} "
+                        f"{(n,) + source.shape[1:]}")
+            made[key] = target
+            if source.nbytes and target.nbytes:
+                sources.append(source.view("u1").reshape(len(source), -1)
+                               if source.dtype.kind in "mMV" else source)
+                targets.append(target.view("u1").reshape(n, -1)
+                               if source.dtype.kind in "mMV" else target)
+            elif n and not self._length:
+                raise IndexError("the store is empty")
+        for i in range(0, len(sources), 64):
+            _penstock.gather(sources[i:i + 64], targets[i:i + 64], ids)
+        return made
+
+    # -- writing --
+
+    def _write(self, key, i, value):
+        if self._mode == "r":
+            raise ValueError("the store was opened to be read: open it with "
+                             "mode='r+' to change it")
+        to = self._view(key)
+        if isinstance(i, slice) and i.step in (None, 1):
+            to = to[i]
+            value = numpy.asarray(value)
+            if value.shape == to.shape and value.dtype == to.dtype and \
+                    to.nbytes >= SHARED and value.flags.c_contiguous and \
+                    value.dtype.kind not in "mMV":
+                _penstock.gather([value], [to], None)
+            else:
+                to[...] = value
+        else:
+            to[i] = value
+
+    def __setitem__(self, i, values):
+        """Rows of some or all arrays: ts[a:b] = {"x": ..., ...}"""
+        if isinstance(i, str):
+            self._write(i, slice(None), values)
+            return
+        flat = _flat(values)
+        for key in flat:
+            if key not in self._files:
+                raise KeyError(key)
+        for key, value in flat.items():
+            self._write(key, i, value)
+
+    def reserve(self, n):
+        """n rows more at the end; returns the first. Threads that append at
+        once take turns here only, and then write where they may."""
+        if self._mode == "r":
+            raise ValueError("the store was opened to be read")
+        with self._lock:
+            start, end = self._length, self._length + n
+            for file in self._files.values():
+                if end > file.rows:
+                    least = max(1, (1 << 20) // max(file.bytes, 1))
+                    file.reserve(max(end, 2 * file.rows, least))
+            self._length = end
+        return start
+
+    def grow(self, length):
+        """Rows up to this length; new ones are zero."""
+        if length < self._length:
+            raise ValueError("a store does not shrink")
+        self.reserve(length - self._length)
+
+    def append(self, values):
+        """Rows at the end: {key: array of rows}; returns the first's number.
+        """
+        flat = {k: numpy.asarray(v) for k, v in _flat(values).items()}
+        if set(flat) != set(self._files):
+            odd = sorted(set(flat) ^ set(self._files))
+            raise KeyError(f"all arrays have to be given, and no others: "
+                           f"{', '.join(odd)}")
+        lengths = {len(v) if v.ndim else -1 for v in flat.values()}
+        if len(lengths) != 1 or -1 in lengths:
+            raise ValueError("arrays of one length are needed")
+        n = lengths.pop()
+        start = self.reserve(n)
+        for key, value in flat.items():
+            self._write(key, slice(start, start + n), value)
+        return start
+
+    # -- the end --
+
+    def flush(self, sync=False):
+        """Writes down how long it is; sync: it survives a power cut."""
+        if self._mode == "r":
+            return
+        where = self._part or self._path
+        with self._lock:
+            for file in self._files.values():
+                file.settle(self._length, sync)
+            about = {"format": FORMAT, "version": 1, "length": self._length,
+                     "arrays": {k: {"dtype": f.dtype.str,
+                                    "shape": list(f.row)}
+                                for k, f in self._files.items()}}
+            path = os.path.join(where, ABOUT)
+            with open(path + ".part", "w", encoding="utf-8") as f:
+                json.dump(about, f, indent=1)
+                if sync:
+                    f.flush()
+                    os.fsync(f.fileno())
+            os.replace(path + ".part", path)
+
+    def close(self, sync=False, _settle=True):
+        """The store is whole now, and under its name."""
+        if not self._open:
+            return
+        if _settle:
+            self.flush(sync)
+        if self._mode != "r" and _settle:
+            for file in self._files.values():
+                file.cut(self._length)
+        self._open = False
+        for file in self._files.values():
+            file.close()
+        if self._part is None:
+            return
+        old = None
+        if os.path.lexists(self._path):
+            old = self._part + ".old"
+            os.rename(self._path, old)
+        os.rename(self._part, self._path)
+        self._cleanup.detach()
+        if old:
+            _discard(old)
+
+    def discard(self):
+        """A store that is being made is dropped; nothing stays."""
+        self._open = False
+        for file in self._files.values():
+            file.close()
+        if self._cleanup:
+            self._cleanup()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *unused):
+        if kind is not None and self._part is not None:
+            self.discard()
+        else:
+            self.close()

@@ -1,0 +1,331 @@
+"""In the place of torch.utils.data.DataLoader: the same arguments, threads of
+the engine instead of worker processes.
+
+>>> from penstock.torch import DataLoader
+>>> loader = DataLoader(data / "x.npy", batch_size=256, shuffle=True)
+>>> for batch in loader:
+...     x = batch["x"]
+>>> type(x), tuple(x.shape)
+(<class 'torch.Tensor'>, (232, 8))
+"""
+import warnings
+
+import torch
+
+from . import _options, _penstock, _ranks
+from ._dataset import Dataset, Samples, rows_of
+from ._loader import Loader
+
+__all__ = ["DataLoader", "collate"]
+
+_warned = set()
+
+
+def _ignored(name, why):
+    if name not in _warned:
+        _warned.add(name)
+        warnings.warn(f"penstock: {name}= is ignored: {why}", stacklevel=4)
+
+
+def collate(samples):
+    """collate_fn for PyTorch's own DataLoader over a penstock.Dataset: what
+    was fetched together is a batch already."""
+    if isinstance(samples, Samples):
+        return samples.batch.torch()
+    return torch.utils.data.default_collate(samples)
+
+
+class _Order:
+    """Stands where a sampler does: set_epoch() is what is called on it."""
+
+    def __init__(self, loader):
+        self._loader = loader
+
+    def set_epoch(self, epoch):
+        self._loader.set_epoch(epoch)
+
+    def __len__(self):
+        return self._loader.nsamples // self._loader.world
+
+
+class _Asked:
+    """Batches of given indices, fetched ahead, in the order given."""
+
+    def __init__(self, dataset, depth, threads):
+        self._dataset = dataset
+        self._depth = depth
+        self._threads = threads
+        self._engine = None
+        self._most = 0
+
+    def _open(self, n):
+        ds = self._dataset
+        if self._engine is None or n > self._most:
+            self.close()
+            self._most = 1 << (n - 1).bit_length()
+            settings = {"threads": self._threads, **ds.settings,
+                        "prefetch": self._depth, "batch_size": self._most}
+            self._engine = _penstock.Engine(
+                ds.paths, _options.settle(ds.paths, settings), True)
+        return self._engine
+
+    def iterate(self, groups):
+        """A batch for each list of indices."""
+        from array import array
+        engine, under_way = None, 0
+        length = len(self._dataset)
+        try:
+            for ids in groups:
+                ids = ids.tolist() if hasattr(ids, "tolist") else ids
+                wanted = array("q", ids)
+                if not wanted:
+                    raise IndexError("an empty batch was asked for")
+                if min(wanted) < 0:
+                    wanted = array("q", [i + length if i < 0 else i
+                                         for i in wanted])
+                if engine is None or len(wanted) > self._most:
+                    for _ in range(under_way):  # of the smaller one
+                        yield engine.next()
+                    under_way = 0
+                    engine = self._open(len(wanted))
+                engine.ask(wanted)
+                under_way += 1
+                if under_way > self._depth:
+                    under_way -= 1
+                    yield engine.next()
+            while under_way:
+                under_way -= 1
+                yield engine.next()
+        finally:
+            if under_way:   # left early: what was asked for is not wanted
+                self.close()
+
+    def close(self):
+        if self._engine is not None:
+            self._engine.close()
+        self._engine = None
+
+
+class DataLoader:
+    """torch.utils.data.DataLoader's arguments; yields dicts of tensors that
+    look into the engine's memory, without a copy.
+
+    dataset      a path, several, or a penstock.Dataset
+    num_workers  threads; 0: as many as CPUs
+    sampler      indices in the order to load, batch_sampler lists of them;
+                 without them the engine has its own order (shuffle=, seed= or
+                 generator=), shared out among ranks
+    collate_fn   called with a list of samples (dicts of tensors)
+    tuples       True: a tuple of tensors instead of a dict
+    Other keyword arguments are settings of penstock.Loader.
+    """
+
+    def __init__(self, dataset, batch_size=1, shuffle=None, sampler=None,
+                 batch_sampler=None, num_workers=0, collate_fn=None,
+                 pin_memory=False, drop_last=False, timeout=0,
+                 worker_init_fn=None, multiprocessing_context=None,
+                 generator=None, *, prefetch_factor=None,
+                 persistent_workers=False, pin_memory_device="",
+                 in_order=True, seed=None, rank=None, world=None,
+                 tuples=False, **settings):
+        for name, value, why in (
+                ("worker_init_fn", worker_init_fn, "there are no workers"),
+                ("multiprocessing_context", multiprocessing_context,
+                 "there are no processes"),
+                ("persistent_workers", persistent_workers,
+                 "threads stay over epochs anyway"),
+                ("timeout", timeout, "nothing can get stuck between processes"),
+                ("in_order", not in_order, "batches come in order")):
+            if value:
+                _ignored(name, why)
+        if isinstance(dataset, torch.utils.data.Dataset):
+            raise TypeError("penstock.torch.DataLoader reads files: give it a "
+                            "path or a penstock.Dataset; Python data sets are "
+                            "for torch.utils.data.DataLoader")
+        if batch_sampler is not None and (
+                batch_size != 1 or shuffle or sampler is not None or drop_last):
+            raise ValueError("batch_sampler excludes batch_size, shuffle, "
+                             "sampler and drop_last")
+        if sampler is not None and shuffle:
+            raise ValueError("sampler excludes shuffle")
+        if isinstance(dataset, Dataset):
+            settings = {**dataset.settings, **settings}
+            self._dataset = dataset
+            paths = dataset.paths
+        else:
+            paths = _options.paths_of(dataset)
+            self._dataset = None
+        self._paths = paths
+        self._kept = {k: v for k, v in settings.items() if k not in (
+            "prefetch", "sampler", "epoch_batches", "epochs")}
+        self.num_workers = num_workers
+        self.batch_size = batch_size
+        self.drop_last = drop_last
+        self.collate_fn = collate_fn
+        self.generator = generator
+        self.pin_memory = bool(pin_memory) and torch.cuda.is_available()
+        self.prefetch_factor = prefetch_factor
+        self.batch_sampler = batch_sampler
+        self.timeout = timeout
+        self._tuples = tuples
+        self._skip = 0      # batches to leave out after load_state_dict()
+        self._given = 0     # batches of this epoch the user has got
+        self._loader = self._asked = None
+        ahead = (prefetch_factor or 0) * max(num_workers, 1)
+        if sampler is None and batch_sampler is None and \
+                batch_size is not None:
+            if ahead:
+                settings.setdefault("prefetch", ahead)
+            self._open_loader(paths, settings, shuffle, generator, seed, rank,
+                              world)
+            return
+        self.sampler = sampler
+        if sampler is None and batch_sampler is None:
+            self.sampler = range(len(self.dataset))
+        self._asked = _Asked(self.dataset, ahead or 4, num_workers)
+
+    def _open_loader(self, paths, settings, shuffle, generator, seed, rank,
+                     world):
+        rank, world = _ranks.settle(rank, world)
+        if seed is None and generator is not None:
+            seed = generator.initial_seed()
+        elif seed is None and world == 1:
+            seed = torch.initial_seed()     # torch.manual_seed() counts
+        settings = {"threads": self.num_workers, **settings}
+        self._loader = Loader(
+            paths, self.batch_size, bool(shuffle) if shuffle in
+            (None, True, False) else shuffle, seed=(seed or 0) % 2**63,
+            rank=rank, world=world, drop_last=self.drop_last, **settings)
+        self.sampler = _Order(self._loader)
+
+    @property
+    def dataset(self):
+        """The data set by index; opened when it is asked for."""
+        if self._dataset is None:
+            self._dataset = Dataset(self._paths, **self._kept)
+        return self._dataset
+
+    # -- iterating --
+
+    def _groups(self):
+        """Lists of indices, as the samplers give them."""
+        if self.batch_sampler is not None:
+            yield from self.batch_sampler
+            return
+        if self.batch_size is None:     # each is a sample or a list
+            for i in self.sampler:
+                yield i if hasattr(i, "__len__") else [i]
+            return
+        group = []
+        for i in self.sampler:
+            group.append(int(i))
+            if len(group) == self.batch_size:
+                yield group
+                group = []
+        if group and not self.drop_last:
+            yield group
+
+    def _skipping(self, groups):
+        for n, group in enumerate(groups):
+            if n >= self._given:
+                yield group
+
+    def __iter__(self):
+        if self._loader is not None:
+            return self._finish(iter(self._loader))
+        self._given, self._skip = self._skip, 0
+        return self._finish(self._asked.iterate(
+            self._skipping(self._groups())))
+
+    def _finish(self, batches):
+        """What is made of a batch."""
+        single = self.batch_size is None and self.batch_sampler is None
+        take = _penstock.Batch.torch
+        collate_fn, pin, tuples = self.collate_fn, self.pin_memory, self._tuples
+        counts = self._asked is not None
+        for batch in batches:
+            if counts:
+                self._given += 1
+            if collate_fn is not None:
+                samples = rows_of(batch, "torch")
+                out = collate_fn(samples[0] if single and len(samples) == 1
+                                 else samples)
+                samples = None
+            elif single and batch.nsamples == 1:
+                out = rows_of(batch, "torch")[0]
+            else:
+                out = take(batch)
+            batch = None
+            if pin:
+                out = _pin(out)
+            if tuples and isinstance(out, dict):
+                out = tuple(out.values())
+            yield out
+            out = None
+        if counts:
+            self._given = 0
+
+    def __len__(self):
+        if self._loader is not None:
+            return len(self._loader)
+        if self.batch_sampler is not None:
+            return len(self.batch_sampler)
+        n = len(self.sampler)
+        if self.batch_size is None:
+            return n
+        return n // self.batch_size if self.drop_last else \
+            -(-n // self.batch_size)
+
+    # -- where it stands --
+
+    def set_epoch(self, epoch):
+        """The next iteration is this epoch."""
+        if self._loader is not None:
+            self._loader.set_epoch(epoch)
+            return
+        for s in (self.sampler, self.batch_sampler,
+                  getattr(self.batch_sampler, "sampler", None)):
+            if hasattr(s, "set_epoch"):
+                s.set_epoch(epoch)
+
+    def state_dict(self):
+        """Where you are, after the last batch you got."""
+        if self._loader is not None:
+            return self._loader.state_dict()
+        return {"batches": self._given}
+
+    def load_state_dict(self, state):
+        """Goes on from there. With a sampler of your own: its next iteration
+        has to be the one that was left, whose first batches are passed over
+        without being read."""
+        if self._loader is not None:
+            self._loader.load_state_dict(state)
+        else:
+            self._skip = self._given = int(state["batches"])
+
+    def stats(self):
+        engine = self._loader or self._asked._engine
+        return engine.stats() if engine else {}
+
+    def close(self):
+        for x in (self._loader, self._asked):
+            if x is not None:
+                x.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.close()
+
+
+def _pin(x):
+    if isinstance(x, torch.Tensor):
+        return x.pin_memory()
+    if isinstance(x, dict):
+        return {k: _pin(v) for k, v in x.items()}
+    if isinstance(x, tuple) and hasattr(x, "_fields"):
+        return type(x)(*(_pin(v) for v in x))
+    if isinstance(x, (list, tuple)):
+        return type(x)(_pin(v) for v in x)
+    return x

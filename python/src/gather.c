@@ -1,0 +1,251 @@
+/*
+ * Rows copied by several threads, for TensorStore, and memory to copy them
+ * into. Fresh memory costs more than the copy, so memory that is let go is
+ * kept for the next array of its size.
+ */
+#include "module.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define HUGE ((size_t)2 << 20)
+#define KEPT 16
+#define KEPT_BYTES ((size_t)256 << 20)
+
+/* ---- memory ---- */
+
+struct memory {
+	PyObject head;
+	void *p;
+	size_t n, cap;
+};
+
+static PyTypeObject *memory_type;
+/* what was let go, under the GIL */
+static struct {
+	void *p;
+	size_t cap;
+} kept[KEPT];
+static size_t kept_bytes;
+
+static void *take_kept(size_t n, size_t *cap)
+{
+	for (int i = 0; i < KEPT; i++)
+		if (kept[i].p && kept[i].cap >= n && kept[i].cap <= 2 * n) {
+			void *p = kept[i].p;
+
+			*cap = kept[i].cap;
+			kept_bytes -= kept[i].cap;
+			kept[i].p = NULL;
+			return p;
+		}
+	return NULL;
+}
+
+static void *fresh(size_t n, size_t *cap)
+{
+	size_t unit = n >= HUGE ? HUGE : 4096;
+	void *p = NULL;
+
+	if (n > PTRDIFF_MAX - unit)
+		return NULL;
+	*cap = (n + unit - 1) / unit * unit;
+	if (posix_memalign(&p, unit, *cap))
+		return NULL;
+	if (unit == HUGE)
+		(void)!madvise(p, *cap, MADV_HUGEPAGE);
+	return p;
+}
+
+static PyObject *memory_new(PyTypeObject *type, PyObject *args, PyObject *kw)
+{
+	struct memory *m;
+	Py_ssize_t n;
+
+	(void)kw;
+	if (!PyArg_ParseTuple(args, "n", &n))
+		return NULL;
+	if (n < 0)
+		return PyErr_NoMemory();
+	m = (struct memory *)PyType_GenericAlloc(type, 0);
+	if (!m)
+		return NULL;
+	m->n = (size_t)n;
+	m->p = take_kept(m->n, &m->cap);
+	if (!m->p)
+		m->p = fresh(m->n ? m->n : 1, &m->cap);
+	if (m->p)
+		return (PyObject *)m;
+	Py_DECREF((PyObject *)m);
+	return PyErr_NoMemory();
+}
+
+static void memory_dealloc(PyObject *self)
+{
+	struct memory *m = (struct memory *)self;
+	PyTypeObject *type = Py_TYPE(self);
+	int i = 0;
+
+	while (i < KEPT && kept[i].p)
+		i++;
+	if (m->p && i < KEPT && kept_bytes + m->cap <= KEPT_BYTES) {
+		kept[i].p = m->p;
+		kept[i].cap = m->cap;
+		kept_bytes += m->cap;
+	} else {
+		free(m->p);
+	}
+	PyObject_Free(self);
+	Py_DECREF(type);
+}
+
+static int memory_buffer(PyObject *self, Py_buffer *view, int flags)
+{
+	struct memory *m = (struct memory *)self;
+
+	return PyBuffer_FillInfo(view, self, m->p, (Py_ssize_t)m->n, 0, flags);
+}
+
+static PyType_Slot memory_slots[] = {
+	{ Py_tp_new, memory_new },
+	{ Py_tp_dealloc, memory_dealloc },
+	{ Py_bf_getbuffer, memory_buffer },
+	{ Py_tp_doc, "Memory(n): bytes that are used again when let go." },
+	{ 0, NULL },
+};
+
+static PyType_Spec memory_spec = {
+	.name = "penstock._penstock.Memory",
+	.basicsize = sizeof(struct memory),
+	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+	.slots = memory_slots,
+};
+
+int penpy_memory_ready(PyObject *module)
+{
+	memory_type = (PyTypeObject *)PyType_FromSpec(&memory_spec);
+	if (!memory_type)
+		return -1;
+	return PyModule_AddObjectRef(module, "Memory", (PyObject *)memory_type);
+}
+
+/* ---- copying ---- */
+
+/* The process's copier, started when first needed; a forked child has its
+ * own. */
+static struct pen_copier *copier(void)
+{
+	static struct pen_copier *all;
+	static unsigned forks;
+	struct pen_err err = { 0 };
+
+	if (all && forks == penpy_forks)
+		return all;
+	all = NULL;
+	forks = penpy_forks;
+	if (pen_copier_new(&all, 0, &err))
+		penpy_raise(&err);
+	return all;
+}
+
+static void release(Py_buffer *b, Py_ssize_t n)
+{
+	for (Py_ssize_t i = 0; i < n; i++)
+		PyBuffer_Release(&b[i]);
+}
+
+/* The buffers of one array: 0, or -1 and an exception. */
+static int rows_of(PyObject *from, PyObject *to, Py_buffer *b,
+		   struct pen_rows *out)
+{
+	if (PyObject_GetBuffer(from, &b[0], PyBUF_ND))
+		return -1;
+	if (PyObject_GetBuffer(to, &b[1], PyBUF_ND | PyBUF_WRITABLE)) {
+		PyBuffer_Release(&b[0]);
+		return -1;
+	}
+	*out = (struct pen_rows){ .from = b[0].buf, .to = b[1].buf };
+	if (b[0].ndim < 1 || b[1].ndim < 1)
+		goto bad;
+	out->nrows = (uint64_t)b[0].shape[0];
+	out->bytes = (uint64_t)b[0].itemsize;
+	for (int i = 1; i < b[0].ndim; i++)
+		out->bytes *= (uint64_t)b[0].shape[i];
+	return 0;
+bad:
+	release(b, 2);
+	PyErr_SetString(PyExc_ValueError, "arrays of rows are needed");
+	return -1;
+}
+
+/* Every target has room for n rows. */
+static bool fits(const struct pen_rows *rows, const Py_buffer *b, uint32_t n,
+		 uint64_t nids)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t need;
+
+		if (__builtin_mul_overflow(rows[i].bytes, nids, &need) ||
+		    (uint64_t)b[2 * i + 1].len != need)
+			return false;
+	}
+	return true;
+}
+
+static int copy(const struct pen_rows *rows, const Py_buffer *b, uint32_t n,
+		const Py_buffer *ids)
+{
+	uint64_t nids = ids ? (uint64_t)ids->len / 8 : rows[0].nrows;
+	struct pen_copier *c = copier();
+	struct pen_err err = { 0 };
+	int rc;
+
+	if (!c)
+		return -1;
+	if (!fits(rows, b, n, nids)) {
+		PyErr_SetString(PyExc_ValueError,
+				"the target has not as much room as the rows "
+				"need");
+		return -1;
+	}
+	Py_BEGIN_ALLOW_THREADS rc =
+		pen_copier_copy(c, rows, n, ids ? ids->buf : NULL, nids, &err);
+	Py_END_ALLOW_THREADS if (rc)
+		PyErr_Format(PyExc_IndexError, "%s %s", err.where, err.msg);
+	return rc;
+}
+
+/* gather([from], [to], ids or None): to[k][i] = from[k][ids[i]] */
+PyObject *penpy_gather(PyObject *module, PyObject *args)
+{
+	struct pen_rows rows[PEN_MAX_FIELDS];
+	Py_buffer b[2 * PEN_MAX_FIELDS], ids;
+	PyObject *from, *to, *which;
+	Py_ssize_t n, got = 0;
+	int rc = -1;
+
+	(void)module;
+	if (!PyArg_ParseTuple(args, "O!O!O", &PyList_Type, &from, &PyList_Type,
+			      &to, &which))
+		return NULL;
+	n = PyList_Size(from);
+	if (n < 1 || n > PEN_MAX_FIELDS || PyList_Size(to) != n) {
+		PyErr_SetString(PyExc_ValueError, "too many arrays, or none");
+		return NULL;
+	}
+	if (which != Py_None && PyObject_GetBuffer(which, &ids, PyBUF_SIMPLE))
+		return NULL;
+	while (got < n &&
+	       !rows_of(PyList_GetItem(from, got), PyList_GetItem(to, got),
+			&b[2 * got], &rows[got]))
+		got++;
+	if (got == n)
+		rc = copy(rows, b, (uint32_t)n, which == Py_None ? NULL : &ids);
+	release(b, 2 * got);
+	if (which != Py_None)
+		PyBuffer_Release(&ids);
+	if (rc)
+		return NULL;
+	Py_RETURN_NONE;
+}

@@ -1,0 +1,96 @@
+/* What this build has, for programs that offer it to their users. */
+#include <string.h>
+
+#include "engine/dataset.h"
+#include "format/format.h"
+#include "sampler/sampler.h"
+#include "store/store.h"
+
+PEN_API const char *pen_name_at(const char *kind, uint32_t i)
+{
+	if (!strcmp(kind, "format")) {
+		const struct pen_format_ops *f = pen__format_at(i);
+
+		return f ? f->name : NULL;
+	}
+	if (!strcmp(kind, "store")) {
+		const struct pen_store_ops *s = pen__store_at(i);
+
+		return s ? s->name : NULL;
+	}
+	if (!strcmp(kind, "sampler")) {
+		const struct pen_sampler_ops *s = pen__sampler_at(i);
+
+		return s ? s->name : NULL;
+	}
+	return NULL;
+}
+
+static const struct pen_opt *options_of(const char *kind, const char *name)
+{
+	const struct pen_sampler_ops *sampler;
+	const struct pen_format_ops *format;
+	const struct pen_store_ops *store;
+
+	if (!strcmp(kind, "loader"))
+		return pen__spec_opts;
+	if (!name)
+		return NULL;
+	if (!strcmp(kind, "format")) {
+		format = pen__format_find(name);
+		return format ? format->opts : NULL;
+	}
+	if (!strcmp(kind, "store")) {
+		store = pen__store_find(name);
+		return store ? store->opts : NULL;
+	}
+	sampler = strcmp(kind, "sampler") ? NULL : pen__sampler_find(name);
+	return sampler ? sampler->opts : NULL;
+}
+
+PEN_API int pen_option_at(const char *kind, const char *name, uint32_t i,
+			  struct pen_option *out)
+{
+	const struct pen_opt *o = options_of(kind, name);
+
+	while (o && o->name && i) {
+		o++;
+		i--;
+	}
+	if (!o || !o->name)
+		return PEN_ENOTFOUND;
+	*out = (struct pen_option){ o->name, o->help, o->dflt, o->choices };
+	return 0;
+}
+
+PEN_API const char *pen_format_for(const char *file_name)
+{
+	const struct pen_format_ops *f = pen__format_for(file_name);
+
+	return f ? f->name : NULL;
+}
+
+static void no_fact(void *arg, const char *name, const char *value)
+{
+	(void)arg;
+	(void)name;
+	(void)value;
+}
+
+static void no_advice(void *arg, const char *text)
+{
+	(void)arg;
+	(void)text;
+}
+
+PEN_API void pen_dataset_describe(const struct pen_dataset *ds, void *arg,
+				  void (*fact)(void *arg, const char *name,
+					       const char *value),
+				  void (*advice)(void *arg, const char *text))
+{
+	struct pen_describe d = { arg, fact ? fact : no_fact,
+				  advice ? advice : no_advice };
+
+	if (ds->format->ops->describe)
+		ds->format->ops->describe(ds->format, &d);
+}

@@ -1,0 +1,145 @@
+/*
+ * Random access: batches of the samples somebody asked for, made by the same
+ * plan and the same workers as all others. Requests queue up without bound (a
+ * request is a list of numbers); what is made of them ahead is bounded by the
+ * pool. A free batch that finds nothing to do rests here until the next
+ * request, which wakes one of them.
+ */
+#include <string.h>
+
+#include "engine/loader.h"
+
+struct request {
+	struct request *next;
+	uint64_t pos; /* of its first sample, in all that was asked for */
+	uint32_t n;
+	uint64_t ids[];
+};
+
+struct pen_asked { /* under the loader's lock; the planner keeps the head */
+	struct request *head, **tail;
+	uint64_t end; /* position after the last request */
+	struct pen_pooled *resting;
+};
+
+int pen__asked_new(struct pen_loader *l, struct pen_err *err)
+{
+	l->asked = pen__calloc(1, sizeof(*l->asked));
+	if (!l->asked)
+		return pen__fail_nomem(err, "loader", sizeof(*l->asked));
+	l->asked->tail = &l->asked->head;
+	return 0;
+}
+
+void pen__asked_free(struct pen_loader *l)
+{
+	struct request *r, *next;
+
+	if (!l->asked)
+		return;
+	for (r = l->asked->head; r; r = next) {
+		next = r->next;
+		pen__free(r);
+	}
+	pen__free(l->asked);
+	l->asked = NULL;
+}
+
+bool pen__asked_next(struct pen_loader *l, struct pen_pooled *b, uint32_t *n)
+{
+	struct pen_asked *a = l->asked;
+	struct request *r;
+
+	pthread_mutex_lock(&l->lock);
+	r = a->head;
+	if (!r) {
+		b->next_parked = a->resting;
+		a->resting = b;
+	}
+	pthread_mutex_unlock(&l->lock);
+	if (r)
+		*n = r->n;
+	return r != NULL;
+}
+
+void pen__asked_ids(const struct pen_loader *l, uint64_t pos, size_t n,
+		    uint64_t *out)
+{
+	const struct request *r = l->asked->head;
+
+	for (size_t i = 0; i < n; i++)
+		out[i] = pen__choice_at(&l->choice, r->ids[pos - r->pos + i]);
+}
+
+void pen__asked_done(struct pen_loader *l)
+{
+	struct pen_asked *a = l->asked;
+	struct request *r;
+
+	pthread_mutex_lock(&l->lock);
+	r = a->head;
+	a->head = r->next;
+	if (!a->head)
+		a->tail = &a->head;
+	pthread_mutex_unlock(&l->lock);
+	pen__free(r);
+}
+
+/* Queues it, and returns a batch that rested, if there was one. */
+static struct pen_pooled *add(struct pen_loader *l, struct request *r)
+{
+	struct pen_asked *a = l->asked;
+	struct pen_pooled *b;
+
+	pthread_mutex_lock(&l->lock);
+	r->pos = a->end;
+	a->end += r->n;
+	*a->tail = r;
+	a->tail = &r->next;
+	b = a->resting;
+	if (b)
+		a->resting = b->next_parked;
+	pthread_mutex_unlock(&l->lock);
+	return b;
+}
+
+static int check(const struct pen_loader *l, const uint64_t *ids, uint32_t n,
+		 struct pen_err *err)
+{
+	if (!l->asked)
+		return pen__fail(err, PEN_EINVAL, "loader",
+				 "has an order of its own and cannot be asked");
+	if (!n || n > l->batch)
+		return pen__fail(err, PEN_EINVAL, "batch_size",
+				 "is %u, but %u samples were asked for",
+				 l->batch, n);
+	for (uint32_t i = 0; i < n; i++)
+		if (ids[i] >= l->choice.n)
+			return pen__fail(err, PEN_EINVAL, "index",
+					 "%llu is not a sample of 0..%llu",
+					 (unsigned long long)ids[i],
+					 (unsigned long long)l->choice.n - 1);
+	return 0;
+}
+
+PEN_API int pen_loader_ask(struct pen_loader *l, const uint64_t *ids,
+			   uint32_t n, struct pen_err *err)
+{
+	int rc = check(l, ids, n, err);
+	struct pen_pooled *b;
+	struct request *r;
+
+	if (rc)
+		return rc;
+	r = pen__alloc(1, sizeof(*r) + (size_t)n * sizeof(*ids));
+	if (!r)
+		return pen__fail_nomem(err, "request", n * sizeof(*ids));
+	r->next = NULL;
+	r->n = n;
+	memcpy(r->ids, ids, (size_t)n * sizeof(*ids));
+	b = add(l, r);
+	l->left++;
+	if (b)
+		pen__ring_push(l->ring, PEN_LANE_PLAN, &b->plan);
+	return 0;
+}

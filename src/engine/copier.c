@@ -1,0 +1,220 @@
+/*
+ * Copying rows by several threads. The work is cut into a few pieces that go
+ * through a ring; the caller takes pieces, too, so nothing waits for a thread
+ * to wake up but the last piece another one has begun. Threads look for work
+ * for a moment before they sleep, since calls come in close succession.
+ *
+ * Random rows are bound by the latency of memory: the next ones are asked for
+ * while one is copied.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/ring.h"
+#include "base/team.h"
+#include "penstock.h"
+
+#define PIECE_BYTES 32768  /* less is not worth sharing */
+#define ALONE_BYTES 131072 /* all of it is not */
+#define PIECES 64
+#define LOOK_NS 20000 /* how long idle threads look for work */
+#define AHEAD 4	      /* rows asked for before they are copied */
+#define AHEAD_BYTES 2048
+
+struct job {
+	const struct pen_rows *array;
+	uint32_t narrays;
+	const int64_t *ids;
+	atomic_uint left;
+	_Atomic int64_t bad; /* -1, or which of the ids is no row */
+};
+
+struct piece {
+	struct job *job;
+	uint64_t first, last;
+};
+
+struct pen_copier {
+	struct pen_ring *ring;
+	struct pen_team *team;
+	uint32_t nthreads; /* with the caller */
+	pthread_mutex_t busy;
+	struct piece piece[PIECES];
+};
+
+static const uint8_t *row_at(const struct pen_rows *a, const int64_t *ids,
+			     uint64_t i)
+{
+	int64_t id = ids ? ids[i] : (int64_t)i;
+
+	if (id < 0)
+		id += (int64_t)a->nrows;
+	if (id < 0 || (uint64_t)id >= a->nrows)
+		return NULL;
+	return (const uint8_t *)a->from + (uint64_t)id * a->bytes;
+}
+
+/* Copied in by force: GCC drops the call to what only prefetches. */
+static inline __attribute__((always_inline)) void ask_for(const uint8_t *p,
+							  uint64_t bytes)
+{
+	for (uint64_t i = 0; p && i < bytes && i < AHEAD_BYTES; i += 64)
+		__builtin_prefetch(p + i);
+}
+
+static void copy_rows(struct job *j, const struct pen_rows *a, uint64_t first,
+		      uint64_t last)
+{
+	uint8_t *to = (uint8_t *)a->to + first * a->bytes;
+
+	for (uint64_t i = first; i < last; i++, to += a->bytes) {
+		const uint8_t *from = row_at(a, j->ids, i);
+
+		if (i + AHEAD < last)
+			ask_for(row_at(a, j->ids, i + AHEAD), a->bytes);
+		if (!from) {
+			atomic_store(&j->bad, (int64_t)i);
+			return;
+		}
+		memcpy(to, from, a->bytes);
+	}
+}
+
+static void do_piece(const struct piece *p)
+{
+	struct job *j = p->job;
+
+	for (uint32_t k = 0; k < j->narrays; k++) {
+		const struct pen_rows *a = &j->array[k];
+
+		if (j->ids)
+			copy_rows(j, a, p->first, p->last);
+		else
+			memcpy((uint8_t *)a->to + p->first * a->bytes,
+			       (const uint8_t *)a->from + p->first * a->bytes,
+			       (p->last - p->first) * a->bytes);
+	}
+	/* the job is the caller's again when all pieces are done */
+	atomic_fetch_sub(&j->left, 1);
+}
+
+static void run(void *arg, unsigned i)
+{
+	struct pen_copier *c = arg;
+	struct piece *p;
+
+	(void)i;
+	do {
+		uint64_t until = pen__now_ns() + LOOK_NS;
+
+		while ((p = pen__ring_pop(c->ring, NULL, false)) == NULL &&
+		       pen__now_ns() < until)
+			;
+		if (!p)
+			p = pen__ring_pop(c->ring, NULL, true);
+		if (p)
+			do_piece(p);
+	} while (p);
+}
+
+PEN_API int pen_copier_new(struct pen_copier **out, uint32_t threads,
+			   struct pen_err *err)
+{
+	struct pen_copier *c = pen__calloc(1, sizeof(*c));
+	int rc = 0;
+
+	if (!c)
+		return pen__fail_nomem(err, "copier", sizeof(*c));
+	pthread_mutex_init(&c->busy, NULL);
+	c->nthreads = threads ? threads : pen__cpus();
+	if (pen__ring_new(&c->ring, PIECES, -1))
+		rc = pen__fail_nomem(err, "copier", sizeof(*c));
+	if (!rc && c->nthreads > 1)
+		rc = pen__team_start(&c->team, c->nthreads - 1, "pen-copy", run,
+				     c, err);
+	if (rc) {
+		pen_copier_free(c);
+		return rc;
+	}
+	*out = c;
+	return 0;
+}
+
+PEN_API void pen_copier_free(struct pen_copier *c)
+{
+	if (!c)
+		return;
+	if (c->ring)
+		pen__ring_close(c->ring);
+	pen__team_join(c->team);
+	pen__ring_free(c->ring);
+	pthread_mutex_destroy(&c->busy);
+	pen__free(c);
+}
+
+/* How many pieces n rows of so many bytes are worth. */
+static uint32_t count_pieces(const struct pen_copier *c, uint64_t n,
+			     uint64_t bytes)
+{
+	uint64_t all = n * bytes, most = 8u * c->nthreads, k;
+
+	if (c->nthreads < 2 || all < ALONE_BYTES)
+		return 1;
+	k = all / PIECE_BYTES;
+	if (most > PIECES)
+		most = PIECES;
+	k = k > most ? most : k;
+	return (uint32_t)(k > n ? n : k);
+}
+
+static void share_out(struct pen_copier *c, struct job *j, uint64_t n,
+		      uint32_t pieces)
+{
+	void *item[PIECES];
+	struct piece *p;
+
+	atomic_store(&j->left, pieces);
+	for (uint32_t i = 0; i < pieces; i++) {
+		c->piece[i] = (struct piece){ j, n * i / pieces,
+					      n * (i + 1) / pieces };
+		item[i] = &c->piece[i];
+	}
+	pen__ring_push_many(c->ring, 0, item, pieces);
+	while ((p = pen__ring_pop(c->ring, NULL, false)) != NULL)
+		do_piece(p);
+	while (atomic_load(&j->left))
+		sched_yield();
+}
+
+PEN_API int pen_copier_copy(struct pen_copier *c, const struct pen_rows *arrays,
+			    uint32_t narrays, const int64_t *ids, uint64_t n,
+			    struct pen_err *err)
+{
+	struct job j = { .array = arrays, .narrays = narrays, .ids = ids };
+	uint64_t bytes = 0;
+	uint32_t pieces;
+
+	atomic_init(&j.left, 1);
+	atomic_init(&j.bad, -1);
+	for (uint32_t i = 0; i < narrays; i++) {
+		bytes += arrays[i].bytes;
+		if (!ids && n > arrays[i].nrows)
+			return pen__fail(err, PEN_EINVAL, "rows",
+					 "there are fewer than are copied");
+	}
+	pieces = count_pieces(c, n, bytes);
+	if (pieces > 1 && !pthread_mutex_trylock(&c->busy)) {
+		share_out(c, &j, n, pieces);
+		pthread_mutex_unlock(&c->busy);
+	} else {
+		do_piece(&(struct piece){ &j, 0, n });
+	}
+	if (atomic_load(&j.bad) < 0)
+		return 0;
+	return pen__fail(err, PEN_EINVAL, "index", "%lld is not a row",
+			 (long long)ids[atomic_load(&j.bad)]);
+}
