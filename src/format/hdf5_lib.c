@@ -3,11 +3,11 @@
 
 #include <pthread.h>
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t libhdf5_lock = PTHREAD_MUTEX_INITIALIZER;
 
 void pen__hdf5_enter(struct pen_hdf5_turn *t)
 {
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&libhdf5_lock);
 	/* it would print its errors */
 	H5Eget_auto2(H5E_DEFAULT, &t->shown, &t->arg);
 	H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
@@ -16,7 +16,7 @@ void pen__hdf5_enter(struct pen_hdf5_turn *t)
 void pen__hdf5_leave(struct pen_hdf5_turn *t)
 {
 	H5Eset_auto2(H5E_DEFAULT, t->shown, t->arg);
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&libhdf5_lock);
 }
 
 hid_t pen__hdf5_type(enum pen_dtype t)

@@ -34,7 +34,7 @@ fi
 # .data.rel.ro is constant tables. Allowed are the compiler's own, the counters
 # with which tests make an allocation fail (base/mem.c), and what a signal
 # handler cannot have but for the whole process (base/guard.c), and the lock
-# around a library that has state for the whole process (format/hdf5_write.c).
+# around a library that has state for the whole process (format/hdf5_lib.c).
 compiler='__cpu_model|__cpu_features2|completed\.[0-9]+|__dso_handle|__TMC_END__|_DYNAMIC|__gcov.*'
 allowed="^($compiler|fail_at|fail_on|counted|once|previous|libhdf5_lock)\$"
 globals=$(objdump -t "$lib" |
