@@ -337,6 +337,8 @@ struct pen_cells {
 	uint32_t nsources;
 	struct pen_cells_field *vars; /* columns of var, of the first file */
 	uint32_t nvars;
+	uint32_t *var_row; /* var=: by column, and its name */
+	struct pen_span *gene;
 };
 
 /* Names in the order of their bytes. */
@@ -397,6 +399,8 @@ int pen__cells_take_views(struct pen_cells *, const struct pen_index *,
 /* Which genes views take, joined: fills sets, maps and ntake. *blob is that of
  * the file an error is about. */
 int pen__cells_take_genes(struct pen_cells *, uint64_t *blob, struct pen_err *);
+/* var=: what columns of matrices over var were in the first file. */
+int pen__cells_name_genes(struct pen_cells *, struct pen_err *);
 /* The sets [from, to) together, for one frame. */
 int pen__cells_join(struct pen_cells *, uint32_t from, uint32_t to,
 		    uint64_t *blob, struct pen_err *);
@@ -435,10 +439,18 @@ int pen__cells_label(const struct pen_format *, uint32_t field, uint64_t code,
 
 /* ---- for who copies cells elsewhere ---- */
 
-/* Columns of var that option var= asks for, of the first file. */
+/* Columns of var that option var= asks for, of the first file; there must be
+ * a matrix over var. */
 uint32_t pen__cells_nvar(const struct pen_format *);
 const struct pen_cells_field *pen__cells_var(const struct pen_format *,
 					     uint32_t i);
+/*
+ * Which row of var describes each column that matrices over var have after
+ * genes= and join=, PEN_CELLS_NONE when the first file lacks the gene; and its
+ * name, of length 0 when only column _index of var has it. With var= only.
+ */
+uint32_t pen__cells_var_row(const struct pen_format *, uint32_t column);
+struct pen_span pen__cells_gene(const struct pen_format *, uint32_t column);
 /* A column of obs that is a field, of the first file; its labels are those of
  * field obs_field + i. */
 const struct pen_cells_field *pen__cells_obs(const struct pen_format *,
