@@ -234,7 +234,10 @@ bool pen__cells_next_name(struct pen_bytes *, struct pen_span *);
 struct pen_cells_table {
 	struct pen_span *s; /* by number */
 	uint64_t *hash;
-	uint32_t *slot; /* number + 1, or 0 */
+	struct pen_cells_place {
+		uint32_t tag; /* upper half of the hash */
+		uint32_t id;  /* number + 1, or 0 */
+	} * slot;
 	uint32_t n, cap;
 	uint32_t mask; /* slots - 1 */
 };
@@ -248,6 +251,10 @@ uint32_t pen__cells_table_find(const struct pen_cells_table *, struct pen_span,
 /* The same, added when it is not there; PEN_CELLS_NONE: no memory. */
 uint32_t pen__cells_table_add(struct pen_cells_table *, struct pen_span,
 			      uint64_t hash);
+/* Has what finding n of them will look at come nearer: most of the time goes
+ * into waiting for memory, which several can do at once. */
+void pen__cells_table_near(const struct pen_cells_table *, const uint64_t *hash,
+			   uint32_t n);
 /* The lines of a list, blanks around them aside; refuses any that is there
  * twice. */
 int pen__cells_table_lines(struct pen_cells_table *, const struct pen_buf *,
