@@ -21,10 +21,16 @@ static void test_orders(void)
 		  "big-None.h5ad format.obs=label format.output=csr" },
 		{ "big-gzip-csr",
 		  "big-gzip.h5ad format.obs=label format.output=csr" },
+		{ "big-None-some",
+		  "big-None.h5ad format.obs=label format.output=csr "
+		  "format.genes=first:50" },
+		{ "big-gzip-some",
+		  "big-gzip.h5ad format.obs=label format.output=csr "
+		  "format.genes=first:50" },
 	};
 	char how[160];
 
-	for (size_t c = 0; c < 4; c++)
+	for (size_t c = 0; c < 6; c++)
 		for (size_t s = 0; s < 3; s++)
 			for (size_t k = 0; k < 3; k++) {
 				if (!pen__store_find(stores[s]))
@@ -36,6 +42,7 @@ static void test_orders(void)
 			}
 	orders_load(cases[1][0], cases[1][1],
 		    "sampler=block sampler.chunk=16 threads=1 memory=4MB");
+	orders_load(cases[5][0], cases[5][1], "sampler=shuffle shapes=padded");
 }
 
 /* Not more is read than there is to read. */
@@ -86,6 +93,36 @@ static void test_kept(void)
 		CHECK_EQ(eng_run(l, 1, NULL, &err), PEN_END);
 		pen_loader_close(l);
 	}
+}
+
+/* ---- labels ---- */
+
+static void test_labels(void)
+{
+	static const char *const kinds[] = { "u", "v", "w0", "w1", "w2" };
+	struct pen_loader *l = eng_open(NULL,
+					"%s/joins format.join=inner "
+					"format.obs=n,kind format.source=true",
+					golden_dir);
+	const struct pen_dataset *ds = pen_loader_dataset(l);
+	char buf[200], small[2];
+
+	CHECK_STR(pen_dataset_field(ds, 2)->name, "kind");
+	CHECK_EQ(pen_dataset_nlabels(ds, 0), 0);
+	CHECK_EQ(pen_dataset_nlabels(ds, 1), 0);
+	CHECK_EQ(pen_dataset_nlabels(ds, 2), 5);
+	CHECK_EQ(pen_dataset_nlabels(ds, 3), 3);
+	CHECK_EQ(pen_dataset_nlabels(ds, 4), 0);
+	for (uint64_t i = 0; i < 5; i++) {
+		CHECK_EQ(pen_dataset_label(ds, 2, i, buf, sizeof(buf)), 0);
+		CHECK_STR(buf, kinds[i]);
+	}
+	CHECK_EQ(pen_dataset_label(ds, 2, 3, small, sizeof(small)), 0);
+	CHECK_STR(small, "w");
+	CHECK_EQ(pen_dataset_label(ds, 2, 5, buf, sizeof(buf)), PEN_ENOTFOUND);
+	CHECK_EQ(pen_dataset_label(ds, 3, 1, buf, sizeof(buf)), 0);
+	CHECK(strstr(buf, "joins/1.h5ad") != NULL);
+	pen_loader_close(l);
 }
 
 /* ---- inspect ---- */
@@ -161,16 +198,20 @@ static void test_damage(void)
 {
 	static const struct pen_opts_kv kv[][2] = {
 		{ { "obs", "kind" }, { "output", "csr" } },
-		{ { "obs", "kind" }, { "filter", "kind:u|v" } },
+		{ { "obs", "*" }, { "filter", "kind:u|v" } },
 		{ { "obs", "kind" }, { "normalize", "100" } },
+		{ { "join", "outer" }, { "var", "*" } },
+		{ { "genes", "first:2" }, { "output", "csr" } },
+		{ { "matrix", "X,layers/l,obsm/p" }, { "output", "csr" } },
 	};
 	char file[32];
 	uint8_t *p;
 	size_t n;
 
-	for (int i = 0; i < 3; i++) {
-		snprintf(file, sizeof(file), "tiny-%d.h5ad", i);
-		formats_damage(file, "h5ad", kv[i], 2, false, 200);
+	for (int i = 0; i < 6; i++) {
+		snprintf(file, sizeof(file), "tiny-%d.h5ad", i % 3);
+		formats_damage(file, "h5ad", kv[i], 2, false,
+			       i < 3 ? 200 : 255);
 		p = golden_read(file, &n);
 		for (int k = 0; k < 2; k++)
 			golden_check_nomem("h5ad", kv[i][k],
@@ -187,11 +228,12 @@ static void test_damage(void)
 int main(void)
 {
 	orders_make("h5ad", "anndata, h5py, scipy");
-	formats_check(490);
-	formats_refuse(53);
+	formats_check(533);
+	formats_refuse(59);
 	test_orders();
 	test_reads();
 	test_kept();
+	test_labels();
 	test_describe();
 	test_damage();
 	return test_end();
