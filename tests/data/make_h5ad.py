@@ -835,4 +835,5 @@ def main():
     mf.put('refused', '\n'.join(mf.refused).encode() + b'\n')
 
 
-main()
+if __name__ == '__main__':
+    main()
