@@ -281,8 +281,8 @@ static uint64_t length_of(struct pen_cells_file *f, const char *path)
 	return n;
 }
 
-static void describe(struct pen_cells_file *f, const char *name, char *text,
-		     size_t cap)
+static void describe(struct pen_cells_file *f, const char *frame,
+		     const char *name, char *text, size_t cap)
 {
 	const struct pen_jdoc *j;
 	struct pen_zarr_node node;
@@ -291,12 +291,12 @@ static void describe(struct pen_cells_file *f, const char *name, char *text,
 	char path[512];
 	uint32_t v;
 
-	snprintf(path, sizeof(path), "obs/%.300s", name);
+	snprintf(path, sizeof(path), "%.100s/%.300s", frame, name);
 	if (pen__zarr_node_open(f->in, path, &node, f->err) <= 0)
 		goto out;
 	v = pen__zarr_attr(&node, "encoding-type", &j);
 	kind = pen__jdoc_text(j, v);
-	snprintf(path, sizeof(path), "obs/%s%.300s%s",
+	snprintf(path, sizeof(path), "%.100s/%s%.300s%s", frame,
 		 node.group ? "" : "__categories/", name,
 		 node.group ? "/categories" : "");
 	v = pen__zarr_attr(&node, "categories", &j);
@@ -315,7 +315,8 @@ out:
 	pen__zarr_node_close(&node);
 }
 
-static int zarr_inventory(struct pen_cells_file *f, struct pen_buf *out)
+static int zarr_inventory(struct pen_cells_file *f, const char *frame,
+			  struct pen_buf *out)
 {
 	struct pen_cells_file mine = *f;
 	const struct pen_jdoc *j;
@@ -325,7 +326,7 @@ static int zarr_inventory(struct pen_cells_file *f, struct pen_buf *out)
 	int rc;
 
 	mine.err = &why;
-	rc = pen__zarr_node_open(f->in, "obs", &obs, &why);
+	rc = pen__zarr_node_open(f->in, frame, &obs, &why);
 	if (rc > 0)
 		v = pen__jdoc_first(j,
 				    pen__zarr_attr(&obs, "column-order", &j));
@@ -335,7 +336,7 @@ static int zarr_inventory(struct pen_cells_file *f, struct pen_buf *out)
 
 		if (!name)
 			continue;
-		describe(&mine, name, text, sizeof(text));
+		describe(&mine, frame, name, text, sizeof(text));
 		pen__cells_put_text(out, name, strlen(name));
 		pen__cells_put_text(out, text, strlen(text));
 	}
