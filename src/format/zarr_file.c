@@ -327,9 +327,10 @@ static int zarr_inventory(struct pen_cells_file *f, const char *frame,
 
 	mine.err = &why;
 	rc = pen__zarr_node_open(f->in, frame, &obs, &why);
-	if (rc > 0)
-		v = pen__jdoc_first(j,
-				    pen__zarr_attr(&obs, "column-order", &j));
+	if (rc > 0) {
+		v = pen__zarr_attr(&obs, "column-order", &j);
+		v = pen__jdoc_first(j, v);
+	}
 	for (; v != PEN_JDOC_NONE; v = pen__jdoc_next(j, v)) {
 		const char *name = pen__jdoc_text(j, v);
 		char text[96] = "unreadable";
