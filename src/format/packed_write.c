@@ -126,7 +126,7 @@ static int put_piece(struct pen_cells_writer *w, struct column *c,
 	struct packed *p = w->priv;
 	const size_t from = p->out.n;
 
-	pen__numbers_pack(c->dtype, values, n, &p->out);
+	pen__numbers_pack(NULL, c->dtype, values, n, &p->out);
 	c->n += n;
 	return end_piece(w, from, &c->pieces, err);
 }
@@ -210,7 +210,8 @@ static int put_chunk(struct pen_cells_writer *w, struct pen_err *err)
 		pen__places_pack(&rows, (const uint32_t *)(void *)p->places.p,
 				 n, &p->out);
 	numbers = p->out.n;
-	pen__numbers_pack(t, p->values.p, n, &p->out);
+	pen__numbers_pack(w->spec->sparse ? &rows : NULL, t, p->values.p, n,
+			  &p->out);
 	p->places.n = p->values.n = p->starts.n = 0;
 	return end_chunk(w, from, numbers, err);
 }
