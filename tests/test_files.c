@@ -37,11 +37,11 @@ static struct pen_store *open_posix(void)
 
 static bool only_npy(void *arg, const char *dir, const char *name)
 {
-	const size_t n = strlen(name);
+	const size_t n = name ? strlen(name) : 0;
 
 	(void)dir;
-	++*(unsigned *)arg;
-	return name[0] != '.' && n > 4 && strcmp(name + n - 4, ".npy") == 0;
+	*(unsigned *)arg += name != NULL;
+	return n > 4 && strcmp(name + n - 4, ".npy") == 0;
 }
 
 /* The listed paths, sorted, one a line. */

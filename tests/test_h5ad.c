@@ -3,91 +3,9 @@
  * value by value, through the loader; any order, store and number of threads;
  * what inspect says; files that are wrong, and damaged in every place.
  */
-#include "formats.h"
-
-static void make_files(void)
-{
-	const char *source = getenv("SOURCE");
-	char root[PATH_MAX] = __FILE__, archive[PATH_MAX + 64];
-
-	for (int i = 0; i < 2; i++)
-		if (strrchr(root, '/'))
-			*strrchr(root, '/') = '\0';
-	snprintf(archive, sizeof(archive), "'%s/../shared/data/anndata'",
-		 source ? source : root);
-	formats_make_with("make_h5ad.py", "h5ad", "", archive,
-			  "anndata, h5py, scipy");
-}
+#include "orders.h"
 
 /* ---- orders ---- */
-
-/* All of a case, by sample and field. */
-struct wants {
-	struct formats_want *w;
-	uint8_t *mem;
-	uint64_t n;
-	uint32_t nfields;
-};
-
-static void wants_read(const char *name, uint32_t nfields, struct wants *ws)
-{
-	struct formats_want w;
-	struct pen_bytes in;
-	char file[160];
-	size_t n, cap = 0;
-
-	*ws = (struct wants){ .nfields = nfields };
-	snprintf(file, sizeof(file), "%s.want", name);
-	ws->mem = golden_read(file, &n);
-	in = pen__bytes(ws->mem, n);
-	for (size_t k = 0; formats_next(&in, &w); k++) {
-		if (k == cap) {
-			cap = cap ? cap * 2 : 1024;
-			ws->w = realloc(ws->w, cap * sizeof(w));
-		}
-		ws->w[k] = w;
-		ws->n = (k + 1) / nfields;
-	}
-}
-
-static void load_any(const char *name, const char *settings, const char *how)
-{
-	const uint32_t nfields = strstr(settings, "csr") ? 3 : 2;
-	struct pen_err err;
-	struct pen_loader *l;
-	struct pen_batch *b;
-	struct wants ws;
-	uint64_t seen = 0, ends = 0;
-	bool ok = true;
-	int rc;
-
-	wants_read(name, nfields, &ws);
-	l = eng_open(&err, "%s/%s batch_size=50 epochs=2 %s", golden_dir,
-		     settings, how);
-	if (!CHECK(l != NULL))
-		fprintf(stderr, "  %s: %s: %s\n", how, err.where, err.msg);
-	while (l && ok && ends < 2) {
-		rc = pen_loader_next(l, &b, &err);
-		if (rc == PEN_END) {
-			ends++;
-			continue;
-		}
-		ok = CHECK_EQ(rc, 0);
-		for (uint32_t i = 0; ok && i < b->nsamples; i++, seen++)
-			for (uint32_t f = 0; ok && f < nfields; f++)
-				ok = formats_row(
-					b, i, &ws.w[b->ids[i] * nfields + f]);
-		if (!rc)
-			pen_batch_unref(b);
-	}
-	if (!ok)
-		fprintf(stderr, "  %s %s: %s: %s\n", name, how, err.where,
-			err.msg);
-	CHECK_EQ(seen, 2 * ws.n);
-	pen_loader_close(l);
-	free(ws.w);
-	free(ws.mem);
-}
 
 static void test_orders(void)
 {
@@ -103,10 +21,16 @@ static void test_orders(void)
 		  "big-None.h5ad format.obs=label format.output=csr" },
 		{ "big-gzip-csr",
 		  "big-gzip.h5ad format.obs=label format.output=csr" },
+		{ "big-None-some",
+		  "big-None.h5ad format.obs=label format.output=csr "
+		  "format.genes=first:50" },
+		{ "big-gzip-some",
+		  "big-gzip.h5ad format.obs=label format.output=csr "
+		  "format.genes=first:50" },
 	};
 	char how[160];
 
-	for (size_t c = 0; c < 4; c++)
+	for (size_t c = 0; c < 6; c++)
 		for (size_t s = 0; s < 3; s++)
 			for (size_t k = 0; k < 3; k++) {
 				if (!pen__store_find(stores[s]))
@@ -114,10 +38,11 @@ static void test_orders(void)
 				snprintf(how, sizeof(how),
 					 "%s store=%s threads=%d", samplers[k],
 					 stores[s], (c + k + s) % 2 ? 1 : 8);
-				load_any(cases[c][0], cases[c][1], how);
+				orders_load(cases[c][0], cases[c][1], how);
 			}
-	load_any(cases[1][0], cases[1][1],
-		 "sampler=block sampler.chunk=16 threads=1 memory=4MB");
+	orders_load(cases[1][0], cases[1][1],
+		    "sampler=block sampler.chunk=16 threads=1 memory=4MB");
+	orders_load(cases[5][0], cases[5][1], "sampler=shuffle shapes=padded");
 }
 
 /* Not more is read than there is to read. */
@@ -168,6 +93,36 @@ static void test_kept(void)
 		CHECK_EQ(eng_run(l, 1, NULL, &err), PEN_END);
 		pen_loader_close(l);
 	}
+}
+
+/* ---- labels ---- */
+
+static void test_labels(void)
+{
+	static const char *const kinds[] = { "u", "v", "w0", "w1", "w2" };
+	struct pen_loader *l = eng_open(NULL,
+					"%s/joins format.join=inner "
+					"format.obs=n,kind format.source=true",
+					golden_dir);
+	const struct pen_dataset *ds = pen_loader_dataset(l);
+	char buf[200], small[2];
+
+	CHECK_STR(pen_dataset_field(ds, 2)->name, "kind");
+	CHECK_EQ(pen_dataset_nlabels(ds, 0), 0);
+	CHECK_EQ(pen_dataset_nlabels(ds, 1), 0);
+	CHECK_EQ(pen_dataset_nlabels(ds, 2), 5);
+	CHECK_EQ(pen_dataset_nlabels(ds, 3), 3);
+	CHECK_EQ(pen_dataset_nlabels(ds, 4), 0);
+	for (uint64_t i = 0; i < 5; i++) {
+		CHECK_EQ(pen_dataset_label(ds, 2, i, buf, sizeof(buf)), 0);
+		CHECK_STR(buf, kinds[i]);
+	}
+	CHECK_EQ(pen_dataset_label(ds, 2, 3, small, sizeof(small)), 0);
+	CHECK_STR(small, "w");
+	CHECK_EQ(pen_dataset_label(ds, 2, 5, buf, sizeof(buf)), PEN_ENOTFOUND);
+	CHECK_EQ(pen_dataset_label(ds, 3, 1, buf, sizeof(buf)), 0);
+	CHECK(strstr(buf, "joins/1.h5ad") != NULL);
+	pen_loader_close(l);
 }
 
 /* ---- inspect ---- */
@@ -243,16 +198,20 @@ static void test_damage(void)
 {
 	static const struct pen_opts_kv kv[][2] = {
 		{ { "obs", "kind" }, { "output", "csr" } },
-		{ { "obs", "kind" }, { "filter", "kind:u|v" } },
+		{ { "obs", "*" }, { "filter", "kind:u|v" } },
 		{ { "obs", "kind" }, { "normalize", "100" } },
+		{ { "join", "outer" }, { "var", "*" } },
+		{ { "genes", "first:2" }, { "output", "csr" } },
+		{ { "matrix", "X,layers/l,obsm/p" }, { "output", "csr" } },
 	};
 	char file[32];
 	uint8_t *p;
 	size_t n;
 
-	for (int i = 0; i < 3; i++) {
-		snprintf(file, sizeof(file), "tiny-%d.h5ad", i);
-		formats_damage(file, "h5ad", kv[i], 2, false, 200);
+	for (int i = 0; i < 6; i++) {
+		snprintf(file, sizeof(file), "tiny-%d.h5ad", i % 3);
+		formats_damage(file, "h5ad", kv[i], 2, false,
+			       i < 3 ? 200 : 255);
 		p = golden_read(file, &n);
 		for (int k = 0; k < 2; k++)
 			golden_check_nomem("h5ad", kv[i][k],
@@ -268,12 +227,13 @@ static void test_damage(void)
 
 int main(void)
 {
-	make_files();
-	formats_check(490);
-	formats_refuse(53);
+	orders_make("h5ad", "anndata, h5py, scipy");
+	formats_check(533);
+	formats_refuse(59);
 	test_orders();
 	test_reads();
 	test_kept();
+	test_labels();
 	test_describe();
 	test_damage();
 	return test_end();

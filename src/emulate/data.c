@@ -24,9 +24,7 @@
 static bool wanted(void *ops, const char *dir, const char *name)
 {
 	(void)dir;
-	if (name[0] == '.')
-		return false;
-	return pen__format_takes(ops, name);
+	return name && pen__format_takes(ops, name);
 }
 
 /* All files of a split, sorted by path. */

@@ -143,7 +143,7 @@ static bool header_ok(const struct header *h, size_t len,
 	       h->header_size == sizeof(*h) && h->header_crc == header_crc(h) &&
 	       h->key_a == key->a && h->key_b == key->b && lay_out(h, s) &&
 	       s->end == len && h->nobj < UINT32_MAX &&
-	       h->nblobs <= h->nobj + 1 &&
+	       h->nblobs <= 2 * h->nobj + 1 &&
 	       (h->per_object ? h->nfirst == 0 : h->nfirst == h->nobj + 1) &&
 	       h->nnames > 0;
 }

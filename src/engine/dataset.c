@@ -20,6 +20,7 @@
 struct wanted {
 	const struct pen_format_ops *format; /* NULL: any known one */
 	bool any; /* named by the user one by one: the suffix does not matter */
+	bool whole; /* a directory that is one of the format's */
 };
 
 /* The format that has one of its markers at the top of a directory. */
@@ -44,13 +45,11 @@ static bool keep_name(void *arg, const char *dir, const char *name)
 	const struct wanted *w = arg;
 	const struct pen_format_ops *of;
 
-	if (w->any)
-		return true;
 	of = w->format && !w->format->markers ? NULL : pen__format_of_dir(dir);
-	if (of && (!w->format || of == w->format))
+	if (w->whole || (of && (!w->format || of == w->format)))
 		return true;
-	if (name[0] == '.')
-		return false;
+	if (w->any || !name)
+		return name != NULL;
 	return w->format ? pen__format_takes(w->format, name)
 			 : pen__format_for(name) != NULL;
 }
@@ -106,8 +105,8 @@ static int list_objects(struct pen_dataset *ds,
 			rc = list_file(ds, path + 1, &w, err);
 			continue;
 		}
-		w.any = format && (stat(path, &sb) || !S_ISDIR(sb.st_mode) ||
-				   format_marked(path) == format);
+		w.any = format && (stat(path, &sb) || !S_ISDIR(sb.st_mode));
+		w.whole = format && !w.any && format_marked(path) == format;
 		rc = ds->store->ops->list(ds->store, path, keep_name, &w,
 					  &ds->objs, err);
 	}
@@ -475,4 +474,22 @@ PEN_API void pen_dataset_object_name(const struct pen_dataset *ds,
 PEN_API const char *pen_version(void)
 {
 	return PEN_VERSION;
+}
+
+PEN_API uint64_t pen_dataset_nlabels(const struct pen_dataset *ds,
+				     uint32_t field)
+{
+	const struct pen_format_ops *o = ds->format->ops;
+
+	return o->nlabels && field < ds->format->nfields
+		       ? o->nlabels(ds->format, field)
+		       : 0;
+}
+
+PEN_API int pen_dataset_label(const struct pen_dataset *ds, uint32_t field,
+			      uint64_t code, char *buf, size_t cap)
+{
+	if (!cap || code >= pen_dataset_nlabels(ds, field))
+		return PEN_ENOTFOUND;
+	return ds->format->ops->label(ds->format, field, code, buf, cap);
 }

@@ -276,7 +276,7 @@ static int index_one(struct build *b, struct part *p, struct peek *pk,
 {
 	struct pen_found found = { 0 };
 	char path[4096];
-	uint32_t id = NO_BLOB;
+	uint32_t id = NO_BLOB, common;
 	int rc;
 
 	pen__object_path(b->objs, i, path, sizeof(path));
@@ -286,16 +286,14 @@ static int index_one(struct build *b, struct part *p, struct peek *pk,
 	pk->win_len = 0;
 	rc = b->f->ops->index(b->f, &pk->pub, &found, err);
 	pen__err_where(err, path);
-	/* parts of another object: bind() need not see them */
-	if (!rc && b->f->ops->markers && !found.nsamples && !found.blob.n) {
-		b->nsamples[i] = 0;
-		b->objs->obj[i].blob = NO_BLOB;
-		return 0;
-	}
-	if (!rc && (found.blob.bad ||
+	if (!rc && (found.blob.bad || found.common.bad ||
 		    !intern_add(&p->blobs, found.blob.p, found.blob.n, &id)))
 		rc = pen__fail_nomem(err, path, found.blob.n);
+	if (!rc && found.common.n &&
+	    !intern_add(&p->blobs, found.common.p, found.common.n, &common))
+		rc = pen__fail_nomem(err, path, found.common.n);
 	pen__buf_fini(&found.blob);
+	pen__buf_fini(&found.common);
 	b->nsamples[i] = rc ? 0 : found.nsamples;
 	b->objs->obj[i].blob = id;
 	return rc;
@@ -372,7 +370,16 @@ static void build_part(void *arg, unsigned t)
 	pen__queue_close(pk.q);
 }
 
-/* Joins the parts' blobs in object order. */
+static bool join_blob(struct intern *all, const struct intern *in, uint32_t at,
+		      uint32_t *id)
+{
+	if (*id != UINT32_MAX)
+		return true;
+	return intern_add(all, in->bytes.p + in->off[at],
+			  in->off[at + 1] - in->off[at], id);
+}
+
+/* Joins the parts' blobs in object order, then those of no object. */
 static int join_blobs(struct pen_index_data *ix, struct build *b)
 {
 	struct intern all = { 0 };
@@ -389,20 +396,18 @@ static int join_blobs(struct pen_index_data *ix, struct build *b)
 	for (uint64_t i = 0; ok && i < b->objs->nobj; i++) {
 		struct pen_object *o = &b->objs->obj[i];
 		unsigned t = b->owner[i / RUN];
-		struct intern *in = &b->part[t].blobs;
-		uint32_t *id;
 
 		if (o->blob == NO_BLOB) { /* nobody asks: it has no samples */
 			o->blob = 0;
 			continue;
 		}
-		id = &map[t][o->blob];
-		if (*id == UINT32_MAX)
-			ok = intern_add(&all, in->bytes.p + in->off[o->blob],
-					in->off[o->blob + 1] - in->off[o->blob],
-					id);
-		o->blob = *id;
+		ok = join_blob(&all, &b->part[t].blobs, o->blob,
+			       &map[t][o->blob]);
+		o->blob = map[t][o->blob];
 	}
+	for (unsigned t = 0; t < b->nparts; t++)
+		for (uint32_t i = 0; ok && i < b->part[t].blobs.n; i++)
+			ok = join_blob(&all, &b->part[t].blobs, i, &map[t][i]);
 	for (unsigned t = 0; map && t < b->nparts; t++)
 		pen__free(map[t]);
 	pen__free(map);

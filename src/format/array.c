@@ -185,9 +185,7 @@ void pen__blob_name(const struct pen_index *ix, uint64_t blob, char *buf,
 	if (cap)
 		buf[0] = '\0';
 	for (uint64_t i = 0; i < ix->nobjects; i++) {
-		/* what has no samples may have no blob of its own */
-		if (ix->blob_of(ix, i) != blob ||
-		    (ix->first && ix->first[i] == ix->first[i + 1]))
+		if (ix->blob_of(ix, i) != blob)
 			continue;
 		ix->name_of(ix, i, buf, cap);
 		return;

@@ -19,6 +19,7 @@
 #define MOST_LIST ((size_t)1 << 28) /* bytes of a list of genes */
 
 static const char *const outputs[] = { "dense", "csr", NULL };
+static const char *const joins[] = { "same", "inner", "outer", NULL };
 
 #define OFF(x) offsetof(struct pen_cells, x)
 const struct pen_opt pen__cells_opts[] = {
@@ -58,11 +59,29 @@ const struct pen_opt pen__cells_opts[] = {
 	  .off = OFF(genes),
 	  .help = "some genes only: first:N, @FILE with a name a line, or "
 		  "var:COLUMN, a column of booleans; all when empty" },
+	{ .name = "join",
+	  .type = PEN_OPT_ENUM,
+	  .off = OFF(join),
+	  .dflt = "same",
+	  .choices = joins,
+	  .help = "files with other genes: same: refuse them; inner: genes "
+		  "that all have; outer: that any has, 0 where it is not" },
+	{ .name = "source",
+	  .type = PEN_OPT_BOOL,
+	  .off = OFF(source),
+	  .dflt = "false",
+	  .help = "a field `source`: which file, counted from 0" },
+	{ .name = "var",
+	  .type = PEN_OPT_STR,
+	  .off = OFF(var),
+	  .help = "columns of var to keep with the data set, a,b,c, or * for "
+		  "all; _index: the genes' names" },
 	{ .name = "obs",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(obs),
-	  .help = "columns of obs to load as fields, a,b,c; categories and "
-		  "strings as int32 codes" },
+	  .help = "columns of obs to load as fields, a,b,c, or * for all; "
+		  "categories and strings as int32 codes; _index: the "
+		  "cells' names" },
 	{ .name = "filter",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(filter),
@@ -163,23 +182,26 @@ static int check_matrix(struct pen_cells *p, struct pen_err *err)
 	return rc;
 }
 
-static int check_obs(struct pen_cells *p, struct pen_err *err)
+/* Names of columns, for option `what`. */
+static int check_names(const char *what, const char *list, uint32_t most,
+		       struct pen_err *err)
 {
-	const uint32_t most = PEN_MAX_FIELDS - 2 * p->nmatrices;
-	const char *s = p->obs;
+	const char *s = list;
 
-	for (p->nobs = 0; s; p->nobs++) {
+	if (s && strcmp(s, "*") == 0)
+		return 0;
+	for (uint32_t i = 0; s; i++) {
 		const size_t n = strcspn(s, ",");
 
 		if (!n || n >= sizeof(((struct pen_field *)0)->name) ||
-		    p->nobs == most)
-			return pen__fail(err, PEN_EINVAL, "obs",
+		    i == most)
+			return pen__fail(err, PEN_EINVAL, what,
 					 "at most %" PRIu32 " names of up to "
 					 "63 bytes, separated by commas, none "
 					 "empty",
 					 most);
-		if (pen__in_list(p->obs, s, n) != (int)p->nobs)
-			return pen__fail(err, PEN_EINVAL, "obs",
+		if (pen__in_list(list, s, n) != (int)i)
+			return pen__fail(err, PEN_EINVAL, what,
 					 "%.*s is there twice", (int)n, s);
 		s = s[n] ? s + n + 1 : NULL;
 	}
@@ -213,12 +235,13 @@ static int check_genes(struct pen_cells *p, struct pen_err *err)
 
 	if (!s)
 		return 0;
-	if (p->output == PEN_CELLS_CSR)
-		return pen__fail(err, PEN_EINVAL, "genes",
-				 "output=csr gives all genes of a row, as the "
-				 "file has them; choose genes of output=dense");
 	if (*s == '@' && s[1])
 		return read_list(p, s + 1, err);
+	if (strncmp(s, "var:", 4) == 0 && s[4] && p->join != PEN_CELLS_SAME)
+		return pen__fail(err, PEN_EINVAL, "genes",
+				 "var:COLUMN chooses genes of each file by "
+				 "itself, which join= does not; write first:N "
+				 "or @FILE");
 	if (strncmp(s, "var:", 4) == 0 && s[4])
 		return 0;
 	if (strncmp(s, "first:", 6) == 0 && s[6] >= '1' && s[6] <= '9') {
@@ -241,7 +264,10 @@ int pen__cells_open(struct pen_format *f, struct pen_err *err)
 	if (rc >= 0)
 		rc = check_matrix(p, err);
 	if (rc >= 0)
-		rc = check_obs(p, err);
+		rc = check_names("obs", p->obs,
+				 PEN_MAX_FIELDS - 2 * p->nmatrices - 1, err);
+	if (rc >= 0)
+		rc = check_names("var", p->var, 1024, err);
 	if (rc >= 0)
 		rc = check_genes(p, err);
 	return rc;
@@ -283,14 +309,21 @@ void pen__cells_shape(const struct pen_format *f, uint32_t object, uint64_t k,
 		      uint32_t field, int64_t *shape)
 {
 	const struct pen_cells_view *v = view_of(f, object);
+	const struct pen_cells_slot *t;
 	uint64_t at, end;
 	uint32_t i;
 
-	if (!f->field[field].ndim)
+	t = slot_of(f->priv, field, &i);
+	if (!t)
 		return;
-	shape[0] = f->field[field].shape[0];
-	if (shape[0] >= 0 || !slot_of(f->priv, field, &i))
+	if (!t->list) {
+		shape[0] = (int64_t)t->ntake;
 		return;
+	}
+	if (!v->matrix[i].sparse) {
+		shape[0] = (int64_t)pen__cells_most(&v->matrix[i]);
+		return;
+	}
 	pen__cells_span(&v->matrix[i], pen__cells_row(v, k), &at, &end);
 	shape[0] = (int64_t)(end - at);
 }
@@ -305,9 +338,9 @@ static void mark_plain(const struct pen_cells_slot *t,
 		u->flags = PEN_UNIT_PLAIN;
 		u->field = (uint16_t)t->field;
 	}
-	if (t->list && m->sparse && m->indices.layout == PEN_CELLS_FLAT &&
-	    !m->indices.swap && m->indices.dtype == PEN_I32 &&
-	    g->object != PEN_NO_OBJECT) {
+	if (t->list && pen__cells_whole(m) &&
+	    m->indices.layout == PEN_CELLS_FLAT && !m->indices.swap &&
+	    m->indices.dtype == PEN_I32 && g->object != PEN_NO_OBJECT) {
 		g->flags = PEN_UNIT_PLAIN;
 		g->field = (uint16_t)(t->field + 1);
 	}
@@ -387,4 +420,23 @@ int pen__cells_unpack(const struct pen_format *f, const struct pen_unit *u,
 		 : c.a == &c.m->indices ? "/indices"
 					: "/data");
 	return pen__fail(err, PEN_EDATA, where, "%s", why);
+}
+
+/* ---- for who copies cells elsewhere ---- */
+
+uint32_t pen__cells_nvar(const struct pen_format *f)
+{
+	return ((const struct pen_cells *)f->priv)->nvars;
+}
+
+const struct pen_cells_field *pen__cells_var(const struct pen_format *f,
+					     uint32_t i)
+{
+	return &((const struct pen_cells *)f->priv)->vars[i];
+}
+
+const struct pen_cells_field *pen__cells_obs(const struct pen_format *f,
+					     uint32_t i)
+{
+	return &((const struct pen_cells *)f->priv)->view0->field[i];
 }

@@ -23,7 +23,8 @@
 #define PEN_CELLS_NONE UINT32_MAX	    /* a gene that is left out */
 #define PEN_CELLS_MATRICES 16		    /* of option matrix */
 
-enum { PEN_CELLS_DENSE, PEN_CELLS_CSR }; /* option output */
+enum { PEN_CELLS_DENSE, PEN_CELLS_CSR };		   /* option output */
+enum { PEN_CELLS_SAME, PEN_CELLS_INNER, PEN_CELLS_OUTER }; /* option join */
 
 /* Where a matrix's columns are described. */
 enum { PEN_CELLS_VAR, PEN_CELLS_RAW_VAR, PEN_CELLS_FRAMES, PEN_CELLS_NOVAR };
@@ -192,18 +193,24 @@ struct pen_cells_column {
 	char name[sizeof(((struct pen_field *)0)->name)];
 	uint8_t dtype;
 	bool coded;	       /* values are int32, -1 or places in names */
+	bool ordered;	       /* coded: names have an order of their own */
 	uint32_t nnames;       /* categories, or distinct strings */
 	struct pen_buf names;  /* each: length (4 bytes), text */
 	struct pen_buf values; /* one for each row of the file */
 };
 
-/* A column of obs or var, of n rows; close it in any case. */
+/* A column of obs or var, of n rows, "_index" being whatever its index is
+ * called; close it in any case. */
 int pen__cells_column_open(struct pen_cells_file *, const char *frame,
 			   const char *name, uint64_t n,
 			   struct pen_cells_column *);
 void pen__cells_column_close(struct pen_cells_column *);
-/* For inspect: a line for each column, into out. */
-int pen__cells_columns_list(struct pen_cells_file *, struct pen_buf *out);
+/* A name and a kind for each column of a frame, its index among them. */
+int pen__cells_columns_list(struct pen_cells_file *, const char *frame,
+			    struct pen_buf *out);
+/* What the index of a frame is called. */
+int pen__cells_index_name(struct pen_cells_file *, const char *frame, char *buf,
+			  size_t cap);
 /* The rows that filter= leaves, as 4 bytes each; NULL text: all. */
 int pen__cells_filter(struct pen_cells_file *, const char *text,
 		      struct pen_buf *rows);
@@ -212,24 +219,62 @@ int pen__cells_genes(struct pen_cells_file *, struct pen_buf *names);
 /* The next of names; false at the end. */
 bool pen__cells_next_name(struct pen_bytes *, struct pen_span *);
 
+/* ---- names by hash ---- */
+
+struct pen_cells_table {
+	struct pen_span *s; /* by number */
+	uint64_t *hash;
+	uint32_t *slot; /* number + 1, or 0 */
+	uint32_t n, cap;
+	uint32_t mask; /* slots - 1 */
+};
+/* Room for `cap` names before it grows. */
+bool pen__cells_table_init(struct pen_cells_table *, uint32_t cap);
+void pen__cells_table_fini(struct pen_cells_table *);
+uint64_t pen__cells_hash(struct pen_span);
+/* Its number, or PEN_CELLS_NONE. */
+uint32_t pen__cells_table_find(const struct pen_cells_table *, struct pen_span,
+			       uint64_t hash);
+/* The same, added when it is not there; PEN_CELLS_NONE: no memory. */
+uint32_t pen__cells_table_add(struct pen_cells_table *, struct pen_span,
+			      uint64_t hash);
+/* The lines of a list, blanks around them aside; refuses any that is there
+ * twice. */
+int pen__cells_table_lines(struct pen_cells_table *, const struct pen_buf *,
+			   struct pen_err *);
+
 /* ---- the format ---- */
 
-/* A requested column, in the blob. */
+/* A column that was asked for, in the blob. */
 struct pen_cells_field {
+	struct pen_span name;
 	const uint8_t *values;
 	struct pen_span names;
 	uint8_t dtype;
-	bool coded;
+	bool coded, ordered;
 	uint32_t nnames;
 	const int32_t *merged; /* its codes among all files'; NULL: the same */
 };
 
-/* What genes= needs of a frame that matrices have their columns from. */
+/* What codes of a field stand for. */
+struct pen_cells_labels {
+	struct pen_span *s;
+	uint32_t n;
+};
+
+/* Of a frame that matrices have their columns from. */
 struct pen_cells_var {
 	uint64_t ncols;	       /* 0: no matrix is over it */
-	uint64_t hash;	       /* of all names */
-	struct pen_span genes; /* names, or a byte for each */
-	uint32_t *map;
+	uint64_t hash;	       /* of all names; 0: it has none */
+	struct pen_span genes; /* names, or a byte for each, if needed */
+	uint32_t set;	       /* which of pen_cells.set */
+};
+
+/* Genes that some files have alike, and what becomes of them. */
+struct pen_cells_set {
+	const struct pen_cells_var *var; /* of the first of these files */
+	uint64_t blob;			 /* that one's */
+	uint32_t *map;			 /* as pen_cells_matrix.map */
 	uint32_t ntake;
 };
 
@@ -240,15 +285,25 @@ struct pen_cells_view {
 	struct pen_cells_matrix *matrix; /* nmatrices, as in slot */
 	struct pen_cells_var var[PEN_CELLS_FRAMES];
 	struct pen_span inventory;
-	struct pen_cells_field *field;
+	struct pen_cells_field *field; /* columns of obs: nobs, once bound */
+	uint32_t nfields;
+	uint64_t common[2]; /* which blob has what it says of genes; or 0 */
+};
+
+/* What a blob that is no file's becomes: what files say of their genes. */
+struct pen_cells_common {
+	uint64_t key[2];
+	struct pen_span genes[PEN_CELLS_FRAMES];
+	struct pen_bytes columns; /* of var */
 };
 
 struct pen_cells {
 	/* options */
 	char *matrix, *dtype, *genes, *obs, *filter;
-	int output;
+	char *var;
+	int output, join;
 	double normalize;
-	bool log1p;
+	bool log1p, source;
 	/* from open() on */
 	enum pen_dtype type; /* of matrices over genes */
 	struct pen_cells_slot *slot;
@@ -256,12 +311,22 @@ struct pen_cells {
 	uint64_t first;	     /* genes=first:N */
 	struct pen_buf list; /* genes=@FILE: its bytes */
 	/* from bind() on */
-	struct pen_cells_view *view; /* by blob id */
+	struct pen_cells_view *view; /* by blob id; some have no matrix */
+	const struct pen_cells_view *view0; /* the first that has */
 	struct pen_cells_matrix *matrices;
-	struct pen_cells_field *field;
+	struct pen_cells_set *set;
+	uint32_t nsets;
+	struct pen_cells_common *common;
+	uint32_t ncommon;
 	int32_t *merged[PEN_MAX_FIELDS]; /* by column of obs */
+	struct pen_cells_labels label[PEN_MAX_FIELDS];
 	uint64_t nviews;
-	uint32_t nobs; /* columns of obs that are fields: the last ones */
+	uint32_t nobs;	     /* columns of obs that are fields */
+	uint32_t obs_field;  /* the first of them; source is the one after */
+	uint32_t *source_of; /* source=true: object to which file it is */
+	uint32_t nsources;
+	struct pen_cells_field *vars; /* columns of var, of the first file */
+	uint32_t nvars;
 };
 
 /* Names in the order of their bytes. */
@@ -314,9 +379,31 @@ int pen__cells_index(const struct pen_format *, const struct pen_cells_source *,
 int pen__cells_bind(struct pen_format *, const struct pen_index *,
 		    struct pen_err *);
 void pen__cells_unbind(struct pen_format *);
-/* Which genes a view takes: fills its maps. An error's place is left open. */
-int pen__cells_take_genes(const struct pen_cells *, struct pen_cells_view *,
-			  struct pen_err *);
+/* A blob of index() that begins so is common to files. */
+#define PEN_CELLS_COMMON UINT32_MAX
+/* Blobs to views: fills views and what they share. *blob as above. */
+int pen__cells_take_views(struct pen_cells *, const struct pen_index *,
+			  uint64_t *blob, struct pen_err *);
+/* Which genes views take, joined: fills sets, maps and ntake. *blob is that of
+ * the file an error is about. */
+int pen__cells_take_genes(struct pen_cells *, uint64_t *blob, struct pen_err *);
+/* The sets [from, to) together, for one frame. */
+int pen__cells_join(struct pen_cells *, uint32_t from, uint32_t to,
+		    uint64_t *blob, struct pen_err *);
+/* Does a list of the matrix have all that is stored, as it is stored? */
+static inline bool pen__cells_whole(const struct pen_cells_matrix *m)
+{
+	return m->sparse && !m->map && m->ntake >= m->ncols;
+}
+
+/* The most numbers that a list of one of its rows can have. */
+static inline uint64_t pen__cells_most(const struct pen_cells_matrix *m)
+{
+	if (m->sparse)
+		return m->most;
+	return m->extent < m->ntake ? m->extent : m->ntake;
+}
+
 /* Are its numbers normalized, or logarithms taken of them? */
 bool pen__cells_changes(const struct pen_cells *,
 			const struct pen_cells_slot *);
@@ -332,5 +419,19 @@ int pen__cells_unpack(const struct pen_format *, const struct pen_unit *,
 int pen__cells_emit(const struct pen_format *, const struct pen_row *,
 		    struct pen_err *);
 void pen__cells_describe(const struct pen_format *, struct pen_describe *);
+uint64_t pen__cells_nlabels(const struct pen_format *, uint32_t field);
+int pen__cells_label(const struct pen_format *, uint32_t field, uint64_t code,
+		     char *buf, size_t cap);
+
+/* ---- for who copies cells elsewhere ---- */
+
+/* Columns of var that option var= asks for, of the first file. */
+uint32_t pen__cells_nvar(const struct pen_format *);
+const struct pen_cells_field *pen__cells_var(const struct pen_format *,
+					     uint32_t i);
+/* A column of obs that is a field, of the first file; its labels are those of
+ * field obs_field + i. */
+const struct pen_cells_field *pen__cells_obs(const struct pen_format *,
+					     uint32_t i);
 
 #endif

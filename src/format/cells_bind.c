@@ -1,7 +1,6 @@
 /*
- * From index blobs to views, and fields out of all of them together. Refuses
- * files that do not fit together: with other genes, or with columns of obs
- * of another type.
+ * Fields out of all files together. Refuses files that do not fit: with other
+ * genes unless they are joined, or with columns of obs of another type.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -10,7 +9,7 @@
 #include "base/mem.h"
 #include "format/cells.h"
 
-/* While bind() goes through the blobs. */
+/* While bind() goes through the views. */
 struct binder {
 	struct pen_format *f;
 	struct pen_cells *p;
@@ -22,11 +21,6 @@ struct binder {
 	} most[PEN_CELLS_MATRICES];
 	size_t room;
 };
-
-static int damaged(const struct binder *b)
-{
-	return pen__fail(b->err, PEN_EDATA, "cells", "damaged index entry");
-}
 
 static int __attribute__((format(printf, 2, 3)))
 misfit(const struct binder *b, const char *fmt, ...)
@@ -41,144 +35,161 @@ misfit(const struct binder *b, const char *fmt, ...)
 	return pen__fail(b->err, PEN_ENOTSUP, name, "%s", text);
 }
 
-static struct pen_span take_bytes(struct pen_bytes *in)
-{
-	const uint64_t n = pen__take_u64(in);
-	const uint8_t *p = pen__take(in, n);
+/* ---- columns of obs ---- */
 
-	return (struct pen_span){ p, p ? (size_t)n : 0 };
+static bool is_alike(const struct pen_cells_field *a,
+		     const struct pen_cells_field *b)
+{
+	return a->dtype == b->dtype && a->coded == b->coded;
 }
 
-/* ---- one blob ---- */
-
-static bool take_starts(struct pen_bytes *in, struct pen_cells_matrix *m,
-			uint64_t *n)
+static struct pen_cells_field *find_column(const struct pen_cells_view *v,
+					   struct pen_span name)
 {
-	m->width = pen__take_u8(in);
-	*n = pen__take_u64(in);
-	if (in->bad || (m->width != 4 && m->width != 8) || !*n ||
-	    *n > pen__bytes_left(in) / m->width)
-		return false;
-	m->indptr = pen__take(in, *n * m->width);
-	return true;
+	for (uint32_t i = 0; i < v->nfields; i++)
+		if (pen__cells_compare(v->field[i].name, name) == 0)
+			return &v->field[i];
+	return NULL;
 }
 
-/* Numbers among the file's chunks for all arrays, one after another. */
-static bool number_chunks(struct pen_cells_array *a, uint64_t *n)
+static int refuse_column(const struct binder *b,
+			 const struct pen_cells_field *c,
+			 const struct pen_cells_field *c0)
 {
-	a->id0 = (uint32_t)*n;
-	*n += a->nchunks;
-	return *n <= UINT32_MAX;
+	return misfit(b,
+		      "column %.*s of obs is of %s%s, but of %s%s in files "
+		      "before",
+		      (int)c->name.n, (const char *)c->name.p,
+		      c->coded ? "categories, " : "", pen_dtype_name(c->dtype),
+		      c0->coded ? "categories, " : "",
+		      pen_dtype_name(c0->dtype));
 }
 
-static bool take_matrix(struct pen_bytes *in, struct pen_cells_matrix *m,
-			uint64_t *chunks)
+/* obs=*: the columns that all files have, as the first has them. */
+static bool is_everywhere(const struct pen_cells *p,
+			  const struct pen_cells_field *c)
 {
-	uint64_t n = 0;
+	for (uint64_t i = 0; i < p->nviews; i++) {
+		const struct pen_cells_field *o;
 
-	m->sparse = pen__take_u8(in);
-	if (!pen__cells_array_take(in, &m->data) ||
-	    !number_chunks(&m->data, chunks) ||
-	    (m->sparse &&
-	     (!pen__cells_array_take(in, &m->indices) ||
-	      !number_chunks(&m->indices, chunks) || !take_starts(in, m, &n))))
-		return false;
-	m->nrows = pen__take_u64(in);
-	m->ncols = pen__take_u64(in);
-	m->nnz = pen__take_u64(in);
-	m->most = pen__take_u64(in);
-	m->extent = m->ncols;
-	m->ntake = (uint32_t)m->ncols;
-	if (in->bad || !m->ncols || m->ncols > PEN_CELLS_GENES ||
-	    m->most > INT32_MAX)
-		return false;
-	if (m->sparse)
-		return n - 1 == m->nrows && m->data.ncols == m->nnz &&
-		       m->indices.ncols == m->nnz;
-	return m->most == m->ncols && m->nnz / m->ncols == m->nrows &&
-	       (m->data.layout == PEN_CELLS_GROUPED ||
-		m->data.ncols == m->ncols);
-}
-
-static bool take_rows(struct pen_bytes *in, struct pen_cells_view *v)
-{
-	struct pen_span s;
-
-	v->nsamples = v->nrows;
-	if (!pen__take_u8(in))
-		return !in->bad;
-	s = take_bytes(in);
-	if (in->bad || s.n / 4 > v->nrows)
-		return false;
-	v->rows = s.p;
-	v->nsamples = s.n / 4;
-	return true;
-}
-
-static bool take_columns(struct pen_bytes *in, struct pen_cells_view *v,
-			 uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++) {
-		struct pen_cells_field *c = &v->field[i];
-		size_t bytes;
-
-		c->dtype = pen__take_u8(in);
-		c->coded = pen__take_u8(in);
-		c->nnames = pen__take_u32(in);
-		c->names = take_bytes(in);
-		if (in->bad || c->dtype > PEN_F64 ||
-		    (c->coded && c->dtype != PEN_I32) ||
-		    !pen__mul((size_t)v->nsamples, pen_dtype_size(c->dtype),
-			      &bytes))
+		if (!p->view[i].matrix)
+			continue;
+		o = find_column(&p->view[i], c->name);
+		if (!o || !is_alike(o, c))
 			return false;
-		c->values = pen__take(in, bytes);
 	}
-	return !in->bad;
+	return true;
 }
 
-static bool take_vars(struct pen_bytes *in, struct pen_cells_view *v)
+/* Column k of the view becomes the one of that name. */
+static void move_column(struct pen_cells_view *v, uint32_t k,
+			struct pen_span name)
 {
-	for (int i = 0; i < PEN_CELLS_FRAMES; i++) {
-		v->var[i].ncols = pen__take_u64(in);
-		v->var[i].hash = pen__take_u64(in);
-		v->var[i].genes = take_bytes(in);
+	struct pen_cells_field *c = find_column(v, name);
+	const struct pen_cells_field was = v->field[k];
+
+	v->field[k] = *c;
+	*c = was;
+}
+
+static int pick_columns(struct binder *b)
+{
+	struct pen_cells *p = b->p;
+	const struct pen_cells_view *v0 = p->view0;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < v0->nfields; i++) {
+		const struct pen_span name = v0->field[i].name;
+
+		if (!is_everywhere(p, &v0->field[i]))
+			continue;
+		if (2 * p->nmatrices + n + 1 >= PEN_MAX_FIELDS)
+			return pen__fail(b->err, PEN_EINVAL, "obs",
+					 "there are more columns than fields "
+					 "can be; name some of them");
+		for (uint64_t k = 0; k < p->nviews; k++)
+			if (p->view[k].matrix)
+				move_column(&p->view[k], n, name);
+		n++;
 	}
-	return !in->bad;
+	p->nobs = n;
+	return 0;
 }
 
-static int take_view(struct binder *b, struct pen_cells_view *v)
+static int check_columns(struct binder *b)
 {
-	const struct pen_span s = b->ix->blob(b->ix, b->blob);
-	struct pen_bytes in = pen__bytes(s.p, s.n);
-	const struct pen_cells *p = b->p;
-	uint64_t chunks = 0;
+	struct pen_cells *p = b->p;
+	const struct pen_cells_view *v0 = p->view0;
 
-	if (pen__take_u32(&in) != p->nmatrices)
-		return damaged(b);
-	for (uint32_t i = 0; i < p->nmatrices; i++)
-		if (!take_matrix(&in, &v->matrix[i], &chunks) ||
-		    v->matrix[i].nrows != v->matrix[0].nrows)
-			return damaged(b);
-	v->nrows = v->matrix[0].nrows;
-	if (!take_rows(&in, v) || !take_columns(&in, v, p->nobs) ||
-	    !take_vars(&in, v))
-		return damaged(b);
-	for (uint32_t i = 0; i < p->nmatrices; i++)
-		if (p->slot[i].frame < PEN_CELLS_FRAMES &&
-		    v->var[p->slot[i].frame].ncols != v->matrix[i].ncols)
-			return damaged(b);
-	v->inventory = take_bytes(&in);
-	return in.bad ? damaged(b) : 0;
+	if (p->obs && strcmp(p->obs, "*") == 0)
+		return pick_columns(b);
+	p->nobs = v0->nfields;
+	for (b->blob = 0; b->blob < p->nviews; b->blob++) {
+		const struct pen_cells_view *v = &p->view[b->blob];
+
+		if (!v->matrix)
+			continue;
+		if (v->nfields != p->nobs ||
+		    p->nobs + 2 * p->nmatrices > PEN_MAX_FIELDS)
+			return misfit(b, "damaged index entry");
+		for (uint32_t i = 0; i < p->nobs; i++)
+			if (!is_alike(&v->field[i], &v0->field[i]))
+				return refuse_column(b, &v->field[i],
+						     &v0->field[i]);
+	}
+	return 0;
 }
 
-/* ---- all together ---- */
+/* ---- genes ---- */
 
-/* The same matrix in the first file that has it: what others are held to. */
-static const struct pen_cells_matrix *first_of(const struct binder *b,
-					       uint32_t i)
+static int check_genes(const struct binder *b, const struct pen_cells_view *v,
+		       int frame)
 {
-	return &b->p->view[0].matrix[i];
+	const struct pen_cells_var *g0 = &b->p->view0->var[frame];
+	const struct pen_cells_var *g = &v->var[frame];
+
+	if (b->p->join != PEN_CELLS_SAME ||
+	    (b->p->genes && *b->p->genes == '@') || !g->ncols)
+		return 0;
+	if (g->ncols != g0->ncols)
+		return misfit(b,
+			      "has %" PRIu64 " genes, files before have "
+			      "%" PRIu64 "; join=inner takes those of all, "
+			      "join=outer of any, genes=@FILE some",
+			      g->ncols, g0->ncols);
+	if (g->hash && g0->hash && g->hash != g0->hash)
+		return misfit(b, "has other genes than files before, or in "
+				 "another order; join=inner takes those of "
+				 "all, join=outer of any, genes=@FILE some");
+	if (b->p->set[g->set].ntake != b->p->set[g0->set].ntake)
+		return misfit(b,
+			      "genes=%s chooses %" PRIu32 ", in files before "
+			      "%" PRIu32,
+			      b->p->genes, b->p->set[g->set].ntake,
+			      b->p->set[g0->set].ntake);
+	return 0;
 }
+
+static int check_fit(const struct binder *b, const struct pen_cells_view *v)
+{
+	int rc = 0;
+
+	for (int i = 0; rc >= 0 && i < PEN_CELLS_FRAMES; i++)
+		rc = check_genes(b, v, i);
+	for (uint32_t i = 0; rc >= 0 && i < b->p->nmatrices; i++) {
+		const struct pen_cells_slot *t = &b->p->slot[i];
+
+		if (v->matrix[i].ntake != t->ntake)
+			rc = misfit(b,
+				    "%s has %" PRIu64 " columns, in files "
+				    "before it has %" PRIu64,
+				    t->path, v->matrix[i].ncols,
+				    b->p->view0->matrix[i].ncols);
+	}
+	return rc;
+}
+
+/* ---- matrices ---- */
 
 static bool is_float(unsigned t)
 {
@@ -191,7 +202,7 @@ static void settle(struct binder *b)
 	struct pen_cells *p = b->p;
 
 	for (uint32_t i = 0; i < p->nmatrices; i++) {
-		const struct pen_cells_matrix *m = first_of(b, i);
+		const struct pen_cells_matrix *m = &p->view0->matrix[i];
 		struct pen_cells_slot *t = &p->slot[i];
 		const unsigned own = m->data.dtype;
 
@@ -220,7 +231,8 @@ static bool is_plain(const struct pen_cells *p, const struct pen_cells_slot *t,
 
 	return a->layout == PEN_CELLS_FLAT && !a->swap && a->dtype == t->type &&
 	       !pen__cells_changes(p, t) && !m->map &&
-	       (t->list ? m->sparse : !m->sparse && m->extent == m->ntake);
+	       (t->list ? pen__cells_whole(m)
+			: !m->sparse && m->extent == m->ntake);
 }
 
 static void note_room(struct binder *b, const struct pen_cells_array *a)
@@ -238,6 +250,7 @@ static int note(struct binder *b, struct pen_cells_view *v, uint32_t i)
 	struct pen_cells_matrix *m = &v->matrix[i];
 	struct pen_cells_slot *t = &b->p->slot[i];
 	uint32_t data = pen__cells_array_units(m, &m->data), indices = 0;
+	uint64_t n;
 
 	/* one at least, so that there always is a first one */
 	data += !data;
@@ -257,81 +270,13 @@ static int note(struct binder *b, struct pen_cells_view *v, uint32_t i)
 	if (indices > b->most[i].indices)
 		b->most[i].indices = indices;
 	m->plain = is_plain(b->p, t, m);
-	b->f->all_plain &= m->plain && !m->sparse && !b->p->nobs;
+	b->f->all_plain &= m->plain && !m->sparse && !b->p->nobs &&
+			   !b->p->source;
 	b->f->uniform &= b->f->all_plain && b->p->nmatrices == 1 && !v->rows &&
 			 m->ntake == m->ncols;
-	t->most = m->most > t->most ? m->most : t->most;
+	n = pen__cells_most(m);
+	t->most = n > t->most ? n : t->most;
 	return 0;
-}
-
-static int check_columns(const struct binder *b, const struct pen_cells_view *v)
-{
-	const struct pen_cells_view *v0 = &b->p->view[0];
-
-	for (uint32_t i = 0; i < b->p->nobs; i++) {
-		const struct pen_cells_field *c = &v->field[i];
-		const struct pen_cells_field *c0 = &v0->field[i];
-		char name[64] = "";
-		const char *s = b->p->obs;
-
-		for (uint32_t k = 0; k < i; k++)
-			s += strcspn(s, ",") + 1;
-		snprintf(name, sizeof(name), "%.*s", (int)strcspn(s, ","), s);
-		if (c->dtype != c0->dtype || c->coded != c0->coded)
-			return misfit(b,
-				      "column %s of obs is of %s%s, but of "
-				      "%s%s in files before",
-				      name, c->coded ? "categories, " : "",
-				      pen_dtype_name(c->dtype),
-				      c0->coded ? "categories, " : "",
-				      pen_dtype_name(c0->dtype));
-	}
-	return 0;
-}
-
-static int check_genes(const struct binder *b, const struct pen_cells_view *v,
-		       int frame)
-{
-	const struct pen_cells_var *g0 = &b->p->view[0].var[frame];
-	const struct pen_cells_var *g = &v->var[frame];
-
-	if (b->p->genes && *b->p->genes == '@')
-		return 0;
-	if (g->ncols != g0->ncols || g->ntake != g0->ntake)
-		return misfit(b,
-			      "has %" PRIu64 " genes, files before have "
-			      "%" PRIu64 "; choose some of all with "
-			      "genes=@FILE",
-			      g->ncols, g0->ncols);
-	if (g->hash && g0->hash && g->hash != g0->hash)
-		return misfit(b, "has other genes than files before, or in "
-				 "another order; choose some of all with "
-				 "genes=@FILE");
-	return 0;
-}
-
-static int check_fit(const struct binder *b, const struct pen_cells_view *v)
-{
-	int rc = 0;
-
-	for (int i = 0; rc >= 0 && i < PEN_CELLS_FRAMES; i++)
-		rc = check_genes(b, v, i);
-	for (uint32_t i = 0; rc >= 0 && i < b->p->nmatrices; i++) {
-		const struct pen_cells_matrix *m = &v->matrix[i];
-		const struct pen_cells_slot *t = &b->p->slot[i];
-
-		if (t->list && !m->sparse)
-			rc = misfit(b,
-				    "%s is a dense matrix, which output=csr "
-				    "does not make sparse; leave output=dense",
-				    t->path);
-		else if (m->ntake != t->ntake)
-			rc = misfit(b,
-				    "%s has %" PRIu64 " columns, in files "
-				    "before it has %" PRIu64,
-				    t->path, m->ncols, first_of(b, i)->ncols);
-	}
-	return rc < 0 ? rc : check_columns(b, v);
 }
 
 /* ---- fields ---- */
@@ -373,25 +318,50 @@ static int add_row(struct binder *b, const struct pen_cells_slot *t,
 
 static int set_fields(struct binder *b)
 {
-	const char *s = b->p->obs;
+	struct pen_cells *p = b->p;
 	int rc = 0;
 
 	b->f->nfields = 0;
-	for (uint32_t i = 0; rc >= 0 && i < b->p->nmatrices; i++) {
-		struct pen_cells_slot *t = &b->p->slot[i];
+	for (uint32_t i = 0; rc >= 0 && i < p->nmatrices; i++) {
+		struct pen_cells_slot *t = &p->slot[i];
 
 		t->field = b->f->nfields;
 		rc = add_row(b, t, t->list ? "_data" : "", t->type);
 		if (rc >= 0 && t->list)
 			rc = add_row(b, t, "_indices", PEN_I32);
 	}
-	for (uint32_t i = 0; rc >= 0 && i < b->p->nobs; i++) {
-		const size_t n = strcspn(s, ",");
+	p->obs_field = b->f->nfields;
+	for (uint32_t i = 0; rc >= 0 && i < p->nobs; i++) {
+		const struct pen_cells_field *c = &p->view0->field[i];
 
-		rc = add_field(b, s, n, b->p->view[0].field[i].dtype);
-		s += n + (s[n] == ',');
+		rc = add_field(b, (const char *)c->name.p, c->name.n,
+			       (enum pen_dtype)c->dtype);
 	}
+	if (rc >= 0 && p->source)
+		rc = add_field(b, "source", 6, PEN_I32);
 	return rc;
+}
+
+/* Objects that have cells, counted. */
+static int set_sources(struct binder *b)
+{
+	const struct pen_index *ix = b->ix;
+	struct pen_cells *p = b->p;
+
+	if (!p->source)
+		return 0;
+	p->source_of = pen__alloc(ix->nobjects ? (size_t)ix->nobjects : 1,
+				  sizeof(*p->source_of));
+	if (!p->source_of)
+		return pen__fail_nomem(b->err, "source",
+				       (size_t)ix->nobjects * 4);
+	for (uint64_t i = 0; i < ix->nobjects; i++) {
+		const uint64_t blob = ix->blob_of(ix, i);
+
+		p->source_of[i] = p->nsources;
+		p->nsources += blob < p->nviews && p->view[blob].matrix;
+	}
+	return 0;
 }
 
 static void set_units(struct binder *b)
@@ -409,51 +379,22 @@ static void set_units(struct binder *b)
 	b->f->scratch_size = b->room;
 }
 
-static int add_view(struct binder *b)
+static int bind_views(struct binder *b)
 {
 	struct pen_cells *p = b->p;
-	struct pen_cells_view *v = &p->view[b->blob];
-	char name[256];
-	int rc;
+	int rc = 0;
 
-	v->field = p->field + b->blob * p->nobs;
-	v->matrix = p->matrices + b->blob * p->nmatrices;
-	rc = take_view(b, v);
-	if (rc < 0)
-		return rc;
-	rc = pen__cells_take_genes(p, v, b->err);
-	if (rc < 0) {
-		pen__blob_name(b->ix, b->blob, name, sizeof(name));
-		pen__err_where(b->err, name);
-		return rc;
+	settle(b);
+	for (b->blob = 0; rc >= 0 && b->blob < p->nviews; b->blob++) {
+		struct pen_cells_view *v = &p->view[b->blob];
+
+		if (!v->matrix)
+			continue;
+		rc = check_fit(b, v);
+		for (uint32_t i = 0; rc >= 0 && i < p->nmatrices; i++)
+			rc = note(b, v, i);
 	}
-	if (!b->blob)
-		settle(b);
-	rc = check_fit(b, v);
-	for (uint32_t i = 0; rc >= 0 && i < p->nmatrices; i++)
-		rc = note(b, v, i);
 	return rc;
-}
-
-static int make_room(struct binder *b)
-{
-	struct pen_cells *p = b->p;
-	const uint64_t n = b->ix->nblobs;
-	size_t columns, matrices;
-
-	if (!n)
-		return pen__fail(b->err, PEN_ENOTFOUND, "cells", "no objects");
-	if (!pen__mul((size_t)n, p->nobs, &columns) ||
-	    !pen__mul((size_t)n, p->nmatrices, &matrices))
-		return damaged(b);
-	p->view = pen__calloc((size_t)n, sizeof(*p->view));
-	p->matrices = pen__calloc(matrices, sizeof(*p->matrices));
-	p->field = pen__calloc(columns ? columns : 1, sizeof(*p->field));
-	if (!p->view || !p->field || !p->matrices)
-		return pen__fail_nomem(b->err, "cells",
-				       matrices * sizeof(*p->matrices));
-	p->nviews = n;
-	return 0;
 }
 
 int pen__cells_bind(struct pen_format *f, const struct pen_index *ix,
@@ -461,19 +402,30 @@ int pen__cells_bind(struct pen_format *f, const struct pen_index *ix,
 {
 	struct pen_cells *p = f->priv;
 	struct binder b = { .f = f, .p = p, .ix = ix, .err = err };
+	char name[256];
 	int rc;
 
 	pen__cells_unbind(f);
 	f->ix = ix;
 	f->shares = false;
 	f->all_plain = f->uniform = true;
-	rc = make_room(&b);
-	for (; rc >= 0 && b.blob < ix->nblobs; b.blob++)
-		rc = add_view(&b);
+	rc = pen__cells_take_views(p, ix, &b.blob, err);
+	if (rc >= 0)
+		rc = pen__cells_take_genes(p, &b.blob, err);
+	if (rc < 0) {
+		pen__blob_name(ix, b.blob, name, sizeof(name));
+		pen__err_where(err, name[0] ? name : "cells");
+		return rc;
+	}
+	rc = check_columns(&b);
+	if (rc >= 0)
+		rc = bind_views(&b);
 	if (rc >= 0)
 		rc = pen__cells_merge(p, err);
 	if (rc >= 0)
 		rc = set_fields(&b);
+	if (rc >= 0)
+		rc = set_sources(&b);
 	if (rc >= 0)
 		set_units(&b);
 	return rc;
@@ -484,17 +436,28 @@ void pen__cells_unbind(struct pen_format *f)
 	struct pen_cells *p = f->priv;
 
 	for (uint64_t i = 0; p->view && i < p->nviews; i++)
-		for (int k = 0; k < PEN_CELLS_FRAMES; k++)
-			pen__free(p->view[i].var[k].map);
+		pen__free(p->view[i].field);
+	for (uint32_t i = 0; p->set && i < p->nsets; i++)
+		pen__free(p->set[i].map);
 	for (int i = 0; i < PEN_MAX_FIELDS; i++) {
 		pen__free(p->merged[i]);
+		pen__free(p->label[i].s);
 		p->merged[i] = NULL;
+		p->label[i] = (struct pen_cells_labels){ 0 };
 	}
 	pen__free(p->view);
-	pen__free(p->field);
+	pen__free(p->common);
 	pen__free(p->matrices);
+	pen__free(p->set);
+	pen__free(p->vars);
+	pen__free(p->source_of);
 	p->view = NULL;
+	p->view0 = NULL;
+	p->common = NULL;
 	p->matrices = NULL;
-	p->field = NULL;
+	p->set = NULL;
+	p->vars = NULL;
+	p->source_of = NULL;
 	p->nviews = 0;
+	p->nsets = p->ncommon = p->nvars = p->nsources = 0;
 }

@@ -102,37 +102,41 @@ static void say_columns(struct pen_describe *d, const struct pen_cells_view *v)
 	}
 }
 
-/* What the codes of a column that was asked for stand for, in this file. */
-static void say_codes(struct pen_describe *d, const char *column,
-		      const struct pen_cells_field *c)
+/* What codes of a field stand for: the first few. */
+static void say_codes(const struct pen_format *f, uint32_t field,
+		      struct pen_describe *d)
 {
-	struct pen_bytes b = pen__bytes(c->names.p, c->names.n);
-	char name[96], text[200] = "";
-	struct pen_span s;
+	const struct pen_cells *p = f->priv;
+	const uint64_t all = pen__cells_nlabels(f, field);
+	char name[96], text[200] = "", label[4096];
+	uint64_t i;
 	size_t n = 0;
 
-	for (uint32_t i = 0; i < c->nnames && n < sizeof(text) - 64 &&
-			     pen__cells_next_name(&b, &s);
-	     i++)
-		n += (size_t)snprintf(
-			text + n, sizeof(text) - n, "%s%" PRId32 " %.*s",
-			i ? ", " : "", c->merged ? c->merged[i] : (int32_t)i,
-			s.n < 40 ? (int)s.n : 40, (const char *)s.p);
-	snprintf(name, sizeof(name), "codes of %s", column);
-	say(d, name, "%s%s", text, pen__bytes_left(&b) ? ", ..." : "");
+	for (i = 0; i < all && n < sizeof(text) - 64; i++) {
+		const char *last;
+
+		pen__cells_label(f, field, i, label, sizeof(label));
+		/* files by their last name, which is what differs */
+		last = field == p->obs_field + p->nobs ? strrchr(label, '/')
+						       : NULL;
+		n += (size_t)snprintf(text + n, sizeof(text) - n,
+				      "%s%" PRIu64 " %.40s", i ? ", " : "", i,
+				      last ? last + 1 : label);
+	}
+	snprintf(name, sizeof(name), "codes of %s", f->field[field].name);
+	if (all)
+		say(d, name, "%s%s", text, i < all ? ", ..." : "");
 }
 
 void pen__cells_describe(const struct pen_format *f, struct pen_describe *d)
 {
 	const struct pen_cells *p = f->priv;
-	const struct pen_cells_view *v = &p->view[0];
+	const struct pen_cells_view *v = p->view0;
 
 	for (uint32_t i = 0; i < p->nmatrices; i++)
 		say_matrix(d, &p->slot[i], &v->matrix[i]);
 	say_columns(d, v);
-	for (uint32_t i = 0; i < p->nobs; i++)
-		if (v->field[i].coded)
-			say_codes(d, f->field[f->nfields - p->nobs + i].name,
-				  &v->field[i]);
+	for (uint32_t i = p->obs_field; i < f->nfields; i++)
+		say_codes(f, i, d);
 	advise(d, &v->matrix[0]);
 }

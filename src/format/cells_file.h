@@ -69,9 +69,10 @@ struct pen_cells_source {
 	 * neither text nor numbers. */
 	int (*list)(struct pen_cells_file *, const struct pen_cells_node *,
 		    const char *member, struct pen_cells_list *);
-	/* For inspect: name and kind of each column of obs. What cannot be
+	/* For inspect: name and kind of each column of a frame. What cannot be
 	 * read is left out; only a lack of memory and of bytes is an error. */
-	int (*inventory)(struct pen_cells_file *, struct pen_buf *out);
+	int (*inventory)(struct pen_cells_file *, const char *frame,
+			 struct pen_buf *out);
 	/* An array for the blob: see cells_array.c. */
 	int (*array)(struct pen_cells_file *, const struct pen_cells_node *,
 		     bool list, struct pen_buf *, struct pen_cells_shape *);

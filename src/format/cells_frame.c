@@ -172,17 +172,35 @@ static int compound_names(struct pen_cells_file *f,
 	return rc;
 }
 
-static int group_names(struct pen_cells_file *f,
-		       const struct pen_cells_node *frame,
-		       struct pen_buf *names, uint64_t *n)
+int pen__cells_index_name(struct pen_cells_file *f, const char *frame,
+			  char *buf, size_t cap)
+{
+	struct pen_cells_node node;
+	int rc = f->src->find(f, frame, &node);
+
+	snprintf(buf, cap, "_index");
+	if (rc <= 0)
+		return rc;
+	if (!node.group) {
+		snprintf(buf, cap, "index");
+		return 0;
+	}
+	rc = f->src->text_attr(f, &node, "_index", buf, cap);
+	if (rc >= 0 && !*buf)
+		snprintf(buf, cap, "_index");
+	return rc;
+}
+
+static int group_names(struct pen_cells_file *f, struct pen_buf *names,
+		       uint64_t *n)
 {
 	char name[128], path[256];
 	struct pen_cells_node node;
-	int rc = f->src->text_attr(f, frame, "_index", name, sizeof(name));
+	int rc = pen__cells_index_name(f, f->var, name, sizeof(name));
 
 	if (rc < 0)
 		return rc;
-	snprintf(path, sizeof(path), "%s/%s", f->var, *name ? name : "_index");
+	snprintf(path, sizeof(path), "%s/%s", f->var, name);
 	*n = f->ncols; /* nameless ones are as many as they should be */
 	rc = f->src->find(f, path, &node);
 	return rc <= 0 ? rc : pen__cells_names(f, &node, names, n);
@@ -196,7 +214,7 @@ int pen__cells_genes(struct pen_cells_file *f, struct pen_buf *names)
 
 	if (rc <= 0)
 		return rc;
-	rc = node.group ? group_names(f, &node, names, &n)
+	rc = node.group ? group_names(f, names, &n)
 			: compound_names(f, &node, names, &n);
 	if (rc >= 0 && n != f->ncols)
 		rc = pen__fail(f->err, PEN_EDATA, f->name,
@@ -208,7 +226,8 @@ int pen__cells_genes(struct pen_cells_file *f, struct pen_buf *names)
 
 /* ---- what there is ---- */
 
-int pen__cells_columns_list(struct pen_cells_file *f, struct pen_buf *out)
+int pen__cells_columns_list(struct pen_cells_file *f, const char *frame,
+			    struct pen_buf *out)
 {
-	return f->src->inventory(f, out);
+	return f->src->inventory(f, frame, out);
 }

@@ -16,7 +16,7 @@
 struct matrix {
 	struct pen_cells_file f; /* ncols: of this matrix */
 	const struct pen_cells *p;
-	struct pen_buf *blob;
+	struct pen_buf *blob, *common;
 	const struct pen_cells_slot *slot;
 	char path[256];
 	struct pen_cells_node node;
@@ -267,41 +267,97 @@ static int put_rows(struct matrix *m, uint64_t *nsamples)
 	return 0;
 }
 
-static int put_column(struct matrix *m, const char *name)
+/* A column, as pen__cells_take_views() reads it; rows: some only. */
+static void put_column(struct pen_buf *b, const struct pen_cells_column *c,
+		       const char *name, const struct pen_buf *rows)
+{
+	const size_t size = pen_dtype_size((enum pen_dtype)c->dtype);
+
+	pen__buf_le(b, c->dtype, 1);
+	pen__buf_le(b, c->coded, 1);
+	pen__buf_le(b, c->ordered, 1);
+	pen__buf_le(b, c->nnames, 4);
+	pen__buf_le(b, strlen(name), 8);
+	pen__buf_str(b, name);
+	put_bytes(b, &c->names);
+	if (!rows)
+		pen__buf_put(b, c->values.p, c->values.n);
+	for (uint64_t i = 0; rows && i < rows->n / 4; i++)
+		pen__buf_put(b, c->values.p + pen__cells_u32(rows->p, i) * size,
+			     size);
+}
+
+/* Columns of a frame, into a blob. */
+struct columns {
+	const char *frame;
+	const char *ask; /* a,b,c or * */
+	uint64_t nrows;
+	const struct pen_buf *rows;
+	struct pen_buf *out;
+	uint32_t n;
+};
+
+/* any: one that cannot be a field is left out. */
+static int add_column(struct matrix *m, struct columns *cs, const char *name,
+		      bool any)
 {
 	struct pen_cells_column c;
-	int rc = pen__cells_column_open(&m->f, "obs", name, m->f.nrows, &c);
-	const size_t size = pen_dtype_size((enum pen_dtype)c.dtype);
+	struct pen_err why = { 0 }, *err = m->f.err;
+	int rc;
 
+	m->f.err = &why;
+	rc = pen__cells_column_open(&m->f, cs->frame, name, cs->nrows, &c);
+	m->f.err = err;
 	if (rc >= 0) {
-		pen__buf_le(m->blob, c.dtype, 1);
-		pen__buf_le(m->blob, c.coded, 1);
-		pen__buf_le(m->blob, c.nnames, 4);
-		put_bytes(m->blob, &c.names);
-		if (!m->p->filter)
-			pen__buf_put(m->blob, c.values.p, c.values.n);
-		for (uint64_t i = 0; m->p->filter && i < m->rows.n / 4; i++)
-			pen__buf_put(m->blob,
-				     c.values.p + pen__cells_u32(m->rows.p, i) *
-							  size,
-				     size);
+		put_column(cs->out, &c, name, cs->rows);
+		cs->n++;
 	}
 	pen__cells_column_close(&c);
+	if (rc >= 0 || (any && rc != PEN_ENOMEM && rc != PEN_EIO))
+		return 0;
+	*err = why;
 	return rc;
 }
 
-static int put_columns(struct matrix *m)
+static int add_all(struct matrix *m, struct columns *cs)
 {
-	const char *s = m->p->obs;
+	struct pen_buf list = { 0 };
+	struct pen_bytes b;
+	struct pen_span s, kind;
+	char name[64], index[64];
+	int rc = pen__cells_columns_list(&m->f, cs->frame, &list);
+
+	if (rc >= 0)
+		rc = pen__cells_index_name(&m->f, cs->frame, index,
+					   sizeof(index));
+	b = pen__bytes(list.p, list.n);
+	while (rc >= 0 && pen__cells_next_name(&b, &s) &&
+	       pen__cells_next_name(&b, &kind)) {
+		if (!s.n || s.n >= sizeof(name))
+			continue;
+		memcpy(name, s.p, s.n);
+		name[s.n] = '\0';
+		if (strcmp(name, index) != 0)
+			rc = add_column(m, cs, name, true);
+	}
+	pen__buf_fini(&list);
+	return rc;
+}
+
+static int add_columns(struct matrix *m, struct columns *cs)
+{
+	const char *s = cs->ask;
 	char name[64];
 	int rc = 0;
 
+	if (s && strcmp(s, "*") == 0)
+		return add_all(m, cs);
 	while (rc >= 0 && s) {
 		const size_t n = strcspn(s, ",");
 
 		/* open() made sure that names fit */
 		snprintf(name, sizeof(name), "%.*s", (int)n, s);
-		rc = put_column(m, name);
+		rc = add_column(m, cs, name, false);
 		s = s[n] ? s + n + 1 : NULL;
 	}
 	return rc;
@@ -329,7 +385,7 @@ static int put_mask(struct matrix *m, const char *name)
 			    "choose genes",
 			    name, m->f.var);
 	if (rc >= 0)
-		put_bytes(m->blob, &c.values);
+		put_bytes(m->common, &c.values);
 	pen__cells_column_close(&c);
 	return rc;
 }
@@ -349,12 +405,57 @@ static int put_genes(struct matrix *m, int frame)
 		pen__buf_le(m->blob, hash(&names), 8);
 		if (m->f.ncols && genes && strncmp(genes, "var:", 4) == 0)
 			rc = put_mask(m, genes + 4);
-		else if (genes && *genes == '@')
-			put_bytes(m->blob, &names);
+		else if ((genes && *genes == '@') || m->p->join)
+			put_bytes(m->common, &names);
 		else
-			pen__buf_le(m->blob, 0, 8);
+			pen__buf_le(m->common, 0, 8);
 	}
 	pen__buf_fini(&names);
+	return rc;
+}
+
+/*
+ * All that is said of genes, which files of a collection tend to have alike, is
+ * a blob of its own; the file's refers to it by what it hashes to.
+ */
+static int put_vars(struct matrix *m, struct pen_buf *common)
+{
+	struct pen_buf body = { 0 }, columns = { 0 };
+	struct columns cs = { .frame = m->var[PEN_CELLS_VAR],
+			      .ask = m->p->var,
+			      .nrows = m->ngenes[PEN_CELLS_VAR],
+			      .out = &columns };
+	struct pen_span s;
+	uint64_t key[2];
+	int rc = 0;
+
+	m->common = &body;
+	for (int i = 0; rc >= 0 && i < PEN_CELLS_FRAMES; i++)
+		rc = put_genes(m, i);
+	if (rc >= 0 && cs.nrows)
+		rc = add_columns(m, &cs);
+	pen__buf_le(&body, cs.n, 4);
+	pen__buf_put(&body, columns.p, columns.n);
+	if (rc >= 0 && (body.bad || columns.bad))
+		rc = pen__fail_nomem(m->f.err, m->f.name, body.n);
+	s = (struct pen_span){ body.p, body.n };
+	key[0] = pen__cells_hash(s);
+	key[1] = hash(&body);
+	/* two lengths and a count: nothing */
+	if (rc >= 0 && body.n == PEN_CELLS_FRAMES * 8 + 4 && !cs.n)
+		key[0] = key[1] = 0;
+	pen__buf_le(m->blob, key[0], 8);
+	pen__buf_le(m->blob, key[1], 8);
+	if (rc >= 0 && (key[0] || key[1])) {
+		pen__buf_le(common, PEN_CELLS_COMMON, 4);
+		pen__buf_le(common, key[0], 8);
+		pen__buf_le(common, key[1], 8);
+		pen__buf_put(common, body.p, body.n);
+		if (common->bad)
+			rc = pen__fail_nomem(m->f.err, m->f.name, body.n);
+	}
+	pen__buf_fini(&body);
+	pen__buf_fini(&columns);
 	return rc;
 }
 
@@ -404,13 +505,31 @@ static int put_matrix(struct matrix *m, uint64_t *nrows)
 	return 0;
 }
 
+/* Columns of obs, and before all matrices how many there are. */
+static int put_obs(struct matrix *m, size_t at)
+{
+	struct columns cs = { .frame = "obs",
+			      .ask = m->p->obs,
+			      .nrows = m->f.nrows,
+			      .rows = m->p->filter ? &m->rows : NULL,
+			      .out = m->blob };
+	int rc = add_columns(m, &cs);
+
+	for (int i = 0; !m->blob->bad && i < 4; i++)
+		m->blob->p[at + (size_t)i] = (uint8_t)(cs.n >> 8 * i);
+	return rc;
+}
+
 static int put_file(struct matrix *m, struct pen_found *found)
 {
 	struct pen_buf list = { 0 };
 	uint64_t nrows = 0;
+	size_t at;
 	int rc = 0;
 
 	pen__buf_le(m->blob, m->p->nmatrices, 4);
+	at = m->blob->n;
+	pen__buf_le(m->blob, 0, 4);
 	for (uint32_t i = 0; rc >= 0 && i < m->p->nmatrices; i++) {
 		m->slot = &m->p->slot[i];
 		rc = put_matrix(m, &nrows);
@@ -418,11 +537,11 @@ static int put_file(struct matrix *m, struct pen_found *found)
 	if (rc >= 0)
 		rc = put_rows(m, &found->nsamples);
 	if (rc >= 0)
-		rc = put_columns(m);
-	for (int i = 0; rc >= 0 && i < PEN_CELLS_FRAMES; i++)
-		rc = put_genes(m, i);
+		rc = put_obs(m, at);
 	if (rc >= 0)
-		rc = pen__cells_columns_list(&m->f, &list);
+		rc = put_vars(m, &found->common);
+	if (rc >= 0)
+		rc = pen__cells_columns_list(&m->f, "obs", &list);
 	if (rc >= 0)
 		put_bytes(m->blob, &list);
 	pen__buf_fini(&list);

@@ -273,14 +273,41 @@ static bool is_common(const struct cell *c)
 	       c->t->type == PEN_F32 && !c->changes;
 }
 
+static int scatter(const struct cell *c, const uint8_t *d, const uint8_t *g,
+		   uint64_t n, uint64_t *arg)
+{
+	const struct pen_cells_array *da = &c->m->data, *ga = &c->m->indices;
+	uint32_t at[BLOCK];
+	double v[BLOCK];
+	int rc = 0;
+
+	(void)arg;
+	for (uint64_t i = 0; rc >= 0 && i < n; i += BLOCK) {
+		const uint64_t k = n - i < BLOCK ? n - i : BLOCK;
+		uint32_t most;
+
+		to_genes(ga, g ? g + i * ga->item : NULL, k, at);
+		most = largest(at, k);
+		if (most >= c->m->ncols)
+			return fail_gene(c, most);
+		to_doubles(da, d ? d + i * da->item : NULL, k, v);
+		for (uint64_t j = 0; j < k; j++)
+			at[j] = column(c->m, at[j]);
+		rc = put_block(c, at, v, k);
+	}
+	return rc;
+}
+
 static int scatter_common(const struct cell *c, const uint8_t *d,
-			  const uint8_t *g, uint64_t n)
+			  const uint8_t *g, uint64_t n, uint64_t *arg)
 {
 	const struct pen_cells_matrix *m = c->m;
 	uint32_t most = 0, at;
 	float *dst = c->dst;
 	float x;
 
+	if (!d || !g) /* never written */
+		return scatter(c, d, g, n, arg);
 	for (uint64_t i = 0; i < n; i++) {
 		memcpy(&at, g + i * 4, 4);
 		most = at > most ? at : most;
@@ -305,30 +332,6 @@ static int scatter_common(const struct cell *c, const uint8_t *d,
 	return 0;
 }
 
-static int scatter(const struct cell *c, const uint8_t *d, const uint8_t *g,
-		   uint64_t n)
-{
-	const struct pen_cells_array *da = &c->m->data, *ga = &c->m->indices;
-	uint32_t at[BLOCK];
-	double v[BLOCK];
-	int rc = 0;
-
-	for (uint64_t i = 0; rc >= 0 && i < n; i += BLOCK) {
-		const uint64_t k = n - i < BLOCK ? n - i : BLOCK;
-		uint32_t most;
-
-		to_genes(ga, g ? g + i * ga->item : NULL, k, at);
-		most = largest(at, k);
-		if (most >= c->m->ncols)
-			return fail_gene(c, most);
-		to_doubles(da, d ? d + i * da->item : NULL, k, v);
-		for (uint64_t j = 0; j < k; j++)
-			at[j] = column(c->m, at[j]);
-		rc = put_block(c, at, v, k);
-	}
-	return rc;
-}
-
 static struct pen_cells_run
 run_of(const struct cell *c, const struct pen_cells_array *a, uint32_t unit)
 {
@@ -342,12 +345,14 @@ run_of(const struct cell *c, const struct pen_cells_array *a, uint32_t unit)
 	return run;
 }
 
+typedef int piece_fn(const struct cell *, const uint8_t *d, const uint8_t *g,
+		     uint64_t n, uint64_t *arg);
+
 /* What data and indices both have in one piece, one after another. */
-static int emit_scattered(const struct cell *c)
+static int each_piece(const struct cell *c, piece_fn *fn, uint64_t *arg)
 {
 	struct pen_cells_run dr = run_of(c, &c->m->data, c->t->data);
 	struct pen_cells_run gr = run_of(c, &c->m->indices, c->t->indices);
-	const bool common = is_common(c);
 	const uint8_t *d = NULL, *g = NULL;
 	uint64_t left = dr.end - dr.at, dn = 0, gn = 0;
 	int rc = 0;
@@ -362,8 +367,7 @@ static int emit_scattered(const struct cell *c)
 		if (!dn || !gn)
 			return fail_bytes(c);
 		n = dn < gn ? dn : gn;
-		rc = common && d && g ? scatter_common(c, d, g, n)
-				      : scatter(c, d, g, n);
+		rc = fn(c, d, g, n, arg);
 		d = d ? d + n * c->m->data.item : NULL;
 		g = g ? g + n * c->m->indices.item : NULL;
 		dn -= n;
@@ -371,6 +375,11 @@ static int emit_scattered(const struct cell *c)
 		left -= n;
 	}
 	return rc;
+}
+
+static int emit_scattered(const struct cell *c)
+{
+	return each_piece(c, is_common(c) ? scatter_common : scatter, NULL);
 }
 
 /* ---- lists, and dense matrices ---- */
@@ -446,12 +455,12 @@ static int emit_genes(const struct cell *c, uint8_t *dst)
 	while (run.at < run.end) {
 		const uint64_t n = pen__cells_run_next(&run, &p);
 
-		if (!n || !p)
+		if (!n)
 			return fail_bytes(c);
 		for (uint64_t i = 0; i < n; i += BLOCK) {
 			const uint64_t k = n - i < BLOCK ? n - i : BLOCK;
 
-			to_genes(run.a, p + i * run.a->item, k, at);
+			to_genes(run.a, p ? p + i * run.a->item : NULL, k, at);
 			most = largest(at, k);
 			if (most >= c->m->ncols)
 				return fail_gene(c, most);
@@ -489,6 +498,134 @@ static int measure(struct cell *c)
 	return 0;
 }
 
+/* ---- lists that are shorter than what is stored ---- */
+
+/* What of a block is kept comes first; how many. at: columns, or
+ * PEN_CELLS_NONE; zeros: these, too. */
+static uint64_t keep(uint32_t *at, double *v, uint64_t n, bool zeros)
+{
+	uint64_t k = 0;
+
+	for (uint64_t i = 0; i < n; i++) {
+		at[k] = at[i];
+		v[k] = v[i];
+		k += at[i] != PEN_CELLS_NONE && (zeros || v[i] != 0);
+	}
+	return k;
+}
+
+/* Appends a block to both lists, after the first *kept. */
+static int append(const struct cell *c, const uint32_t *at, double *v,
+		  uint64_t n, uint64_t *kept)
+{
+	uint32_t place[BLOCK];
+	uint8_t *genes = c->r->dst[c->t->field + 1];
+	int rc;
+
+	if (*kept + n > c->r->dst_len[c->t->field + 1] / 4)
+		return fail_bytes(c);
+	for (uint64_t i = 0; i < n; i++)
+		place[i] = (uint32_t)(*kept + i);
+	memcpy(genes + *kept * 4, at, n * 4);
+	rc = put_block(c, place, v, n);
+	*kept += n;
+	return rc;
+}
+
+static int keep_sparse(const struct cell *c, const uint8_t *d, const uint8_t *g,
+		       uint64_t n, uint64_t *kept)
+{
+	const struct pen_cells_array *da = &c->m->data, *ga = &c->m->indices;
+	uint32_t at[BLOCK];
+	double v[BLOCK];
+	int rc = 0;
+
+	for (uint64_t i = 0; rc >= 0 && i < n; i += BLOCK) {
+		uint64_t k = n - i < BLOCK ? n - i : BLOCK;
+		uint32_t most;
+
+		to_genes(ga, g ? g + i * ga->item : NULL, k, at);
+		most = largest(at, k);
+		if (most >= c->m->ncols)
+			return fail_gene(c, most);
+		to_doubles(da, d ? d + i * da->item : NULL, k, v);
+		for (uint64_t j = 0; j < k; j++)
+			at[j] = column(c->m, at[j]);
+		k = keep(at, v, k, true);
+		rc = append(c, at, v, k, kept);
+	}
+	return rc;
+}
+
+/* The same where nothing but the choice is to be made. */
+static int keep_common(const struct cell *c, const uint8_t *d, const uint8_t *g,
+		       uint64_t n, uint64_t *kept)
+{
+	uint8_t *genes = c->r->dst[c->t->field + 1], *out = c->dst;
+	uint64_t k = *kept;
+	uint32_t most = 0, at;
+
+	if (!d || !g)
+		return keep_sparse(c, d, g, n, kept);
+	if (k + n > c->r->dst_len[c->t->field + 1] / 4)
+		return fail_bytes(c);
+	for (uint64_t i = 0; i < n; i++) {
+		memcpy(&at, g + i * 4, 4);
+		most = at > most ? at : most;
+	}
+	if (most >= c->m->ncols)
+		return fail_gene(c, most);
+	for (uint64_t i = 0; i < n; i++) {
+		memcpy(&at, g + i * 4, 4);
+		at = column(c->m, at);
+		memcpy(genes + k * 4, &at, 4);
+		memcpy(out + k * 4, d + i * 4, 4);
+		k += at != PEN_CELLS_NONE;
+	}
+	*kept = k;
+	return 0;
+}
+
+static int keep_dense(const struct cell *c, uint64_t *kept)
+{
+	struct pen_cells_run run = run_of(c, &c->m->data, c->t->data);
+	uint32_t at[BLOCK];
+	double v[BLOCK];
+	const uint8_t *p;
+	int rc = 0;
+
+	while (rc >= 0 && run.at < run.end) {
+		const uint64_t first = run.at;
+		const uint64_t n = pen__cells_run_next(&run, &p);
+
+		if (!n)
+			return fail_bytes(c);
+		for (uint64_t i = 0; rc >= 0 && i < n; i += BLOCK) {
+			uint64_t k = n - i < BLOCK ? n - i : BLOCK;
+
+			to_doubles(run.a, p ? p + i * run.a->item : NULL, k, v);
+			for (uint64_t j = 0; j < k; j++)
+				at[j] = column(c->m, (uint32_t)(first + i + j));
+			k = keep(at, v, k, false);
+			rc = append(c, at, v, k, kept);
+		}
+	}
+	return rc;
+}
+
+/* Lists of what is left: of the genes that are taken, or without zeros. */
+static int emit_kept(const struct cell *c)
+{
+	const uint32_t f = c->t->field;
+	uint64_t kept = 0;
+	piece_fn *fn = is_common(c) ? keep_common : keep_sparse;
+	int rc = c->m->sparse ? each_piece(c, fn, &kept) : keep_dense(c, &kept);
+
+	c->r->used[f] = (size_t)kept * pen_dtype_size(c->t->type);
+	c->r->used[f + 1] = (size_t)kept * 4;
+	return rc;
+}
+
 static int emit_lists(const struct cell *c)
 {
 	const struct pen_row *r = c->r;
@@ -500,28 +637,41 @@ static int emit_lists(const struct cell *c)
 	return emit_genes(c, r->dst[field]);
 }
 
+/* Bytes that the row has to have room for. */
+static uint64_t room_of(const struct cell *c)
+{
+	const size_t size = pen_dtype_size(c->t->type);
+	uint64_t at, end;
+
+	if (!c->t->list)
+		return c->t->ntake * size;
+	if (!c->m->sparse)
+		return pen__cells_most(c->m) * size;
+	pen__cells_span(c->m, c->row, &at, &end);
+	return (end - at) * size;
+}
+
 static int emit_matrix(struct cell *c)
 {
 	const struct pen_row *r = c->r;
 	const struct pen_unit *d = &r->units[c->t->data];
-	uint64_t n = c->t->ntake, at, end;
+	const uint64_t n = room_of(c);
 	int rc;
 
 	c->dst = r->dst[c->t->field];
 	c->changes = pen__cells_changes(c->p, c->t);
-	if (c->t->list) {
-		pen__cells_span(c->m, c->row, &at, &end);
-		n = end - at;
-	}
-	n *= pen_dtype_size(c->t->type);
 	if (r->dst_len[c->t->field] != n)
 		return fail_bytes(c);
 	rc = measure(c);
-	if (rc >= 0 && !(d->flags & PEN_UNIT_PLAIN)) {
+	if (rc < 0)
+		return rc;
+	if (!(d->flags & PEN_UNIT_PLAIN))
 		memset(c->dst, 0, n);
+	if (c->t->list && !pen__cells_whole(c->m))
+		return emit_kept(c);
+	if (!(d->flags & PEN_UNIT_PLAIN))
 		rc = c->m->sparse && !c->t->list ? emit_scattered(c)
 						 : emit_in_order(c);
-	}
 	return rc < 0 || !c->t->list ? rc : emit_lists(c);
 }
 
@@ -544,7 +694,7 @@ int pen__cells_emit(const struct pen_format *f, const struct pen_row *r,
 	const struct pen_cells *p = f->priv;
 	const struct pen_cells_view *v =
 		&p->view[f->ix->blob_of(f->ix, r->object)];
-	const uint32_t first = f->nfields - p->nobs;
+	const uint32_t first = p->obs_field;
 	struct logs logs;
 	struct cell c = { .f = f, .p = p, .r = r, .err = err, .logs = &logs };
 	int rc = 0;
@@ -558,5 +708,7 @@ int pen__cells_emit(const struct pen_format *f, const struct pen_row *r,
 	}
 	for (uint32_t i = 0; rc >= 0 && i < p->nobs; i++)
 		put_column(&v->field[i], r->k, r->dst[first + i]);
+	if (p->source)
+		memcpy(r->dst[first + p->nobs], &p->source_of[r->object], 4);
 	return rc;
 }

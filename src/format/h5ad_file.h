@@ -6,6 +6,7 @@
 
 int pen__h5ad_node(struct pen_cells_file *, uint64_t addr, const char *path,
 		   struct pen_cells_node *);
-int pen__h5ad_inventory(struct pen_cells_file *, struct pen_buf *out);
+int pen__h5ad_inventory(struct pen_cells_file *, const char *frame,
+			struct pen_buf *out);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * What obs of an h5ad has, for inspect: a line for each column, with what it
- * is. Damage here need not keep anyone from reading the matrix.
+ * What a frame of an h5ad has, for inspect: a line for each column, with what
+ * it is. Damage here need not keep anyone from reading the matrix.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,6 +10,7 @@
 
 struct lister {
 	struct pen_cells_file f; /* with an error of its own */
+	const char *frame;
 	struct pen_buf *out;
 	struct pen_err why;
 };
@@ -62,12 +63,13 @@ static void group_text(struct lister *l, const char *name, char *buf,
 	char kind[64], path[512];
 	uint64_t n = 0;
 
-	snprintf(path, sizeof(path), "obs/%.300s", name);
+	snprintf(path, sizeof(path), "%.100s/%.300s", l->frame, name);
 	if (src->find(&l->f, path, &node) <= 0 ||
 	    src->text_attr(&l->f, &node, "encoding-type", kind, sizeof(kind)) <
 		    0)
 		return;
-	snprintf(path, sizeof(path), "obs/%.300s/categories", name);
+	snprintf(path, sizeof(path), "%.100s/%.300s/categories", l->frame,
+		 name);
 	if (src->find(&l->f, path, &node) > 0)
 		n = length_at(l, node.addr);
 	if (strcmp(kind, "categorical") == 0)
@@ -130,20 +132,21 @@ static void list_members(struct lister *l, uint64_t addr)
 }
 
 /* What is damaged here need not keep anyone from reading the matrix. */
-int pen__h5ad_inventory(struct pen_cells_file *f, struct pen_buf *out)
+int pen__h5ad_inventory(struct pen_cells_file *f, const char *frame,
+			struct pen_buf *out)
 {
-	struct lister l = { .f = *f, .out = out };
-	struct pen_cells_node obs;
+	struct lister l = { .f = *f, .frame = frame, .out = out };
+	struct pen_cells_node node;
 	int rc;
 
 	l.f.err = &l.why;
-	rc = f->src->find(&l.f, "obs", &obs);
+	rc = f->src->find(&l.f, frame, &node);
 	if (rc == 0)
 		return 0;
-	if (rc > 0 && obs.group)
-		rc = pen__h5_links(f->in, obs.addr, see_column, &l, &l.why);
+	if (rc > 0 && node.group)
+		rc = pen__h5_links(f->in, node.addr, see_column, &l, &l.why);
 	else if (rc > 0)
-		list_members(&l, obs.addr);
+		list_members(&l, node.addr);
 	if (l.why.code == PEN_ENOMEM || l.why.code == PEN_EIO || out->bad) {
 		if (f->err)
 			*f->err = l.why;

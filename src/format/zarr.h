@@ -83,6 +83,9 @@ void pen__zarr_node_close(struct pen_zarr_node *);
 uint32_t pen__zarr_attr(const struct pen_zarr_node *, const char *name,
 			const struct pen_jdoc **);
 
+/* A group of stores dataset_N, as annbatch writes them. */
+bool pen__zarr_is_collection(const struct pen_zarr_node *);
+
 /* ---- arrays ---- */
 
 enum pen_zarr_text {

@@ -13,6 +13,23 @@
 
 #define MOST_ABSENT ((uint64_t)1 << 24) /* elements that need not be stored */
 
+/* The stores of a collection are objects of their own. */
+static int check_archive(struct pen_cells_file *f)
+{
+	struct pen_zarr_node root;
+	bool is = false;
+	int rc = pen__zarr_node_open(f->in, "", &root, f->err);
+
+	if (rc > 0)
+		is = pen__zarr_is_collection(&root);
+	pen__zarr_node_close(&root);
+	if (!is)
+		return rc < 0 ? rc : 0;
+	return pen__fail(f->err, PEN_ENOTSUP, f->name,
+			 "is a collection of several stores in one archive; "
+			 "unpack it");
+}
+
 static int zarr_open(struct pen_cells_file *f, uint64_t nfiles)
 {
 	struct pen_zarr *z = pen__calloc(1, sizeof(*z));
@@ -26,7 +43,7 @@ static int zarr_open(struct pen_cells_file *f, uint64_t nfiles)
 	pen__zarr_where(z, "", where, sizeof(where));
 	where[strlen(where) - 2] = '\0'; /* without ":/" */
 	snprintf(f->name, sizeof(f->name), "%.199s", where);
-	return rc;
+	return rc < 0 || !z->zipped ? rc : check_archive(f);
 }
 
 static void zarr_close(struct pen_cells_file *f)
@@ -264,8 +281,8 @@ static uint64_t length_of(struct pen_cells_file *f, const char *path)
 	return n;
 }
 
-static void describe(struct pen_cells_file *f, const char *name, char *text,
-		     size_t cap)
+static void describe(struct pen_cells_file *f, const char *frame,
+		     const char *name, char *text, size_t cap)
 {
 	const struct pen_jdoc *j;
 	struct pen_zarr_node node;
@@ -274,12 +291,12 @@ static void describe(struct pen_cells_file *f, const char *name, char *text,
 	char path[512];
 	uint32_t v;
 
-	snprintf(path, sizeof(path), "obs/%.300s", name);
+	snprintf(path, sizeof(path), "%.100s/%.300s", frame, name);
 	if (pen__zarr_node_open(f->in, path, &node, f->err) <= 0)
 		goto out;
 	v = pen__zarr_attr(&node, "encoding-type", &j);
 	kind = pen__jdoc_text(j, v);
-	snprintf(path, sizeof(path), "obs/%s%.300s%s",
+	snprintf(path, sizeof(path), "%.100s/%s%.300s%s", frame,
 		 node.group ? "" : "__categories/", name,
 		 node.group ? "/categories" : "");
 	v = pen__zarr_attr(&node, "categories", &j);
@@ -298,7 +315,8 @@ out:
 	pen__zarr_node_close(&node);
 }
 
-static int zarr_inventory(struct pen_cells_file *f, struct pen_buf *out)
+static int zarr_inventory(struct pen_cells_file *f, const char *frame,
+			  struct pen_buf *out)
 {
 	struct pen_cells_file mine = *f;
 	const struct pen_jdoc *j;
@@ -308,7 +326,7 @@ static int zarr_inventory(struct pen_cells_file *f, struct pen_buf *out)
 	int rc;
 
 	mine.err = &why;
-	rc = pen__zarr_node_open(f->in, "obs", &obs, &why);
+	rc = pen__zarr_node_open(f->in, frame, &obs, &why);
 	if (rc > 0)
 		v = pen__jdoc_first(j,
 				    pen__zarr_attr(&obs, "column-order", &j));
@@ -318,7 +336,7 @@ static int zarr_inventory(struct pen_cells_file *f, struct pen_buf *out)
 
 		if (!name)
 			continue;
-		describe(&mine, name, text, sizeof(text));
+		describe(&mine, frame, name, text, sizeof(text));
 		pen__cells_put_text(out, name, strlen(name));
 		pen__cells_put_text(out, text, strlen(text));
 	}

@@ -315,27 +315,29 @@ static bool in_dataset(const struct pen_peek *pk)
 	       memcmp(p - 8, "dataset_", 8) == 0;
 }
 
-/* Is the group at `dir` a collection, whose groups dataset_N are stores? */
+bool pen__zarr_is_collection(const struct pen_zarr_node *node)
+{
+	const struct pen_jdoc *j;
+	const uint32_t a = pen__zarr_attr(node, "encoding-type", &j);
+
+	return node->group && pen__jdoc_is(j, a, "annbatch-preshuffled");
+}
+
+/* Is the group in this directory ("" or "..") a collection? */
 static int is_collection(struct pen_peek *pk, const char *dir, bool *is,
 			 struct pen_err *err)
 {
 	struct pen_zarr z = { .pk = pk, .version = 2 };
 	struct pen_zarr_node node;
-	const struct pen_jdoc *j;
 	struct pen_zarr_part p;
 	char key[64];
 	int rc;
 
-	*is = false;
-	snprintf(key, sizeof(key), "%szarr.json", dir);
+	snprintf(key, sizeof(key), "%szarr.json", *dir == '.' ? "../" : "");
 	if (pen__zarr_find(&z, key, &p))
 		z.version = 3;
-	rc = pen__zarr_node_open(&z, *dir ? ".." : "", &node, err);
-	if (rc > 0) {
-		const uint32_t a = pen__zarr_attr(&node, "encoding-type", &j);
-
-		*is = node.group && pen__jdoc_is(j, a, "annbatch-preshuffled");
-	}
+	rc = pen__zarr_node_open(&z, dir, &node, err);
+	*is = rc > 0 && pen__zarr_is_collection(&node);
 	pen__zarr_node_close(&node);
 	return rc < 0 ? rc : 0;
 }
@@ -360,7 +362,7 @@ int pen__zarr_is_root(struct pen_peek *pk, bool *root, struct pen_err *err)
 	}
 	if (!in_dataset(pk) || marker_above(pk, "../../", path))
 		return 0;
-	rc = is_collection(pk, "../", &is, err);
+	rc = is_collection(pk, "..", &is, err);
 	*root = is;
 	return rc;
 }

@@ -154,7 +154,7 @@ static bool skipped(const struct walk *w, const char *name)
 	if (w->pattern)
 		return fnmatch(w->pattern, name, FNM_PERIOD) != 0;
 	/* there are formats made of hidden files */
-	return name[0] == '.' && !(w->keep && w->keep(w->arg, w->path, name));
+	return name[0] == '.' && !(w->keep && w->keep(w->arg, w->path, NULL));
 }
 
 static bool wanted(struct walk *w, const char *name)
