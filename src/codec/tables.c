@@ -41,8 +41,8 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* All values of a row, sorted and numbered; false: too many to pay. */
-static bool count(struct values *t, const uint8_t *p, size_t item, size_t n)
+/* All values of a row, sorted and numbered. */
+static void count(struct values *t, const uint8_t *p, size_t item, size_t n)
 {
 	memset(t->code, 0, ((size_t)t->mask + 1) * sizeof(*t->code));
 	t->n = 0;
@@ -52,8 +52,6 @@ static bool count(struct values *t, const uint8_t *p, size_t item, size_t n)
 
 		if (t->code[k])
 			continue;
-		if (t->n == n / 2 + 1 || t->n > t->mask / 2)
-			return false;
 		t->key[k] = key;
 		t->code[k] = 1;
 		t->list[t->n++] = key;
@@ -61,7 +59,6 @@ static bool count(struct values *t, const uint8_t *p, size_t item, size_t n)
 	qsort(t->list, t->n, sizeof(*t->list), by_value);
 	for (uint32_t i = 0; i < t->n; i++)
 		t->code[slot_of(t, t->list[i])] = i + 1;
-	return true;
 }
 
 /* While numbers are packed. */
@@ -99,7 +96,8 @@ static bool make_room(struct packing *k)
 
 	if (most > UINT32_MAX / 4)
 		return false;
-	while (slots < most)
+	/* half of them stay free */
+	while (slots < 2 * most)
 		slots *= 2;
 	k->t.mask = slots - 1;
 	k->t.key = pen__alloc(slots, sizeof(*k->t.key));
@@ -110,7 +108,8 @@ static bool make_room(struct packing *k)
 	return k->t.key && k->t.code && k->t.list && k->size && k->code;
 }
 
-/* Row by row: sizes of tables, the tables, and codes. */
+/* Row by row: sizes of tables, the tables, and codes. False when values are
+ * too many to pay. */
 static bool fill(struct packing *k)
 {
 	uint64_t at = 0;
@@ -118,8 +117,8 @@ static bool fill(struct packing *k)
 	for (uint32_t row = 0; row < k->r->nrows; row++) {
 		const uint64_t end = row_end(k->r, row);
 
-		if (!count(&k->t, k->p + at * k->item, k->item,
-			   (size_t)(end - at)))
+		count(&k->t, k->p + at * k->item, k->item, (size_t)(end - at));
+		if (k->tables.n / k->item + k->t.n > end / 2 + BLOCK)
 			return false;
 		k->size[row] = k->t.n;
 		for (uint32_t i = 0; i < k->t.n; i++)
