@@ -26,6 +26,7 @@ struct convert {
 	struct pen_spec *spec;
 	struct pen_opts_kv kv[32]; /* the writer's */
 	size_t nkv;
+	char origin[1024], seed_text[24];
 	struct progress progress;
 	int phase;
 };
@@ -218,19 +219,36 @@ static int print_json(const struct convert *c, const char *dst,
 	return text_out(&j, NULL);
 }
 
-/* Noted in files that have a place for it. */
-static void note_origin(struct convert *c,
-			const struct pen_cells_writer_ops *ops, char *seed,
-			size_t cap)
+static void note(struct convert *c, const struct pen_cells_writer_ops *ops,
+		 const char *key, const char *value)
 {
-	if (pen__opt_find(ops->opts, "source"))
-		c->kv[c->nkv++] = (struct pen_opts_kv){ pen__strdup("source"),
-							c->path[0] };
-	snprintf(seed, cap, "%" PRIu64, c->seed);
-	if (c->shuffle && pen__opt_find(ops->opts, "shuffle_seed"))
-		c->kv[c->nkv++] =
-			(struct pen_opts_kv){ pen__strdup("shuffle_seed"),
-					      seed };
+	char *name;
+
+	if (!pen__opt_find(ops->opts, key) ||
+	    c->nkv == sizeof(c->kv) / sizeof(*c->kv))
+		return;
+	for (size_t i = 0; i < c->nkv; i++)
+		if (!strcmp(c->kv[i].key, key))
+			return;
+	name = pen__strdup(key);
+	if (name)
+		c->kv[c->nkv++] = (struct pen_opts_kv){ name, value };
+}
+
+/* Where cells come from and how they were mixed, in files that have a place
+ * for it. */
+static void note_origin(struct convert *c,
+			const struct pen_cells_writer_ops *ops)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i + 1 < c->npaths && n < sizeof(c->origin); i++)
+		n += (size_t)snprintf(c->origin + n, sizeof(c->origin) - n,
+				      "%s%s", i ? ", " : "", c->path[i]);
+	note(c, ops, "source", c->origin);
+	snprintf(c->seed_text, sizeof(c->seed_text), "%" PRIu64, c->seed);
+	if (c->shuffle)
+		note(c, ops, "shuffle_seed", c->seed_text);
 }
 
 static int convert(struct convert *c)
@@ -240,7 +258,6 @@ static int convert(struct convert *c)
 	struct pen_convert_result r;
 	struct pen_err err = { 0 };
 	struct stat sb;
-	char seed[24];
 	double s = 0;
 	int rc = 0;
 
@@ -252,7 +269,7 @@ static int convert(struct convert *c)
 	for (size_t i = 0; !rc && i + 1 < c->npaths; i++)
 		rc = pen_spec_add_path(c->spec, c->path[i], &err);
 	if (!rc) {
-		note_origin(c, ops, seed, sizeof(seed));
+		note_origin(c, ops);
 		rc = pen__convert(&(struct pen_convert){ .source = c->spec,
 							 .to = ops,
 							 .path = dst,

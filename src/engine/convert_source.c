@@ -76,13 +76,17 @@ static int set_common(struct pen_cellsource *s, struct pen_err *err)
 		{ "epochs", "1" },    { "sampler", "sequential" },
 		{ "tail", "keep" },   { "drop_last", "false" },
 		{ "shuffle", "" },    { "on_error", "fail" },
-		{ "shapes", "auto" }, { "format.obs", "*" },
-		{ "format.var", "*" }
+		{ "shapes", "auto" },
 	};
+	const struct pen_pairs *asked = &s->set->for_format;
 	int rc = 0;
 
 	for (size_t i = 0; rc >= 0 && i < sizeof(how) / sizeof(*how); i++)
 		rc = set(s, how[i][0], how[i][1], err);
+	if (rc >= 0 && !pen__pairs_get(asked, "obs"))
+		rc = set(s, "format.obs", "*", err);
+	if (rc >= 0 && !pen__pairs_get(asked, "var"))
+		rc = set(s, "format.var", "*", err);
 	return rc;
 }
 
@@ -103,20 +107,24 @@ static int set_batch(struct pen_cellsource *s, const struct pen_dataset *ds,
 	return set(s, "batch_size", text, err);
 }
 
+/* Each by its name, after the index. */
 static int set_columns(struct pen_cellsource *s, const struct pen_format *f,
 		       struct pen_err *err)
 {
 	const struct pen_cells *p = f->priv;
-	char *list = pen__alloc(LIST, 1);
+	char *list = pen__calloc(LIST, 1);
 	int rc;
 
 	if (!list)
 		return nomem(err, LIST);
-	snprintf(list, LIST, "_index");
+	s->obs_index = p->view0->obs_index.n > 0;
+	s->var_index = p->view0->var_index.n > 0;
+	if (s->obs_index)
+		snprintf(list, LIST, "_index");
 	for (uint32_t i = 0; i < p->nobs; i++)
 		add_name(s, list, pen__cells_obs(f, i)->name);
 	rc = set(s, "format.obs", list, err);
-	snprintf(list, LIST, "_index");
+	snprintf(list, LIST, "%s", s->var_index ? "_index" : "");
 	for (uint32_t i = 0; i < pen__cells_nvar(f); i++)
 		add_name(s, list, pen__cells_var(f, i)->name);
 	if (rc >= 0)
@@ -207,7 +215,7 @@ static int put_obs(struct pen_cellsource *s, uint32_t i, struct pen_err *err)
 	const struct pen_cells_field *c = pen__cells_obs(f, i);
 	const struct pen_cells_labels *label = &s->p->label[i];
 	struct pen_cells_column_spec *to = &s->obs[i];
-	const bool index = i == 0;
+	const bool index = i == 0 && s->obs_index;
 
 	*to = (struct pen_cells_column_spec){
 		.name = put_name(s, index ? s->p->view0->obs_index : c->name),
@@ -225,6 +233,33 @@ static int put_obs(struct pen_cellsource *s, uint32_t i, struct pen_err *err)
 	if (!to->name || (c->coded && !index && !to->names))
 		return nomem(err, label->n);
 	return 0;
+}
+
+/* source=true: which file a cell is from, as one more column. */
+static int put_source(struct pen_cellsource *s, struct pen_err *err)
+{
+	const struct pen_format *f = s->l->ds->format;
+	const uint32_t field = s->p->obs_field + s->p->nobs;
+	const uint32_t n = (uint32_t)pen__cells_nlabels(f, field);
+	const size_t cap = 4096;
+	struct pen_cells_column_spec *to = &s->obs[s->p->nobs];
+	struct pen_span *name = pen__calloc((size_t)n + 1, sizeof(*name));
+	char *text = pen__calloc((size_t)n + 1, cap);
+
+	*to = (struct pen_cells_column_spec){
+		.name = "source", .dtype = PEN_I32, .coded = true, .nnames = n
+	};
+	s->obs_at[s->p->nobs] = field;
+	for (uint32_t i = 0; name && text && i < n; i++) {
+		(void)pen__cells_label(f, field, i, text + i * cap, cap);
+		name[i] = (struct pen_span){ (uint8_t *)text + i * cap,
+					     strlen(text + i * cap) };
+	}
+	if (name && text)
+		to->names = put_names(s, name, n);
+	pen__free(name);
+	pen__free(text);
+	return to->names ? 0 : nomem(err, n * cap);
 }
 
 /* Which gene of the first file is column j: all of them, or none. */
@@ -264,7 +299,7 @@ static int put_var(struct pen_cellsource *s, uint32_t i, const uint32_t *order,
 	struct pen_cells_column_spec *to = &s->var[s->spec.nvar];
 	uint8_t *values = pen__calloc(s->spec.ncols + 1, size);
 	struct pen_span *names = take_names(c->names, c->nnames);
-	const bool index = i == 0;
+	const bool index = i == 0 && s->var_index;
 
 	s->var_values[s->spec.nvar] = values;
 	*to = (struct pen_cells_column_spec){
@@ -299,11 +334,14 @@ static int put_joined(struct pen_cellsource *s, struct pen_err *err)
 		struct pen_bytes b =
 			pen__bytes(set->var->genes.p, set->var->genes.n);
 
-		for (uint64_t g = 0; set->map && g < set->var->ncols &&
-				     pen__cells_next_name(&b, &text);
-		     g++)
-			if (set->map[g] < n)
-				name[set->map[g]] = text;
+		for (uint64_t g = 0;
+		     g < set->var->ncols && pen__cells_next_name(&b, &text);
+		     g++) {
+			const uint64_t at = set->map ? set->map[g] : g;
+
+			if (at < n)
+				name[at] = text;
+		}
 	}
 	for (uint64_t j = 0; codes && j < n; j++)
 		codes[j] = (int32_t)j;
@@ -372,12 +410,13 @@ static void put_matrix(struct pen_cellsource *s)
 				  ? (enum pen_dtype)places
 				  : PEN_I32;
 	s->spec.ndense = s->p->nmatrices - 1;
-	s->spec.nobs = s->p->nobs;
+	s->spec.nobs = s->p->nobs + s->p->source;
 }
 
 static int describe(struct pen_cellsource *s, struct pen_err *err)
 {
-	const uint32_t nobs = s->p->nobs, ndense = s->p->nmatrices;
+	const uint32_t nobs = s->p->nobs + s->p->source;
+	const uint32_t ndense = s->p->nmatrices;
 	const uint32_t nvar = pen__cells_nvar(s->l->ds->format) + 1;
 	int rc = 0;
 
@@ -393,8 +432,10 @@ static int describe(struct pen_cellsource *s, struct pen_err *err)
 	if (!s->obs || !s->var || !s->dense || !s->var_values || !s->mem ||
 	    !s->obs_at || !s->dense_at || !s->pointer)
 		return nomem(err, nobs * sizeof(*s->obs));
-	for (uint32_t i = 0; rc >= 0 && i < nobs; i++)
+	for (uint32_t i = 0; rc >= 0 && i < s->p->nobs; i++)
 		rc = put_obs(s, i, err);
+	if (rc >= 0 && s->p->source)
+		rc = put_source(s, err);
 	if (rc >= 0)
 		rc = put_vars(s, err);
 	if (rc >= 0)

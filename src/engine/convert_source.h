@@ -26,6 +26,7 @@ struct pen_cellsource {
 	uint32_t nmem;
 	uint32_t x; /* tensor of X's numbers; places follow */
 	uint32_t *obs_at, *dense_at;
+	bool obs_index, var_index; /* the first column is */
 	const void **pointer;
 	/* Columns that cannot be carried over, by name: "a, b"; or "". */
 	char left_out[200];

@@ -285,7 +285,8 @@ struct pen_cells_view {
 	struct pen_cells_matrix *matrix; /* nmatrices, as in slot */
 	struct pen_cells_var var[PEN_CELLS_FRAMES];
 	struct pen_span inventory;
-	struct pen_span obs_index, var_index; /* what indices are called */
+	struct pen_span obs_index,
+		var_index; /* what indices are called; empty: there is none */
 	struct pen_cells_field *field; /* columns of obs: nobs, once bound */
 	uint32_t nfields;
 	uint64_t common[2]; /* which blob has what it says of genes; or 0 */

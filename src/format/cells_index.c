@@ -521,11 +521,21 @@ static int put_obs(struct matrix *m, size_t at)
 	return rc;
 }
 
+/* What a frame's index is called; nothing, when it is not there. */
 static int put_index(struct matrix *m, const char *frame)
 {
-	char name[128];
-	int rc = pen__cells_index_name(&m->f, frame, name, sizeof(name));
+	char name[128] = "", path[256];
+	struct pen_cells_node node;
+	int rc = m->f.src->find(&m->f, frame, &node);
 
+	if (rc > 0)
+		rc = pen__cells_index_name(&m->f, frame, name, sizeof(name));
+	if (rc >= 0 && *name && node.group) {
+		snprintf(path, sizeof(path), "%s/%s", frame, name);
+		rc = m->f.src->find(&m->f, path, &node);
+		if (!rc)
+			*name = '\0';
+	}
 	if (rc < 0)
 		return rc;
 	pen__buf_le(m->blob, strlen(name), 8);
