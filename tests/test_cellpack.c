@@ -195,7 +195,7 @@ static void pack(struct chunk *k)
 {
 	pen__places_pack(&k->rows, k->places, k->n, &k->packed);
 	k->nplaces = k->packed.n;
-	pen__numbers_pack(k->dtype, k->values, k->n, &k->packed);
+	pen__numbers_pack(&k->rows, k->dtype, k->values, k->n, &k->packed);
 }
 
 /* numbers, or places, of exactly so many bytes */
@@ -203,7 +203,7 @@ static int unpack(const struct chunk *k, const uint8_t *p, size_t len,
 		  bool numbers, struct pen_scratch *s)
 {
 	uint8_t *to = malloc(8 * (size_t)k->n + 1), *copy = malloc(len + 1);
-	const struct pen_cellnumbers c = { k->dtype, k->n, to };
+	const struct pen_cellnumbers c = { k->dtype, k->n, to, &k->rows };
 	const char *why = NULL;
 	int rc;
 
@@ -276,6 +276,15 @@ static void test_sizes(struct pen_scratch *s)
 		check_chunk(&k, s);
 		CHECK(k.packed.n < k.n * 7 / 4);
 		free_chunk(&k);
+		/* nor do few values that are none */
+		if (types[i] != PEN_F32 && types[i] != PEN_F64)
+			continue;
+		make_chunk(&k, types[i], 40, true);
+		fill(&k, &r, FRACTIONS, true);
+		check_chunk(&k, s);
+		CHECK_EQ(k.packed.p[k.nplaces + 4], 3);
+		CHECK(k.packed.n < k.n * 9 / 4);
+		free_chunk(&k);
 	}
 }
 
@@ -325,6 +334,8 @@ static void other_rows(struct chunk *k, struct pen_scratch *s)
 			k->start4[j] = (uint32_t)pen__rng_below(&r, 900);
 		k->rows.nrows = (uint32_t)i % 40;
 		CHECK(unpack(k, k->packed.p, k->nplaces, false, s) >= 0);
+		(void)unpack(k, k->packed.p + k->nplaces,
+			     k->packed.n - k->nplaces, true, s);
 	}
 }
 

@@ -15,11 +15,16 @@
  *              bitpack.h of how far each lies above it
  *            2 deflated: first bytes of all numbers, then second bytes, and
  *              so on, by raw deflate
+ *            3 tables: how many values each row has, as blocks of bitpack.h;
+ *              these values, row by row, sorted; then blocks of which of its
+ *              row's each number is
  * Everything is little-endian. What a number was, bit by bit, it becomes
  * again. How many there are, and where rows begin, is not stored here.
  */
 #ifndef PEN_CODEC_CELLPACK_H
 #define PEN_CODEC_CELLPACK_H
+
+#include <stdbool.h>
 
 #include "base/bytes.h"
 #include "codec/scratch.h"
@@ -40,13 +45,15 @@ struct pen_cellnumbers {
 	enum pen_dtype dtype; /* up to PEN_F64 */
 	uint32_t n;
 	void *to;
+	const struct pen_cellrows *rows; /* as they were packed with */
 };
 
 /* Append n places or numbers; out->bad when memory ran out. */
 void pen__places_pack(const struct pen_cellrows *, const uint32_t *places,
 		      uint32_t n, struct pen_buf *out);
-void pen__numbers_pack(enum pen_dtype, const void *values, uint32_t n,
-		       struct pen_buf *out);
+/* Of numbers of no rows, or all of one length, rows may be NULL. */
+void pen__numbers_pack(const struct pen_cellrows *, enum pen_dtype,
+		       const void *values, uint32_t n, struct pen_buf *out);
 
 /* Exactly n; 0, PEN_ENOMEM or PEN_EDATA: *why then says what is wrong. Rows
  * that contradict n are survived. */

@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "base/rng.h"
 #include "codec/cellpack.h"
 #include "codec/crc32c.h"
 
@@ -113,12 +112,9 @@ static uint32_t length_of(const uint8_t *record)
 	return n;
 }
 
-uint64_t pen__deal_row(uint64_t seed, uint64_t n, uint64_t j)
+void pen__deal_order(struct pen_perm *p, uint64_t n, uint64_t seed)
 {
-	struct pen_perm p;
-
-	pen__perm_init(&p, n, seed, STREAM);
-	return pen__perm_at(&p, j);
+	pen__perm_init(p, n, seed, STREAM);
 }
 
 /* ---- the file ---- */
@@ -236,7 +232,8 @@ static int put_block(struct pen_deal *d, struct bucket *b, struct pen_err *err)
 		pen__places_pack(&rows, (const uint32_t *)(void *)r->places.p,
 				 k.nnz, &d->packed);
 	k.places = (uint32_t)d->packed.n - k.record;
-	pen__numbers_pack(d->spec->dtype, r->values.p, k.nnz, &d->packed);
+	pen__numbers_pack(&rows, d->spec->dtype, r->values.p, k.nnz,
+			  &d->packed);
 	k.values = (uint32_t)d->packed.n - k.record - k.places;
 	pen__buf_put(&b->blocks, &k, sizeof(k));
 	rc = d->packed.bad || b->blocks.bad ? nomem(d, d->packed.n, err)
@@ -338,13 +335,13 @@ static int make_room(struct pen_deal *d, size_t n, struct pen_err *err)
 static int take_block(struct pen_deal *d, const struct block *k,
 		      struct pen_err *err)
 {
-	const uint8_t *p;
-	uint64_t n;
-	uint64_t *start = NULL;
-	struct pen_cellnumbers c = { d->spec->dtype, k->nnz, NULL };
+	struct pen_cellrows rows = { NULL, 8, k->nrows };
+	struct pen_cellnumbers c = { d->spec->dtype, k->nnz, NULL, &rows };
 	const char *why = "another checksum";
 	struct pen_buf record;
-	uint8_t *places, *values;
+	uint64_t n, *start;
+	const uint8_t *p;
+	uint8_t *places;
 	int rc = read_all(d, k->at, (size_t)k->record + k->places + k->values,
 			  err);
 
@@ -358,20 +355,16 @@ static int take_block(struct pen_deal *d, const struct block *k,
 	record = (struct pen_buf){ .p = d->packed.p, .n = k->record };
 	pen__buf_put(&d->all.record, p, k->record);
 	places = grow(&d->all.places, d->spec->sparse ? 4 * (size_t)k->nnz : 0);
-	values = grow(&d->all.values, d->item * k->nnz);
-	start = starts_of(d, &record, &n);
-	c.to = values;
-	if (!start || d->all.record.bad || (k->nnz && !values)) {
+	c.to = grow(&d->all.values, d->item * k->nnz);
+	rows.starts = start = starts_of(d, &record, &n);
+	if (!start || d->all.record.bad || (k->nnz && !c.to)) {
 		pen__free(start);
 		return nomem(d, d->item * k->nnz, err);
 	}
-	if (d->spec->sparse) {
-		const struct pen_cellrows rows = { start, 8, k->nrows };
-
+	if (d->spec->sparse)
 		rc = pen__places_unpack(&rows, p + k->record, k->places,
 					(uint32_t *)(void *)places, k->nnz,
 					&why);
-	}
 	if (rc >= 0)
 		rc = pen__numbers_unpack(&c, p + k->record + k->places,
 					 k->values, &d->scratch, &why);
@@ -558,7 +551,7 @@ int pen__deal_new(struct pen_deal **out, const struct pen_deal_setup *setup,
 		return rc;
 	}
 	if (s->nrows)
-		pen__perm_init(&d->perm, s->nrows, setup->seed, STREAM);
+		pen__deal_order(&d->perm, s->nrows, setup->seed);
 	*out = d;
 	return 0;
 }

@@ -3,12 +3,13 @@
  * dealt into buckets by where they will be, buckets go to a file without a
  * name beside the target, packed, and come back one at a time, each small
  * enough for memory. The order is that of base/rng.h's keyed permutation: row
- * number at(seed, j) is the j-th that comes out. It depends on the seed and
+ * number at(j) is the j-th that comes out. It depends on the seed and
  * the number of rows, and on nothing else.
  */
 #ifndef PEN_ENGINE_DEAL_H
 #define PEN_ENGINE_DEAL_H
 
+#include "base/rng.h"
 #include "format/cells_write.h"
 
 struct pen_deal;
@@ -19,8 +20,8 @@ struct pen_deal_setup {
 	uint64_t memory; /* bytes that rows may take */
 };
 
-/* Which row comes out at place j, and where row i does. */
-uint64_t pen__deal_row(uint64_t seed, uint64_t n, uint64_t j);
+/* at(j) is the row that comes out as the j-th; n > 0. */
+void pen__deal_order(struct pen_perm *, uint64_t n, uint64_t seed);
 
 int pen__deal_new(struct pen_deal **out, const struct pen_deal_setup *,
 		  struct pen_err *);

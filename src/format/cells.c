@@ -40,7 +40,7 @@ const struct pen_opt pen__cells_opts[] = {
 	{ .name = "dtype",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(dtype),
-	  .help = "of the numbers: a float, or an integer of up to 32 bits; "
+	  .help = "of the numbers: a float, or an integer; "
 		  "float32 when empty, and obsm as it is stored" },
 	{ .name = "normalize",
 	  .type = PEN_OPT_DOUBLE,
@@ -99,11 +99,10 @@ static int check_dtype(struct pen_cells *p, struct pen_err *err)
 
 	if (rc < 0)
 		return rc;
-	if (p->type == PEN_BOOL || p->type == PEN_I64 || p->type == PEN_U64 ||
-	    p->type > PEN_F64)
+	if (p->type == PEN_BOOL || p->type > PEN_F64)
 		return pen__fail(err, PEN_EINVAL, "dtype",
 				 "%s is no type of a matrix; there are floats "
-				 "and integers of up to 32 bits",
+				 "and integers",
 				 name);
 	if (p->type < PEN_F16 && (p->log1p || p->normalize > 0))
 		return pen__fail(err, PEN_EINVAL, "dtype",

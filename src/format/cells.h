@@ -292,6 +292,8 @@ struct pen_cells_view {
 	struct pen_cells_matrix *matrix; /* nmatrices, as in slot */
 	struct pen_cells_var var[PEN_CELLS_FRAMES];
 	struct pen_span inventory;
+	struct pen_span obs_index,
+		var_index; /* what indices are called; empty: there is none */
 	struct pen_cells_field *field; /* columns of obs: nobs, once bound */
 	uint32_t nfields;
 	uint64_t common[2]; /* which blob has what it says of genes; or 0 */
@@ -378,6 +380,13 @@ static inline uint64_t pen__cells_row(const struct pen_cells_view *v,
 	const uint64_t row = v->rows ? pen__cells_u32(v->rows, k) : k;
 
 	return row < v->nrows ? row : 0;
+}
+
+/* The frame that columns of var are taken from: the first matrix' own. */
+static inline int pen__cells_frame(const struct pen_cells *p)
+{
+	return p->slot[0].frame == PEN_CELLS_RAW_VAR ? PEN_CELLS_RAW_VAR
+						     : PEN_CELLS_VAR;
 }
 
 extern const struct pen_opt pen__cells_opts[];

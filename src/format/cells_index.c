@@ -421,9 +421,10 @@ static int put_genes(struct matrix *m, int frame)
 static int put_vars(struct matrix *m, struct pen_buf *common)
 {
 	struct pen_buf body = { 0 }, columns = { 0 };
-	struct columns cs = { .frame = m->var[PEN_CELLS_VAR],
+	const int frame = pen__cells_frame(m->p);
+	struct columns cs = { .frame = m->var[frame],
 			      .ask = m->p->var,
-			      .nrows = m->ngenes[PEN_CELLS_VAR],
+			      .nrows = m->ngenes[frame],
 			      .out = &columns };
 	struct pen_span s;
 	uint64_t key[2];
@@ -520,6 +521,28 @@ static int put_obs(struct matrix *m, size_t at)
 	return rc;
 }
 
+/* What a frame's index is called; nothing, when it is not there. */
+static int put_index(struct matrix *m, const char *frame)
+{
+	char name[128] = "", path[256];
+	struct pen_cells_node node;
+	int rc = m->f.src->find(&m->f, frame, &node);
+
+	if (rc > 0)
+		rc = pen__cells_index_name(&m->f, frame, name, sizeof(name));
+	if (rc >= 0 && *name && node.group) {
+		snprintf(path, sizeof(path), "%s/%s", frame, name);
+		rc = m->f.src->find(&m->f, path, &node);
+		if (!rc)
+			*name = '\0';
+	}
+	if (rc < 0)
+		return rc;
+	pen__buf_le(m->blob, strlen(name), 8);
+	pen__buf_str(m->blob, name);
+	return 0;
+}
+
 static int put_file(struct matrix *m, struct pen_found *found)
 {
 	struct pen_buf list = { 0 };
@@ -544,6 +567,10 @@ static int put_file(struct matrix *m, struct pen_found *found)
 		rc = pen__cells_columns_list(&m->f, "obs", &list);
 	if (rc >= 0)
 		put_bytes(m->blob, &list);
+	if (rc >= 0)
+		rc = put_index(m, "obs");
+	if (rc >= 0)
+		rc = put_index(m, m->var[pen__cells_frame(m->p)]);
 	pen__buf_fini(&list);
 	if (rc >= 0 && m->blob->bad)
 		rc = pen__fail_nomem(m->f.err, m->f.name, m->blob->n);

@@ -172,7 +172,7 @@ static uint32_t largest(const uint32_t *g, uint64_t n)
 		double s;                                                      \
 		if (at[i] == PEN_CELLS_NONE)                                   \
 			continue;                                              \
-		s = ((T *)dst)[at[i]] + v[i];                                  \
+		s = (double)((T *)dst)[at[i]] + v[i];                          \
 		if (!(s >= (least) && s <= (most)) || s != floor(s))           \
 			return i;                                              \
 		((T *)dst)[at[i]] = (T)s;                                      \
@@ -199,6 +199,10 @@ static uint64_t add(enum pen_dtype type, void *dst, const uint32_t *at,
 		ADD_INT(int32_t, INT32_MIN, INT32_MAX);
 	case PEN_U32:
 		ADD_INT(uint32_t, 0, UINT32_MAX);
+	case PEN_I64: /* beyond that a double is not exact */
+		ADD_INT(int64_t, -0x1p53, 0x1p53);
+	case PEN_U64:
+		ADD_INT(uint64_t, 0, 0x1p53);
 	case PEN_F32:
 		ADD_FLOAT(float);
 	case PEN_F64:

@@ -274,41 +274,42 @@ void pen__cells_decode_text(const struct pen_cells_array *a, char *buf,
 }
 
 /* Rows of the chunk are those of its group. */
-static int decode_places(const struct pen_cells_chunk *c, const char **why)
+static bool rows_of(const struct pen_cells_chunk *c, struct pen_cellrows *r)
 {
 	const uint64_t row = c->number * c->a->group_rows;
 	const uint64_t left = c->m->nrows - row;
-	struct pen_cellrows rows = { .width = c->m->width };
 
 	if (c->a->layout != PEN_CELLS_GROUPED || !c->m->indptr ||
 	    row >= c->m->nrows)
-		return PEN_EDATA;
-	rows.starts = c->m->indptr + row * c->m->width;
-	rows.nrows =
+		return false;
+	r->width = c->m->width;
+	r->starts = c->m->indptr + row * c->m->width;
+	r->nrows =
 		(uint32_t)(left < c->a->group_rows ? left : c->a->group_rows);
-	return pen__places_unpack(&rows, c->raw.p, c->raw.n, c->out,
-				  (uint32_t)(c->size / 4), why);
+	return true;
 }
 
 static int decode_packed(const struct pen_cells_chunk *c, const char **why)
 {
 	const struct pen_cells_array *a = c->a;
+	struct pen_cellrows rows;
+	const bool sparse = rows_of(c, &rows);
+	const uint64_t n = c->size / a->item;
 	const struct pen_cellnumbers to = { .dtype = a->dtype,
-					    .n = (uint32_t)(c->size / a->item),
-					    .to = c->out };
+					    .n = (uint32_t)n,
+					    .to = c->out,
+					    .rows = sparse ? &rows : NULL };
 
 	*why = "its chunks are stored in a way that is not known";
-	if (c->size / a->item > UINT32_MAX)
+	if (n > UINT32_MAX)
 		return PEN_EDATA;
-	switch (a->pipe.f[0].id) {
-	case PEN_CELLS_NUMBERS:
+	if (a->pipe.f[0].id == PEN_CELLS_NUMBERS)
 		return pen__numbers_unpack(&to, c->raw.p, c->raw.n, c->scratch,
 					   why);
-	case PEN_CELLS_PLACES:
-		return decode_places(c, why);
-	default:
-		return PEN_ENOTSUP;
-	}
+	if (a->pipe.f[0].id == PEN_CELLS_PLACES && sparse)
+		return pen__places_unpack(&rows, c->raw.p, c->raw.n, c->out,
+					  to.n, why);
+	return PEN_ENOTSUP;
 }
 
 int pen__cells_decode(const struct pen_cells_chunk *c, const char **why)

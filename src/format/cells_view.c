@@ -157,6 +157,8 @@ static int take_view(struct pen_cells *p, struct pen_cells_view *v,
 	if (!take_vars(in, v) || !fits_vars(p, v))
 		return damaged(err);
 	v->inventory = take_bytes(in);
+	v->obs_index = take_bytes(in);
+	v->var_index = take_bytes(in);
 	return in->bad ? damaged(err) : 0;
 }
 
@@ -210,7 +212,7 @@ static int take_columns(struct pen_cells *p, const struct pen_cells_common *c,
 		return pen__fail_nomem(err, "var", n * sizeof(*p->vars));
 	for (; p->nvars < n; p->nvars++)
 		if (!take_column(&in, &p->vars[p->nvars],
-				 p->view0->var[PEN_CELLS_VAR].ncols))
+				 p->view0->var[pen__cells_frame(p)].ncols))
 			return damaged(err);
 	return 0;
 }

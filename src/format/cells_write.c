@@ -368,7 +368,7 @@ int pen__cells_writer_rows(struct pen_cells_writer *w,
 	const struct pen_cells_spec *s = w->spec;
 	int rc = 0;
 
-	if (w->failed || w->finished)
+	if (w->failed || w->sealed)
 		return pen__fail(err, PEN_EINVAL, w->path,
 				 "has failed or is finished already");
 	if (!r->n)
@@ -391,13 +391,13 @@ int pen__cells_writer_rows(struct pen_cells_writer *w,
 	return 0;
 }
 
-int pen__cells_writer_finish(struct pen_cells_writer *w, struct pen_err *err)
+int pen__cells_writer_seal(struct pen_cells_writer *w, struct pen_err *err)
 {
 	const struct pen_cells_spec *s = w->spec;
 	struct stat sb = { 0 };
 	int rc;
 
-	if (w->failed || w->finished)
+	if (w->failed || w->sealed)
 		return pen__fail(err, PEN_EINVAL, w->path,
 				 "has failed or is finished already");
 	w->failed = true;
@@ -412,8 +412,29 @@ int pen__cells_writer_finish(struct pen_cells_writer *w, struct pen_err *err)
 	if (stat(w->tmp, &sb))
 		return pen__fail_sys(err, errno, w->tmp, "is not there");
 	rc = sync_path(w->tmp, S_ISDIR(sb.st_mode), err);
-	if (!rc)
-		rc = check_target(w->path, err);
+	if (rc)
+		return rc;
+	w->failed = false;
+	w->sealed = true;
+	return 0;
+}
+
+int pen__cells_writer_finish(struct pen_cells_writer *w, struct pen_err *err)
+{
+	struct stat sb = { 0 };
+	int rc = 0;
+
+	if (!w->sealed)
+		rc = pen__cells_writer_seal(w, err);
+	else if (w->failed || w->finished)
+		rc = pen__fail(err, PEN_EINVAL, w->path,
+			       "has failed or is finished already");
+	if (rc)
+		return rc;
+	w->failed = true;
+	if (stat(w->tmp, &sb))
+		return pen__fail_sys(err, errno, w->tmp, "is not there");
+	rc = check_target(w->path, err);
 	if (!rc)
 		rc = move_in(w, S_ISDIR(sb.st_mode), err);
 	if (rc)

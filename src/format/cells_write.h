@@ -86,7 +86,7 @@ struct pen_cells_writer {
 	const struct pen_cells_spec *spec; /* the caller's until close */
 	char *path, *tmp;    /* tmp: beside path; a file or a directory */
 	uint64_t nrows, nnz; /* so far */
-	bool failed, finished;
+	bool failed, sealed, finished;
 };
 
 /* By name, or NULL; a writer whose library is absent is not there. */
@@ -105,7 +105,10 @@ int pen__cells_writer_open(struct pen_cells_writer **out,
 /* Checks the rows against the spec: their number, and that genes exist. */
 int pen__cells_writer_rows(struct pen_cells_writer *,
 			   const struct pen_cells_rows *, struct pen_err *);
-/* Renames tmp to path when all rows came; refuses when some are missing. */
+/* The file is whole and on the disk, under tmp, and can be looked at; refuses
+ * when rows are missing. */
+int pen__cells_writer_seal(struct pen_cells_writer *, struct pen_err *);
+/* The same, unless that was done, and tmp becomes path. */
 int pen__cells_writer_finish(struct pen_cells_writer *, struct pen_err *);
 /* Removes what is unfinished. NULL is fine. */
 void pen__cells_writer_close(struct pen_cells_writer *);

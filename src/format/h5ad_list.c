@@ -12,6 +12,7 @@ struct lister {
 	struct pen_cells_file f; /* with an error of its own */
 	const char *frame;
 	struct pen_buf *out;
+	struct pen_buf order; /* names of columns */
 	struct pen_err why;
 };
 
@@ -131,6 +132,95 @@ static void list_members(struct lister *l, uint64_t addr)
 	pen__h5_data_close(&d);
 }
 
+/* ---- their order ---- */
+
+static int see_order(void *arg, const struct pen_h5_attr *a,
+		     struct pen_err *err)
+{
+	struct lister *l = arg;
+	struct pen_buf text = { 0 };
+	uint64_t n;
+	int rc = 0;
+
+	if (strcmp(a->name, "column-order") != 0)
+		return 0;
+	if ((a->type.cls != PEN_H5_STRING && !a->type.vlen_string) ||
+	    !pen__h5_count(&a->space, &n))
+		return 1;
+	for (uint64_t i = 0; rc >= 0 && i < n; i++) {
+		text.n = 0;
+		rc = pen__h5_string(l->f.in, &a->type, a->data, i, &text, err);
+		if (rc >= 0)
+			pen__cells_put_text(&l->order, text.p, text.n);
+	}
+	pen__buf_fini(&text);
+	return rc < 0 ? rc : 1;
+}
+
+/* The line of that name, and where it ends. */
+static bool find_line(const struct pen_buf *lines, struct pen_span name,
+		      struct pen_span *line)
+{
+	struct pen_bytes b = pen__bytes(lines->p, lines->n);
+	struct pen_span s, kind;
+	const uint8_t *p = b.p;
+
+	while (pen__cells_next_name(&b, &s) &&
+	       pen__cells_next_name(&b, &kind)) {
+		if (pen__cells_compare(s, name) == 0) {
+			*line = (struct pen_span){ p, (size_t)(b.p - p) };
+			return true;
+		}
+		p = b.p;
+	}
+	return false;
+}
+
+/* Lines in the order that the frame has for its columns, then others. */
+static void put_lines(const struct lister *l, const struct pen_buf *lines,
+		      struct pen_buf *out)
+{
+	struct pen_bytes b = pen__bytes(l->order.p, l->order.n);
+	struct pen_span s, kind, line;
+	const size_t from = out->n;
+	const uint8_t *p;
+
+	while (pen__cells_next_name(&b, &s))
+		if (find_line(lines, s, &line))
+			pen__buf_put(out, line.p, line.n);
+	b = pen__bytes(lines->p, lines->n);
+	for (p = b.p;
+	     pen__cells_next_name(&b, &s) && pen__cells_next_name(&b, &kind);
+	     p = b.p) {
+		const struct pen_buf put = { .p = out->p ? out->p + from : NULL,
+					     .n = out->n - from };
+
+		if (!find_line(&put, s, &line))
+			pen__buf_put(out, p, (size_t)(b.p - p));
+	}
+}
+
+static int list_columns(struct lister *l, uint64_t addr)
+{
+	struct pen_buf *out = l->out, lines = { 0 };
+	struct pen_h5_head hd;
+	int rc;
+
+	l->out = &lines;
+	rc = pen__h5_links(l->f.in, addr, see_column, l, &l->why);
+	if (rc >= 0 && pen__h5_head_open(l->f.in, addr, &hd, &l->why) >= 0) {
+		(void)pen__h5_attrs(l->f.in, &hd, see_order, l, &l->why);
+		pen__h5_head_close(&hd);
+	}
+	out->bad |= lines.bad || l->order.bad;
+	if (!out->bad)
+		put_lines(l, &lines, out);
+	l->out = out;
+	pen__buf_fini(&lines);
+	pen__buf_fini(&l->order);
+	return rc;
+}
+
 /* What is damaged here need not keep anyone from reading the matrix. */
 int pen__h5ad_inventory(struct pen_cells_file *f, const char *frame,
 			struct pen_buf *out)
@@ -144,7 +234,7 @@ int pen__h5ad_inventory(struct pen_cells_file *f, const char *frame,
 	if (rc == 0)
 		return 0;
 	if (rc > 0 && node.group)
-		rc = pen__h5_links(f->in, node.addr, see_column, &l, &l.why);
+		rc = list_columns(&l, node.addr);
 	else if (rc > 0)
 		list_members(&l, node.addr);
 	if (l.why.code == PEN_ENOMEM || l.why.code == PEN_EIO || out->bad) {

@@ -231,6 +231,9 @@ static int packed_text_attr(struct pen_cells_file *f,
 	*buf = '\0';
 	if (kind_of(n) == X && s->p.sparse && is(name, "encoding-type"))
 		snprintf(buf, cap, "csr_matrix");
+	if (kind_of(n) == COLUMN && is(name, "ordered") &&
+	    (column_of(s, n)->flags & PEN_PACKED_ORDERED))
+		snprintf(buf, cap, "True");
 	if (kind_of(n) != FRAME || !is(name, "_index"))
 		return 0;
 	for (uint32_t i = 0; i < (var ? s->p.nvar : s->p.nobs); i++)
@@ -466,12 +469,16 @@ static int packed_array(struct pen_cells_file *f,
 
 /* ---- for inspect ---- */
 
-static int packed_inventory(struct pen_cells_file *f, struct pen_buf *out)
+static int packed_inventory(struct pen_cells_file *f, const char *frame,
+			    struct pen_buf *out)
 {
 	const struct source *s = f->in;
+	const bool var = is(frame, "var");
+	const uint32_t from = var ? s->p.nobs : 0;
+	const uint32_t n = var ? s->p.nvar : is(frame, "obs") ? s->p.nobs : 0;
 	char text[64];
 
-	for (uint32_t i = 0; i < s->p.nobs; i++) {
+	for (uint32_t i = from; i < from + n; i++) {
 		const struct pen_packed_column *c = &s->p.column[i];
 
 		if (has_codes(c))

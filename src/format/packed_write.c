@@ -126,7 +126,7 @@ static int put_piece(struct pen_cells_writer *w, struct column *c,
 	struct packed *p = w->priv;
 	const size_t from = p->out.n;
 
-	pen__numbers_pack(c->dtype, values, n, &p->out);
+	pen__numbers_pack(NULL, c->dtype, values, n, &p->out);
 	c->n += n;
 	return end_piece(w, from, &c->pieces, err);
 }
@@ -210,7 +210,8 @@ static int put_chunk(struct pen_cells_writer *w, struct pen_err *err)
 		pen__places_pack(&rows, (const uint32_t *)(void *)p->places.p,
 				 n, &p->out);
 	numbers = p->out.n;
-	pen__numbers_pack(t, p->values.p, n, &p->out);
+	pen__numbers_pack(w->spec->sparse ? &rows : NULL, t, p->values.p, n,
+			  &p->out);
 	p->places.n = p->values.n = p->starts.n = 0;
 	return end_chunk(w, from, numbers, err);
 }
@@ -276,20 +277,6 @@ static int add_rows(struct pen_cells_writer *w, const struct pen_cells_rows *r,
 	return waiting(p) == p->group ? put_chunk(w, err) : 0;
 }
 
-static int put_lengths(struct pen_cells_writer *w,
-		       const struct pen_cells_rows *r, struct pen_err *err)
-{
-	struct packed *p = w->priv;
-	int rc = 0;
-
-	for (uint64_t i = 0; rc >= 0 && i < r->n; i++) {
-		const uint32_t len = (uint32_t)(r->start[i + 1] - r->start[i]);
-
-		rc = put_column(w, &p->lengths, (const uint8_t *)&len, 1, err);
-	}
-	return rc;
-}
-
 /* Names of rows, as they come. */
 static int put_texts(struct pen_cells_writer *w, struct column *c,
 		     const char *const *text, uint64_t n, struct pen_err *err)
@@ -314,6 +301,33 @@ static int put_values(struct pen_cells_writer *w, struct column *c,
 		       : put_column(w, c, values, n, err);
 }
 
+/* All of row i but its numbers. */
+static int put_row(struct pen_cells_writer *w, const struct pen_cells_rows *r,
+		   uint64_t i, struct pen_err *err)
+{
+	const uint32_t len =
+		(uint32_t)(start_of(w, r, i + 1) - start_of(w, r, i));
+	struct packed *p = w->priv;
+	int rc = 0;
+
+	if (w->spec->sparse)
+		rc = put_column(w, &p->lengths, (const uint8_t *)&len, 1, err);
+	for (uint32_t k = 0; rc >= 0 && k < w->spec->nobs; k++) {
+		const size_t size = p->obs[k].text ? sizeof(char *)
+						   : p->obs[k].item;
+
+		rc = put_values(w, &p->obs[k],
+				(const uint8_t *)r->obs[k] + i * size, 1, err);
+	}
+	for (uint32_t k = 0; rc >= 0 && k < w->spec->ndense; k++)
+		rc = put_dense(w, &p->dense[k],
+			       (const uint8_t *)r->dense[k] +
+				       i * p->dense[k].item,
+			       1, err);
+	return rc;
+}
+
+/* Row by row, so that the file does not depend on how many come at a time. */
 static int packed_rows(struct pen_cells_writer *w,
 		       const struct pen_cells_rows *r, struct pen_err *err)
 {
@@ -325,15 +339,12 @@ static int packed_rows(struct pen_cells_writer *w,
 		const uint64_t room = p->group - waiting(p);
 		const uint64_t n = r->n - i < room ? r->n - i : room;
 
-		rc = add_rows(w, r, i, n, err);
+		for (uint64_t k = i; rc >= 0 && k < i + n; k++)
+			rc = put_row(w, r, k, err);
+		if (rc >= 0)
+			rc = add_rows(w, r, i, n, err);
 		i += n;
 	}
-	if (rc >= 0 && w->spec->sparse)
-		rc = put_lengths(w, r, err);
-	for (uint32_t k = 0; rc >= 0 && k < w->spec->nobs; k++)
-		rc = put_values(w, &p->obs[k], r->obs[k], r->n, err);
-	for (uint32_t k = 0; rc >= 0 && k < w->spec->ndense; k++)
-		rc = put_dense(w, &p->dense[k], r->dense[k], r->n, err);
 	return rc;
 }
 

@@ -96,6 +96,10 @@ static int zarr_text_attr(struct pen_cells_file *f,
 	if (rc >= 0) {
 		v = pen__zarr_attr(&node, name, &j);
 		s = pen__jdoc_text(j, v);
+		if (pen__jdoc_type(j, v) == PEN_JDOC_TRUE)
+			s = "True";
+		if (pen__jdoc_type(j, v) == PEN_JDOC_FALSE)
+			s = "False";
 	}
 	if (s)
 		snprintf(buf, cap, "%s", s);

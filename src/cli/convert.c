@@ -1,0 +1,359 @@
+/*
+ * convert: single cells from h5ad, zarr or packed files to one of these. The
+ * work is engine/convert.c's; here are arguments, progress, and what is said
+ * in the end.
+ */
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/mem.h"
+#include "cli/cli.h"
+#include "engine/convert.h"
+#include "format/cells.h"
+
+#define MOST_PATHS 4096
+
+struct convert {
+	/* settings */
+	char *to;
+	bool shuffle;
+	uint64_t seed, memory;
+	/* flags */
+	bool json, force, quick;
+	const char *path[MOST_PATHS];
+	size_t npaths;
+	struct pen_spec *spec;
+	struct pen_opts_kv kv[32]; /* the writer's */
+	size_t nkv;
+	char origin[1024], seed_text[24];
+	struct progress progress;
+	int phase;
+};
+
+#define OFF(x) offsetof(struct convert, x)
+static const struct pen_opt opts[] = {
+	{ .name = "to",
+	  .type = PEN_OPT_STR,
+	  .off = OFF(to),
+	  .help = "h5ad, zarr or packed; by the suffix of DST when not given" },
+	{ .name = "shuffle",
+	  .type = PEN_OPT_BOOL,
+	  .off = OFF(shuffle),
+	  .dflt = "false",
+	  .help = "write cells in an order of the seed's, whatever fits into "
+		  "memory" },
+	{ .name = "seed",
+	  .type = PEN_OPT_COUNT,
+	  .off = OFF(seed),
+	  .dflt = "0",
+	  .help = "same seed and number of cells, same order" },
+	{ .name = "memory",
+	  .type = PEN_OPT_SIZE,
+	  .off = OFF(memory),
+	  .dflt = "0",
+	  .help = "for shuffling; 0: a quarter of what is free" },
+	{ .name = NULL },
+};
+
+static const struct flag flags[] = {
+	{ "--json", NULL, "for programs" },
+	{ "--no-verify", NULL,
+	  "do not read back and compare what was written" },
+	{ "--force", NULL, "replace DST when it is there" },
+	{ NULL, NULL, NULL },
+};
+
+/* ---- arguments ---- */
+
+/* to.X is the writer's, X ours or what is asked of cells, the rest (store.X,
+ * threads) a loader's. */
+static int take_setting(struct convert *c, const struct args *a)
+{
+	struct pen_err err = { 0 };
+	char key[160];
+	int rc;
+
+	if (strncmp(a->key, "to.", 3) == 0) {
+		/* argv stays as it is: the key can point into it */
+		const char *arg = a->argv[a->at - 1];
+		const size_t n = strlen(a->key) - 3;
+		char *name = pen__strndup(arg + 3 + strspn(arg, "+"), n);
+
+		if (!name || c->nkv == sizeof(c->kv) / sizeof(*c->kv)) {
+			pen__free(name);
+			return complain_usage("convert: too many settings");
+		}
+		c->kv[c->nkv++] = (struct pen_opts_kv){ name, a->value };
+		return -1;
+	}
+	if (pen__opt_find(opts, a->key))
+		return pen__opt_set(opts, c, a->key, a->value, &err)
+			       ? complain(&err)
+			       : -1;
+	snprintf(key, sizeof(key), "%s%s",
+		 pen__opt_find(pen__cells_opts, a->key) ? "format." : "",
+		 a->key);
+	rc = pen_spec_set(c->spec, key, a->value, &err);
+	return rc ? complain(&err) : -1;
+}
+
+static int take_arg(struct convert *c, const struct args *a, int kind)
+{
+	switch (kind) {
+	case ARG_BAD:
+		return EXIT_USAGE;
+	case ARG_FLAG:
+		c->json |= !strcmp(a->key, "--json");
+		c->quick |= !strcmp(a->key, "--no-verify");
+		c->force |= !strcmp(a->key, "--force");
+		return -1;
+	case ARG_SETTING:
+		return take_setting(c, a);
+	default:
+		if (c->npaths == MOST_PATHS)
+			return complain_usage("convert: too many paths; name "
+					      "a directory, or @LIST");
+		c->path[c->npaths++] = a->value;
+		return -1;
+	}
+}
+
+/* ---- running ---- */
+
+static int tick(void *arg, enum pen_convert_phase phase, uint64_t done,
+		uint64_t total)
+{
+	static const char *const titles[] = { "counting", "reading", "writing",
+					      "verifying" };
+	struct convert *c = arg;
+
+	if (c->phase != (int)phase) {
+		if (c->phase >= 0)
+			progress_end(&c->progress);
+		progress_start(&c->progress, "cells", total);
+		c->progress.title = titles[phase];
+		c->phase = (int)phase;
+	}
+	progress_show(&c->progress, done, 0);
+	return interrupted();
+}
+
+static const struct pen_cells_writer_ops *find_writer(const struct convert *c,
+						      const char *dst)
+{
+	const struct pen_cells_writer_ops *ops;
+	char names[128] = "";
+
+	ops = c->to ? pen__cells_writer_find(c->to)
+		    : pen__cells_writer_for(dst);
+	if (ops)
+		return ops;
+	for (unsigned i = 0; (ops = pen__cells_writer_at(i)); i++)
+		snprintf(names + strlen(names), sizeof(names) - strlen(names),
+			 "%s%s (%s)", i ? ", " : "", ops->name, ops->suffix);
+	if (c->to)
+		complain_usage("to: there is no '%s' to convert to; there are "
+			       "%s",
+			       c->to, names);
+	else
+		complain_usage("convert: the suffix of %s says nothing; give "
+			       "it one of, or set to= to one of: %s",
+			       dst, names);
+	return NULL;
+}
+
+static void print_text(const struct convert *c, const char *dst,
+		       const struct pen_convert_result *r, double s)
+{
+	printf("%s: %s cells x %s genes, %s in %s (%s cells/s)\n", dst,
+	       grouped(r->ncells), grouped(r->ngenes),
+	       human_bytes((double)r->bytes_out), human_time(s),
+	       human_count(s > 0 ? (double)r->ncells / s : 0));
+	printf("  %s before, %.2f of it now%s\n",
+	       human_bytes((double)r->bytes_in),
+	       r->bytes_in ? (double)r->bytes_out / (double)r->bytes_in : 0,
+	       c->quick ? "; not verified" : "; verified cell by cell");
+	if (c->shuffle)
+		printf("  shuffled with seed %" PRIu64 ", in %s\n", c->seed,
+		       counted(r->buckets, "bucket"));
+	if (r->left_out[0])
+		printf("  left out: %s\n", r->left_out);
+}
+
+static int print_json(const struct convert *c, const char *dst,
+		      const struct pen_convert_result *r, double s)
+{
+	static const char *const phases[] = { "count", "read", "write",
+					      "verify" };
+	struct pen_text j = { 0 };
+
+	pen__json_open(&j, NULL, '{');
+	pen__json_str(&j, "schema", "penstock.convert/1");
+	pen__json_str(&j, "path", dst);
+	pen__json_int(&j, "cells", r->ncells);
+	pen__json_int(&j, "genes", r->ngenes);
+	pen__json_int(&j, "nonzeros", r->nnz);
+	pen__json_int(&j, "files", r->nobjects);
+	pen__json_int(&j, "bytes_before", r->bytes_in);
+	pen__json_int(&j, "bytes_after", r->bytes_out);
+	pen__json_num(&j, "ratio",
+		      r->bytes_in ? (double)r->bytes_out / (double)r->bytes_in
+				  : 0);
+	pen__json_num(&j, "seconds", s);
+	pen__json_num(&j, "cells_per_second",
+		      s > 0 ? (double)r->ncells / s : 0);
+	pen__json_open(&j, "phases", '{');
+	for (int i = 0; i < PEN_CONVERT_PHASES; i++)
+		pen__json_num(&j, phases[i], r->seconds[i]);
+	pen__json_close(&j, '}');
+	pen__json_bool(&j, "verified", !c->quick);
+	pen__json_bool(&j, "shuffled", c->shuffle);
+	if (c->shuffle) {
+		pen__json_int(&j, "seed", c->seed);
+		pen__json_int(&j, "buckets", r->buckets);
+		pen__json_int(&j, "bucket_bytes", r->bucket_bytes);
+	}
+	pen__json_str(&j, "left_out", r->left_out);
+	pen__json_close(&j, '}');
+	return text_out(&j, NULL);
+}
+
+static void note(struct convert *c, const struct pen_cells_writer_ops *ops,
+		 const char *key, const char *value)
+{
+	char *name;
+
+	if (!pen__opt_find(ops->opts, key) ||
+	    c->nkv == sizeof(c->kv) / sizeof(*c->kv))
+		return;
+	for (size_t i = 0; i < c->nkv; i++)
+		if (!strcmp(c->kv[i].key, key))
+			return;
+	name = pen__strdup(key);
+	if (name)
+		c->kv[c->nkv++] = (struct pen_opts_kv){ name, value };
+}
+
+/* Where cells come from and how they were mixed, in files that have a place
+ * for it. */
+static void note_origin(struct convert *c,
+			const struct pen_cells_writer_ops *ops)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i + 1 < c->npaths && n < sizeof(c->origin); i++)
+		n += (size_t)snprintf(c->origin + n, sizeof(c->origin) - n,
+				      "%s%s", i ? ", " : "", c->path[i]);
+	note(c, ops, "source", c->origin);
+	snprintf(c->seed_text, sizeof(c->seed_text), "%" PRIu64, c->seed);
+	if (c->shuffle)
+		note(c, ops, "shuffle_seed", c->seed_text);
+}
+
+static int convert(struct convert *c)
+{
+	const char *dst = c->path[c->npaths - 1];
+	const struct pen_cells_writer_ops *ops = find_writer(c, dst);
+	struct pen_convert_result r;
+	struct pen_err err = { 0 };
+	struct stat sb;
+	double s = 0;
+	int rc = 0;
+
+	if (!ops)
+		return EXIT_USAGE;
+	if (!c->force && lstat(dst, &sb) == 0)
+		return complain_usage("%s exists already; --force replaces it",
+				      dst);
+	for (size_t i = 0; !rc && i + 1 < c->npaths; i++)
+		rc = pen_spec_add_path(c->spec, c->path[i], &err);
+	if (!rc) {
+		note_origin(c, ops);
+		rc = pen__convert(&(struct pen_convert){ .source = c->spec,
+							 .to = ops,
+							 .path = dst,
+							 .kv = c->kv,
+							 .nkv = c->nkv,
+							 .shuffle = c->shuffle,
+							 .verify = !c->quick,
+							 .seed = c->seed,
+							 .memory = c->memory,
+							 .tick = tick,
+							 .arg = c },
+				  &r, &err);
+	}
+	if (c->phase >= 0)
+		progress_end(&c->progress);
+	if (interrupted())
+		return 128 + interrupted();
+	if (rc)
+		return complain(&err);
+	for (int i = 0; i < PEN_CONVERT_PHASES; i++)
+		s += r.seconds[i];
+	if (c->json)
+		return print_json(c, dst, &r, s);
+	print_text(c, dst, &r, s);
+	return EXIT_OK;
+}
+
+static int run_convert(int argc, char **argv)
+{
+	struct args a = { .cmd = &pen__cmd_convert,
+			  .argc = argc,
+			  .argv = argv };
+	struct convert *c = pen__calloc(1, sizeof(*c));
+	struct pen_err err = { 0 };
+	int kind, rc = -1;
+
+	if (!c)
+		return EXIT_FAILED;
+	c->phase = -1;
+	if (pen__opt_defaults(opts, c, &err) || pen_spec_new(&c->spec, &err) ||
+	    pen_spec_set(c->spec, "index_cache", "off", &err))
+		rc = complain(&err);
+	while (rc < 0 && (kind = args_next(&a)) != ARG_END)
+		rc = take_arg(c, &a, kind);
+	if (rc < 0 && c->npaths < 2)
+		rc = complain_usage("convert: from where to where? penstock "
+				    "convert SRC... DST");
+	if (rc < 0)
+		rc = convert(c);
+	for (size_t i = 0; i < c->nkv; i++)
+		pen__free((void *)(uintptr_t)c->kv[i].key);
+	pen_spec_free(c->spec);
+	pen__opt_fini(opts, c);
+	pen__free(c);
+	return rc;
+}
+
+static const char *const examples[] = {
+	"penstock convert cells.h5ad cells.pen",
+	"half the size of gzip, and several times as fast to load",
+	"penstock convert cells.h5ad cells.pen shuffle=true seed=1",
+	"the same in random order, so that reading in order is enough",
+	"penstock convert a.h5ad b.h5ad all.pen join=outer",
+	"two files as one, with the genes of both",
+	"penstock convert cells.pen back.h5ad to.compression=gzip",
+	"back, for others to read",
+	NULL,
+};
+
+const struct command pen__cmd_convert = {
+	.name = "convert",
+	.args = "SRC... DST [key=value ...] [flags]",
+	.summary = "single cells to the layout made for loading, and back",
+	.about =
+		"Reads cells of h5ad, zarr or packed (.pen) files as the "
+		"loader does, all of them with all columns of obs and var, "
+		"and writes one file. What was written is read back and "
+		"compared cell by cell before it has its name; when anything "
+		"fails nothing is left. Settings: those below, what `penstock "
+		"formats h5ad` lists (matrix, genes, filter, join, dtype, ...) "
+		"for what is read, and to.X for the writer (to.compression, "
+		"to.rows, ...). Memory does not grow with the matrix.",
+	.flags = flags,
+	.opts = opts,
+	.examples = examples,
+	.run = run_convert,
+};

@@ -1,0 +1,166 @@
+/*
+ * Places of numbers in their rows. Genes of a cell lie some steps apart, which
+ * take a few bits each, row after row without a border in between. Where rows
+ * are out of order steps may take more than the places themselves.
+ */
+#include "codec/cellpack_int.h"
+
+enum { STEPS = 1, PLACES }; /* how they are packed */
+
+/* ---- packing ---- */
+
+static void put_steps(const struct pen_cellrows *r, const uint32_t *places,
+		      uint32_t count, struct pen_buf *out)
+{
+	uint32_t v[BLOCK], last = UINT32_MAX, row = 0;
+	uint64_t end = row_end(r, 0);
+
+	for (uint32_t at = 0; at < count; at += BLOCK) {
+		const size_t n = block_of(count, at);
+
+		for (size_t i = 0; i < n; i++) {
+			for (; end <= at + i; end = row_end(r, ++row))
+				last = UINT32_MAX;
+			v[i] = places[at + i] - last - 1;
+			last = places[at + i];
+		}
+		pen__cellpack_block(v, n, out);
+	}
+}
+
+static void put_places(const uint32_t *places, uint32_t n, struct pen_buf *out)
+{
+	for (uint32_t at = 0; at < n; at += BLOCK)
+		pen__cellpack_block(places + at, block_of(n, at), out);
+}
+
+static bool is_sorted(const struct pen_cellrows *r, const uint32_t *places,
+		      uint32_t n)
+{
+	uint64_t end = row_end(r, 0);
+	uint32_t row = 0;
+
+	for (uint32_t i = 1; i < n; i++) {
+		while (end < i)
+			end = row_end(r, ++row);
+		if (end != i && places[i] <= places[i - 1])
+			return false;
+	}
+	return true;
+}
+
+/* Steps, unless rows are out of order and it does not pay. */
+static unsigned choose_places(const struct pen_cellrows *r,
+			      const uint32_t *places, uint32_t n,
+			      struct pen_buf *out)
+{
+	const size_t at = out->n;
+	struct pen_buf other = { 0 };
+
+	put_steps(r, places, n, out);
+	if (is_sorted(r, places, n))
+		return STEPS;
+	put_places(places, n, &other);
+	out->bad |= other.bad;
+	if (out->bad || other.n >= out->n - at) {
+		pen__buf_fini(&other);
+		return STEPS;
+	}
+	out->n = at;
+	pen__buf_put(out, other.p, other.n);
+	pen__buf_fini(&other);
+	return PLACES;
+}
+
+void pen__places_pack(const struct pen_cellrows *r, const uint32_t *places,
+		      uint32_t n, struct pen_buf *out)
+{
+	const size_t at = pen__cellpack_begin(out);
+
+	pen__cellpack_end(out, at, choose_places(r, places, n, out));
+}
+
+/* ---- unpacking ---- */
+
+typedef uint32_t uvec __attribute__((vector_size(16)));
+
+/* Where n steps lead from `last`; four are added up side by side. */
+static uint32_t walk(const uint32_t *step, uint32_t n, uint32_t last,
+		     uint32_t *out)
+{
+	const uvec none = { 0 };
+	uint32_t i = 0;
+	uvec x;
+
+	for (; i + 4 <= n; i += 4) {
+		memcpy(&x, step + i, sizeof(x));
+		x += 1;
+		x += __builtin_shufflevector(x, none, 4, 0, 1, 2);
+		x += __builtin_shufflevector(x, none, 4, 5, 0, 1);
+		x += last;
+		memcpy(out + i, &x, sizeof(x));
+		last = x[3];
+	}
+	for (; i < n; i++)
+		out[i] = last += step[i] + 1;
+	return last;
+}
+
+/* Adds up steps, beginning anew where a row does. */
+static void add_steps(const struct pen_cellrows *r, struct pen_bytes *in,
+		      uint32_t *out, uint32_t count)
+{
+	uint32_t v[BLOCK], last = UINT32_MAX, row = 0;
+	uint64_t end = row_end(r, 0);
+
+	for (uint32_t at = 0; at < count; at += BLOCK) {
+		const uint32_t n = (uint32_t)block_of(count, at);
+		uint32_t i = 0;
+
+		pen__bitunpack(in, n, v);
+		if (in->bad)
+			return;
+		while (i < n) {
+			uint32_t stop = n;
+
+			/* before i, too, if rows are not what they were */
+			if (end <= at + i) {
+				end = row_end(r, ++row);
+				last = UINT32_MAX;
+				continue;
+			}
+			if (end < at + n)
+				stop = (uint32_t)end - at;
+			last = walk(v + i, stop - i, last, out + at + i);
+			i = stop;
+		}
+	}
+}
+
+static void take_places(struct pen_bytes *in, uint32_t *out, uint32_t count)
+{
+	uint32_t v[BLOCK];
+
+	for (uint32_t at = 0; at < count && !in->bad; at += BLOCK) {
+		const size_t n = block_of(count, at);
+
+		pen__bitunpack(in, n, v);
+		if (!in->bad)
+			memcpy(out + at, v, n * sizeof(*v));
+	}
+}
+
+int pen__places_unpack(const struct pen_cellrows *r, const uint8_t *p,
+		       size_t len, uint32_t *out, uint32_t n, const char **why)
+{
+	struct pen_bytes in = pen__bytes(p, len);
+	const int how = pen__cellpack_open(&in, PLACES, why);
+
+	if (how == STEPS)
+		add_steps(r, &in, out, n);
+	else if (how == PLACES)
+		take_places(&in, out, n);
+	else
+		return PEN_EDATA;
+	return in.bad || pen__bytes_left(&in) ? PEN_EDATA : 0;
+}
