@@ -20,7 +20,8 @@
 #include "formats.h"
 
 #define NVAR 2
-#define NOBS 6
+#define NOBS 7
+#define MANY 300
 
 /* What check_cells.py knows, too. */
 struct cells {
@@ -37,6 +38,9 @@ struct cells {
 static const char *const types[] = { "B cell", "T cell",
 				     "Zelle \xc3\xa4\xc3\xb6",
 				     "naive, \"mixed\"", "" };
+
+static const char *many[MANY]; /* too many for int8 */
+static char many_text[MANY][8];
 
 static uint64_t in_row(const struct cells *c, uint64_t i)
 {
@@ -60,8 +64,16 @@ static void cells_columns(struct cells *c)
 		{ .name = "frac", .dtype = PEN_F32 },
 		{ .name = "is_primary", .dtype = PEN_BOOL },
 		{ .name = "small", .dtype = PEN_U8 },
+		{ .name = "many",
+		  .coded = true,
+		  .nnames = MANY,
+		  .names = many },
 	};
 
+	for (int i = 0; i < MANY; i++) {
+		snprintf(many_text[i], sizeof(many_text[i]), "n%03d", i);
+		many[i] = many_text[i];
+	}
 	memcpy(c->obs, obs, sizeof(obs));
 	c->var[0] =
 		(struct pen_cells_column_spec){ .name = "gene",
@@ -140,7 +152,7 @@ struct some {
 	int64_t values[64 * 512]; /* the widest */
 	char text[64][24];
 	const char *name[64];
-	int32_t type[64];
+	int32_t type[64], many[64];
 	int64_t counts[64];
 	float frac[64], pca[64 * 7];
 	bool primary[64];
@@ -160,6 +172,7 @@ static void some_obs(const struct cells *c, struct some *s, uint64_t k,
 	s->frac[k] = (float)(i % 64) / 64;
 	s->primary[k] = i % 3 == 0;
 	s->small[k] = (uint8_t)(i % 100);
+	s->many[k] = (int32_t)(i * 13 % MANY);
 	for (uint64_t j = 0; j < 7; j++)
 		s->pca[k * 7 + j] = (float)((i * 7 + j) % 1009);
 	for (uint64_t j = 0; j < c->spec.ncols; j++)
@@ -196,6 +209,7 @@ static void some_fill(const struct cells *c, struct some *s, uint64_t first,
 	s->obs[3] = s->frac;
 	s->obs[4] = s->primary;
 	s->obs[5] = s->small;
+	s->obs[6] = s->many;
 	s->dense[0] = s->pca;
 	s->dense[1] = s->scaled;
 	s->r = (struct pen_cells_rows){ n,	   s->start, s->index,
@@ -305,6 +319,19 @@ static const struct {
 	{ "v3shardn.zarr", "version=3,chunk=777,shard=1,compression=none" },
 };
 
+/* Does this build have what that needs? */
+static bool can(const char *name, const char *settings)
+{
+	const char *by = strstr(settings, "compression=");
+
+	if (!pen__cells_writer_for(name))
+		return false;
+	return !by || ((strncmp(by + 12, "zstd", 4) != 0 ||
+			pen__packer_find("zstd")) &&
+		       (strncmp(by + 12, "blosc", 5) != 0 ||
+			pen__packer_find("blosc")));
+}
+
 static void write_kind(size_t k)
 {
 	char name[64];
@@ -392,6 +419,25 @@ static void test_own_reads(const char *name)
 	free(s);
 }
 
+/* h5py lacks the filter. */
+static void test_zstd(void)
+{
+	struct pen_err err = { 0 };
+	char path[128];
+	struct cells c;
+
+	if (!can("x.h5ad", "compression=zstd"))
+		return;
+	snprintf(path, sizeof(path), "%s/zstd.h5ad", golden_dir);
+	cells_init(&c, 700, 300, true);
+	CHECK_EQ(write_cells(&c, path,
+			     "compression=zstd,shuffle=true,chunk=999", 64,
+			     &err),
+		 0);
+	test_own_reads("zstd.h5ad");
+	cells_fini(&c);
+}
+
 static void test_others_read(void)
 {
 	char path[PATH_MAX] = __FILE__, cmd[PATH_MAX + 256];
@@ -400,11 +446,15 @@ static void test_others_read(void)
 	snprintf(path, sizeof(path), "%s/manifest", golden_dir);
 	manifest = fopen(path, "w");
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		if (!can(kinds[i].name, kinds[i].settings))
+			continue;
 		write_kind(i);
 		test_own_reads(kinds[i].name);
 	}
-	write_others("-a.h5ad", "");
-	write_others("-b.h5ad", "compression=gzip");
+	if (can("x.h5ad", "")) {
+		write_others("-a.h5ad", "");
+		write_others("-b.h5ad", "compression=gzip");
+	}
 	write_others("-c.zarr", "");
 	write_others("-d.zarr", "version=3,shard=10");
 	fclose(manifest);
@@ -473,8 +523,10 @@ static void test_same(const char *suffix, const char *settings)
 	uint64_t first = 0, v;
 	struct cells c;
 
-	cells_init(&c, 700, 300, true);
 	snprintf(path, sizeof(path), "%s/same%s", golden_dir, suffix);
+	if (!can(path, settings))
+		return;
+	cells_init(&c, 700, 300, true);
 	for (int i = 0; i < 3; i++) {
 		snprintf(all, sizeof(all), "%s,threads=%s", settings,
 			 threads[i]);
@@ -508,6 +560,8 @@ static void test_nomem(const char *name, const char *settings)
 	struct cells c;
 	int rc = PEN_ENOMEM;
 
+	if (!can(name, settings))
+		return;
 	snprintf(dir, sizeof(dir), "%s/nomem", golden_dir);
 	mkdir(dir, 0777);
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
@@ -532,6 +586,8 @@ static void test_full(const char *name, const char *settings)
 	struct pen_err err = { 0 };
 	struct cells c;
 
+	if (!can(name, settings))
+		return;
 	snprintf(dir, sizeof(dir), "%s/full", golden_dir);
 	mkdir(dir, 0777);
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
@@ -580,15 +636,16 @@ static void test_targets(void)
 	fclose(fopen(path, "w"));
 	CHECK_EQ(write_cells(&c, path, "", 64, &err), 0);
 	nftw(path, golden_unlink, 16, FTW_DEPTH | FTW_PHYS);
-	snprintf(path, sizeof(path), "%s/there.h5ad", golden_dir);
-	fclose(fopen(path, "w"));
-	CHECK_EQ(write_cells(&c, path, "", 64, &err), 0);
-	unlink(path);
-	snprintf(path, sizeof(path), "%s/no/where.h5ad", golden_dir);
-	refused(&c, path, "", "cannot be written");
 	snprintf(path, sizeof(path), "%s/no/where.zarr", golden_dir);
 	refused(&c, path, "", "cannot be written");
-	refused(&c, "/dev/null.h5ad/x.h5ad", "", "cannot be written");
+	if (can("x.h5ad", "")) {
+		snprintf(path, sizeof(path), "%s/there.h5ad", golden_dir);
+		fclose(fopen(path, "w"));
+		CHECK_EQ(write_cells(&c, path, "", 64, &err), 0);
+		unlink(path);
+		snprintf(path, sizeof(path), "%s/no/where.h5ad", golden_dir);
+		refused(&c, path, "", "cannot be written");
+	}
 	cells_fini(&c);
 }
 
@@ -599,8 +656,10 @@ static void test_settings(void)
 
 	cells_init(&c, 40, 30, true);
 	snprintf(path, sizeof(path), "%s/s.h5ad", golden_dir);
-	refused(&c, path, "compression=blosc", "lzf");
-	refused(&c, path, "compression=gzip,level=13", "from 1 to 12");
+	if (can(path, "")) {
+		refused(&c, path, "compression=blosc", "lzf");
+		refused(&c, path, "compression=gzip,level=13", "from 1 to 12");
+	}
 	snprintf(path, sizeof(path), "%s/s.zarr", golden_dir);
 	refused(&c, path, "shard=10", "version=3");
 	refused(&c, path, "compression=zstd,level=99", "out of range");
@@ -644,6 +703,10 @@ static void test_rows(const char *name)
 	char path[160];
 	struct cells c;
 
+	if (!can(name, "")) {
+		free(s);
+		return;
+	}
 	cells_init(&c, 40, 30, true);
 	snprintf(path, sizeof(path), "%s/%s", golden_dir, name);
 	for (int wrong = 0; wrong < 6; wrong++) {
@@ -736,6 +799,7 @@ int main(void)
 	test_same(".h5ad", "compression=gzip,chunk=300");
 	test_same(".zarr", "chunk=300");
 	test_same(".zarr", "version=3,chunk=300,shard=50,compression=zstd");
+	test_zstd();
 	test_others_read();
 	return test_end();
 }
