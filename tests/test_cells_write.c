@@ -13,9 +13,7 @@
 
 #include "base/bytes.h"
 #include "base/mem.h"
-#include "codec/codec.h"
 #include "codec/pack.h"
-#include "codec/shuffle.h"
 #include "format/cells_write.h"
 #include "formats.h"
 
@@ -733,48 +731,6 @@ static void test_rows(const char *name)
 	cells_fini(&c);
 }
 
-/* ---- packers ---- */
-
-static void test_packers(void)
-{
-	static const char *const pairs[][2] = { { "zlib", "zlib" },
-						{ "lzf", "lzf" },
-						{ "zstd", "zstd" },
-						{ "blosc", "blosc" } };
-	static uint8_t in[40000], out[50000], back[40000];
-	struct pen_scratch s;
-
-	CHECK_EQ(pen__scratch_init(&s, 0), 0);
-	for (size_t i = 0; i < sizeof(in); i++)
-		in[i] = i % 4 ? 0 : (uint8_t)(i * i >> 7);
-	for (size_t i = 0; i < 4; i++) {
-		const struct pen_packer *p = pen__packer_find(pairs[i][0]);
-		const struct pen_codec *u = pen__codec_find(pairs[i][1]);
-
-		for (int level = p ? p->least : 99;
-		     u && level <= p->most && level < p->least + 3; level++) {
-			const struct pen_pack how = { level, 4 };
-			size_t got = 0, n = p->pack(&s, &how, in, sizeof(in),
-						    out, sizeof(out));
-
-			CHECK(n > 0 && n < sizeof(in));
-			CHECK_EQ(
-				u->unpack(&s, out, n, back, sizeof(back), &got),
-				0);
-			CHECK(got == sizeof(in) && !memcmp(in, back, got));
-			CHECK_EQ(p->pack(&s, &how, in, sizeof(in), out, 40), 0);
-		}
-	}
-	CHECK(!pen__packer_find("none"));
-	for (size_t item = 1; item < 10; item++)
-		for (size_t n = 0; n < sizeof(in); n = n * 3 + 1) {
-			pen__shuffle(item, in, n, out);
-			pen__unshuffle(item, out, n, back);
-			CHECK(!memcmp(in, back, n));
-		}
-	pen__scratch_fini(&s);
-}
-
 int main(void)
 {
 	snprintf(golden_dir, sizeof(golden_dir), "cells-write-%d",
@@ -782,7 +738,6 @@ int main(void)
 	if (mkdir(golden_dir, 0777))
 		return 1;
 	atexit(golden_remove);
-	test_packers();
 	test_targets();
 	test_settings();
 	test_rows("r.h5ad");
