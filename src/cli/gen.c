@@ -275,12 +275,11 @@ static int settle_format(struct gen *g, const struct pen_pairs *kv,
 		 : by_name ? by_name
 			   : pen__format_find("npy");
 	if (!g->ops || !g->ops->write)
-		return pen__fail(err, PEN_EINVAL, g->format,
-				 g->ops ? "can only be read"
-					: "is not a "
-					  "format; see "
-					  "`penstock "
-					  "formats`");
+		return pen__fail(err, PEN_EINVAL,
+				 g->ops ? g->ops->name : g->format,
+				 g->ops ? "can only be read in this build"
+					: "is not a format; see "
+					  "`penstock formats`");
 	g->suffix = g->ops->suffixes[0];
 	g->single = g->files == 1 && pen__format_takes(g->ops, g->path);
 	if (g->classes && strcmp(g->ops->name, "npz") != 0)

@@ -160,6 +160,8 @@ int gen_cells(struct gen *g, const struct pen_pairs *of)
 
 	if (!g->samples)
 		g->samples = CELLS;
+	for (size_t n = strlen(g->path); n > 1 && g->path[n - 1] == '/'; n--)
+		g->path[n - 1] = '\0';
 	g->suffix = g->writer->suffix;
 	g->single = g->files == 1 &&
 		    pen__cells_writer_for(g->path) == g->writer;

@@ -75,7 +75,7 @@ expect 2 "no zarr store" gen dir.zarr --force
 touch file
 expect 4 "file" gen file/x.h5ad
 [ -z "$(find . -name 'x.*')" ] || fail "left behind: $(find . -name 'x.*')"
-"$penstock" gen none.zarr samples=20 genes=50 --force >/dev/null ||
+"$penstock" gen ./none.zarr/ samples=20 genes=50 --force >/dev/null ||
 	fail "a zarr store is not replaced"
 
 # Ctrl-C
