@@ -330,7 +330,12 @@ run_of(const struct cell *c, const struct pen_cells_array *a, uint32_t unit)
 {
 	struct pen_cells_run run = { .a = a,
 				     .unit = c->r->units + unit,
-				     .data = c->r->data + unit };
+				     .data = c->r->data + unit,
+				     .room = c->r->scratch->mem };
+
+	/* both kinds of numbers are looked at side by side */
+	if (unit)
+		run.room += c->v->piece;
 
 	if (c->v->sparse) {
 		run.at = pen__cells_start(c->v, c->row);
