@@ -150,8 +150,8 @@ static int settle_memory(struct pen_loader *l, const struct pen_format *out,
 	if (l->shared) {
 		/* memory kept for reuse, read buffers, and what is cached */
 		l->unit_budget -= l->nthreads * l->room_limit;
-		l->unit_budget -= l->unit_budget / 4;
-		l->unit_budget /= 2;
+		l->unit_most = l->unit_budget - l->unit_budget / 4;
+		l->unit_budget = l->unit_most - l->unit_most / 4;
 	}
 	return 0;
 }
@@ -166,7 +166,7 @@ static int open_units(struct pen_loader *l, struct pen_err *err)
 		cache = l->unit_budget / 2;
 	if (pen__units_init(&l->units, l->pool,
 			    2 * l->ds->format->units_per_sample, cache,
-			    2 * l->unit_budget))
+			    l->unit_most))
 		return pen__fail_nomem(err, "unit table", 0);
 	return 0;
 }

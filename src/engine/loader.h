@@ -74,7 +74,7 @@ struct pen_loader {
 	enum pen_tail tail;
 	uint64_t length; /* positions of an epoch that are taken */
 	bool drops;	 /* decode=false: bytes are read, not kept */
-	uint64_t budget, unit_budget, raw_limit;
+	uint64_t budget, unit_budget, unit_most, raw_limit;
 	uint64_t room_limit; /* of units unpacked elsewhere than they stay */
 	bool shared;	     /* rows come out of shared units */
 	bool chunked;	     /* ... which are runs of records we made up */
