@@ -10,6 +10,8 @@
 #include "base/clock.h"
 #include "base/rng.h"
 
+#define ROOM (1u << 20) /* about what stays in a CPU's cache */
+
 /* Memory of a batch; more than there can be when it cannot be counted. */
 static uint64_t batch_bytes(const struct pen_format *f, uint32_t rows)
 {
@@ -142,10 +144,14 @@ static int settle_memory(struct pen_loader *l, const struct pen_format *out,
 	l->prefetch = (uint32_t)want;
 	l->unit_budget = l->budget - (want + 1) * batch;
 	l->raw_limit = l->budget / 8 / l->nthreads;
+	l->room_limit = l->budget / 32 / l->nthreads;
+	if (l->room_limit > ROOM)
+		l->room_limit = ROOM;
 	if (l->shared) {
 		/* memory kept for reuse, read buffers, and what is cached */
-		l->unit_budget -= l->unit_budget / 4;
-		l->unit_budget /= 2;
+		l->unit_budget -= l->nthreads * l->room_limit;
+		l->unit_most = l->unit_budget - l->unit_budget / 4;
+		l->unit_budget = l->unit_most - l->unit_most / 4;
 	}
 	return 0;
 }
@@ -160,7 +166,7 @@ static int open_units(struct pen_loader *l, struct pen_err *err)
 		cache = l->unit_budget / 2;
 	if (pen__units_init(&l->units, l->pool,
 			    2 * l->ds->format->units_per_sample, cache,
-			    2 * l->unit_budget))
+			    l->unit_most))
 		return pen__fail_nomem(err, "unit table", 0);
 	return 0;
 }
@@ -272,6 +278,7 @@ static int open_pool(struct pen_loader *l, struct pen_err *err)
 	if (!l->plan_units || !l->skipped || !l->skipped_id)
 		return pen__fail_nomem(err, "loader", sizeof(*l));
 	l->ds->format->apart = reads_apart(l);
+	l->ds->format->narrow = true;
 	l->chunked = makes_chunks(l);
 	l->shared = l->chunked || shares_units(l->ds, l->plan_units);
 	rc = make_pool(l, err);

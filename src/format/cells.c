@@ -409,7 +409,7 @@ int pen__cells_unpack(const struct pen_format *f, const struct pen_unit *u,
 	if (chunk_of(p, v, (uint32_t)u->id, &c, &i))
 		rc = pen__cells_decode(&c, &why);
 	if (rc >= 0)
-		return 0;
+		return f->narrow ? pen__cells_narrow(c.a, out, c.size) : 0;
 	if (rc == PEN_ENOMEM)
 		return pen__fail_nomem(err, f->ops->name, 0);
 	f->ix->name_of(f->ix, u->object, name, sizeof(name));

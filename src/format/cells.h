@@ -163,10 +163,18 @@ struct pen_cells_run {
 	const struct pen_unit *unit;
 	const struct pen_span *data;
 	uint64_t row, at, end;
+	uint8_t *room; /* for those of a row that were narrowed */
 };
-/* The next numbers in one piece; 0 when the bytes are not the array's. *p is
- * NULL when they were never written. */
+/* The next numbers in one piece, until the one after; 0 when the bytes are not
+ * the array's. *p is NULL when they were never written. */
 uint64_t pen__cells_run_next(struct pen_cells_run *, const uint8_t **p);
+
+/* An unpacked chunk of `size` bytes in two bytes a number, in place: how many
+ * bytes it has then, or 0: its numbers need more. */
+int pen__cells_narrow(const struct pen_cells_array *, void *chunk, size_t size);
+/* n of its numbers as they were. */
+void pen__cells_widen(const struct pen_cells_array *, const uint8_t *p,
+		      uint64_t n, uint8_t *out);
 
 /* A chunk on its way from what is stored to numbers. */
 struct pen_cells_chunk {
@@ -330,6 +338,9 @@ struct pen_cells {
 	int32_t *merged[PEN_MAX_FIELDS]; /* by column of obs */
 	struct pen_cells_labels label[PEN_MAX_FIELDS];
 	uint64_t nviews;
+	/* In a thread's memory while a row is made: data and genes that were
+	 * narrowed, this much for each, then a dense row on its way. */
+	size_t piece;
 	uint32_t nobs;	     /* columns of obs that are fields */
 	uint32_t obs_field;  /* the first of them; source is the one after */
 	uint32_t *source_of; /* source=true: object to which file it is */

@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "format/cells.h"
+#include "format/cells_fast.h"
 
 /* While bind() goes through the views. */
 struct binder {
@@ -201,6 +202,7 @@ static void settle(struct binder *b)
 {
 	struct pen_cells *p = b->p;
 
+	p->piece = 0;
 	for (uint32_t i = 0; i < p->nmatrices; i++) {
 		const struct pen_cells_matrix *m = &p->view0->matrix[i];
 		struct pen_cells_slot *t = &p->slot[i];
@@ -276,6 +278,9 @@ static int note(struct binder *b, struct pen_cells_view *v, uint32_t i)
 			 m->ntake == m->ncols;
 	n = pen__cells_most(m);
 	t->most = n > t->most ? n : t->most;
+	n = m->sparse ? m->most : m->extent;
+	if (b->f->shares && b->p->piece < n * 8)
+		b->p->piece = (n * 8 + 63) / 64 * 64;
 	return 0;
 }
 
@@ -364,6 +369,22 @@ static int set_sources(struct binder *b)
 	return 0;
 }
 
+/* What a thread needs to unpack a chunk, or to make a row. */
+static size_t room_of(const struct binder *b)
+{
+	size_t row = 0, n;
+
+	for (uint32_t i = 0; i < b->p->nmatrices; i++) {
+		const struct pen_cells_slot *t = &b->p->slot[i];
+
+		n = t->list ? 0 : t->ntake * pen_dtype_size(t->type);
+		if (pen__cells_pours(n) && n > row)
+			row = n;
+	}
+	n = 2 * b->p->piece + row;
+	return n > b->room ? n : b->room;
+}
+
 static void set_units(struct binder *b)
 {
 	uint32_t n = 0;
@@ -376,7 +397,7 @@ static void set_units(struct binder *b)
 		n = t->indices + b->most[i].indices;
 	}
 	b->f->units_per_sample = n;
-	b->f->scratch_size = b->room;
+	b->f->scratch_size = room_of(b);
 }
 
 static int bind_views(struct binder *b)

@@ -10,6 +10,7 @@
 
 #include "base/half.h"
 #include "format/cells.h"
+#include "format/cells_fast.h"
 
 #define BLOCK 256u
 
@@ -150,15 +151,6 @@ static void to_genes(const struct pen_cells_array *a, const uint8_t *p,
 	}
 }
 
-static uint32_t largest(const uint32_t *g, uint64_t n)
-{
-	uint32_t most = 0;
-
-	for (uint64_t i = 0; i < n; i++)
-		most = g[i] > most ? g[i] : most;
-	return most;
-}
-
 /* ---- numbers into rows ---- */
 
 #define ADD_FLOAT(T)                                                           \
@@ -291,7 +283,7 @@ static int scatter(const struct cell *c, const uint8_t *d, const uint8_t *g,
 		uint32_t most;
 
 		to_genes(ga, g ? g + i * ga->item : NULL, k, at);
-		most = largest(at, k);
+		most = pen__cells_largest(at, k);
 		if (most >= c->m->ncols)
 			return fail_gene(c, most);
 		to_doubles(da, d ? d + i * da->item : NULL, k, v);
@@ -306,16 +298,13 @@ static int scatter_common(const struct cell *c, const uint8_t *d,
 			  const uint8_t *g, uint64_t n, uint64_t *arg)
 {
 	const struct pen_cells_matrix *m = c->m;
-	uint32_t most = 0, at;
 	float *dst = c->dst;
+	uint32_t most, at;
 	float x;
 
 	if (!d || !g) /* never written */
 		return scatter(c, d, g, n, arg);
-	for (uint64_t i = 0; i < n; i++) {
-		memcpy(&at, g + i * 4, 4);
-		most = at > most ? at : most;
-	}
+	most = pen__cells_largest(g, n);
 	if (most >= m->ncols)
 		return fail_gene(c, most);
 	if (!m->map && m->ntake == m->ncols) {
@@ -343,8 +332,12 @@ run_of(const struct cell *c, const struct pen_cells_array *a, uint32_t unit)
 				     .a = a,
 				     .unit = c->r->units + unit,
 				     .data = c->r->data + unit,
-				     .row = c->row };
+				     .row = c->row,
+				     .room = c->r->scratch->mem };
 
+	/* both kinds of numbers are looked at side by side */
+	if (a == &c->m->indices)
+		run.room += c->p->piece;
 	pen__cells_span(c->m, c->row, &run.at, &run.end);
 	return run;
 }
@@ -381,9 +374,21 @@ static int each_piece(const struct cell *c, piece_fn *fn, uint64_t *arg)
 	return rc;
 }
 
-static int emit_scattered(const struct cell *c)
+/* By way of memory that stays in the cache, when the row is worth it. */
+static int emit_scattered(struct cell *c)
 {
-	return each_piece(c, is_common(c) ? scatter_common : scatter, NULL);
+	const struct pen_row *r = c->r;
+	const size_t n = r->dst_len[c->t->field], at = 2 * c->p->piece;
+	const bool pours = pen__cells_pours(n) && at + n <= r->scratch->size;
+	int rc;
+
+	if (pours)
+		c->dst = (uint8_t *)r->scratch->mem + at;
+	memset(c->dst, 0, n);
+	rc = each_piece(c, is_common(c) ? scatter_common : scatter, NULL);
+	if (rc >= 0 && pours)
+		pen__cells_pour(r->dst[c->t->field], c->dst, n);
+	return rc;
 }
 
 /* ---- lists, and dense matrices ---- */
@@ -423,17 +428,23 @@ static int emit_in_order(const struct cell *c)
 	const uint8_t *p;
 	int rc = 0;
 
+	if (!same) /* numbers are added to what is there */
+		memset(c->dst, 0, c->r->dst_len[c->t->field]);
 	while (rc >= 0 && run.at < run.end) {
 		const uint64_t first = run.at - start;
 		const uint64_t n = pen__cells_run_next(&run, &p);
 
 		if (!n)
 			return fail_bytes(c);
-		if (same && p)
+		if (same && p) {
 			memcpy((uint8_t *)c->dst + first * a->item, p,
 			       n * a->item);
-		else
-			rc = put_piece(c, p, n, first);
+			continue;
+		}
+		if (same)
+			memset((uint8_t *)c->dst + first * a->item, 0,
+			       n * a->item);
+		rc = put_piece(c, p, n, first);
 	}
 	return rc;
 }
@@ -441,18 +452,16 @@ static int emit_in_order(const struct cell *c)
 /* X_indices that were read straight into their row. */
 static int check_genes(const struct cell *c, const uint8_t *p, uint64_t n)
 {
-	uint32_t most = 0, at;
+	const uint32_t most = pen__cells_largest(p, n);
 
-	for (uint64_t i = 0; i < n; i++) {
-		memcpy(&at, p + i * 4, 4);
-		most = at > most ? at : most;
-	}
 	return n && most >= c->m->ncols ? fail_gene(c, most) : 0;
 }
 
 static int emit_genes(const struct cell *c, uint8_t *dst)
 {
 	struct pen_cells_run run = run_of(c, &c->m->indices, c->t->indices);
+	const bool same = !run.a->swap &&
+			  (run.a->dtype == PEN_I32 || run.a->dtype == PEN_U32);
 	uint32_t at[BLOCK], most;
 	const uint8_t *p;
 
@@ -461,11 +470,19 @@ static int emit_genes(const struct cell *c, uint8_t *dst)
 
 		if (!n)
 			return fail_bytes(c);
+		if (same && p) {
+			most = pen__cells_largest(p, n);
+			if (most >= c->m->ncols)
+				return fail_gene(c, most);
+			memcpy(dst, p, n * 4);
+			dst += n * 4;
+			continue;
+		}
 		for (uint64_t i = 0; i < n; i += BLOCK) {
 			const uint64_t k = n - i < BLOCK ? n - i : BLOCK;
 
 			to_genes(run.a, p ? p + i * run.a->item : NULL, k, at);
-			most = largest(at, k);
+			most = pen__cells_largest(at, k);
 			if (most >= c->m->ncols)
 				return fail_gene(c, most);
 			memcpy(dst, at, k * 4);
@@ -549,7 +566,7 @@ static int keep_sparse(const struct cell *c, const uint8_t *d, const uint8_t *g,
 		uint32_t most;
 
 		to_genes(ga, g ? g + i * ga->item : NULL, k, at);
-		most = largest(at, k);
+		most = pen__cells_largest(at, k);
 		if (most >= c->m->ncols)
 			return fail_gene(c, most);
 		to_doubles(da, d ? d + i * da->item : NULL, k, v);
@@ -567,16 +584,13 @@ static int keep_common(const struct cell *c, const uint8_t *d, const uint8_t *g,
 {
 	uint8_t *genes = c->r->dst[c->t->field + 1], *out = c->dst;
 	uint64_t k = *kept;
-	uint32_t most = 0, at;
+	uint32_t most, at;
 
 	if (!d || !g)
 		return keep_sparse(c, d, g, n, kept);
 	if (k + n > c->r->dst_len[c->t->field + 1] / 4)
 		return fail_bytes(c);
-	for (uint64_t i = 0; i < n; i++) {
-		memcpy(&at, g + i * 4, 4);
-		most = at > most ? at : most;
-	}
+	most = pen__cells_largest(g, n);
 	if (most >= c->m->ncols)
 		return fail_gene(c, most);
 	for (uint64_t i = 0; i < n; i++) {
@@ -623,8 +637,10 @@ static int emit_kept(const struct cell *c)
 	const uint32_t f = c->t->field;
 	uint64_t kept = 0;
 	piece_fn *fn = is_common(c) ? keep_common : keep_sparse;
-	int rc = c->m->sparse ? each_piece(c, fn, &kept) : keep_dense(c, &kept);
+	int rc;
 
+	memset(c->dst, 0, c->r->dst_len[f]); /* numbers are added */
+	rc = c->m->sparse ? each_piece(c, fn, &kept) : keep_dense(c, &kept);
 	c->r->used[f] = (size_t)kept * pen_dtype_size(c->t->type);
 	c->r->used[f + 1] = (size_t)kept * 4;
 	return rc;
@@ -669,8 +685,6 @@ static int emit_matrix(struct cell *c)
 	rc = measure(c);
 	if (rc < 0)
 		return rc;
-	if (!(d->flags & PEN_UNIT_PLAIN))
-		memset(c->dst, 0, n);
 	if (c->t->list && !pen__cells_whole(c->m))
 		return emit_kept(c);
 	if (!(d->flags & PEN_UNIT_PLAIN))
@@ -723,13 +737,16 @@ bool pen__cells_value(const struct pen_format *f, uint32_t object, uint64_t k,
 	const struct pen_cells *p = f->priv;
 	const struct pen_cells_view *v =
 		&p->view[f->ix->blob_of(f->ix, object)];
-	const uint32_t first = f->nfields - p->nobs;
 	const struct pen_cells_field *c;
 	uint8_t raw[8];
 
-	if (field < first)
+	if (p->source && field == p->obs_field + p->nobs) {
+		*out = p->source_of[object];
+		return true;
+	}
+	if (field < p->obs_field || field - p->obs_field >= p->nobs)
 		return false;
-	c = &v->field[field - first];
+	c = &v->field[field - p->obs_field];
 	put_column(c, k, raw);
 	*out = pen__cells_number((enum pen_dtype)c->dtype, raw);
 	if (c->coded && *out < 0)

@@ -225,15 +225,30 @@ static bool piece(const struct pen_cells_run *r, uint64_t *at, uint64_t *n,
 	return true;
 }
 
+/* Numbers of a unit that was narrowed, as they were. */
+static bool widened(const struct pen_cells_run *r, uint64_t at, uint64_t n,
+		    uint64_t size, const uint8_t **p)
+{
+	const struct pen_cells_array *a = r->a;
+
+	if (!a->pipe.n || a->item <= 2 || r->data->n != size / a->item * 2)
+		return false;
+	pen__cells_widen(a, r->data->p + at / a->item * 2, n, r->room);
+	*p = r->room;
+	return true;
+}
+
 uint64_t pen__cells_run_next(struct pen_cells_run *r, const uint8_t **p)
 {
 	uint64_t at, n, size;
 
 	*p = NULL;
 	if (r->unit->object != PEN_NO_OBJECT) {
-		if (!piece(r, &at, &n, &size) || r->data->n != size)
+		if (!piece(r, &at, &n, &size))
 			return 0;
 		*p = r->data->p + at;
+		if (r->data->n != size && !widened(r, at, n, size, p))
+			return 0;
 	} else if (r->a->layout != PEN_CELLS_CHUNKED) {
 		return 0;
 	} else {

@@ -122,6 +122,10 @@ struct pen_format {
 	 * all over or out of memory, so locate() need not put together what
 	 * could be read on its own. */
 	bool apart;
+	/* Set by the engine after bind(): unpacked units are kept, so
+	 * unpack() may leave them smaller, if emit() takes them so; it returns
+	 * then how many bytes they have. */
+	bool narrow;
 	const struct pen_index *ix; /* from bind() on */
 	/* Set by bind(): */
 	struct pen_field field[PEN_MAX_FIELDS];

@@ -47,6 +47,7 @@ const struct pen_format_ops pen__format_zarr = {
 	.locate = pen__cells_locate,
 	.unpack = pen__cells_unpack,
 	.emit = pen__cells_emit,
+	.value = pen__cells_value,
 	.nlabels = pen__cells_nlabels,
 	.label = pen__cells_label,
 	.describe = pen__cells_describe,
