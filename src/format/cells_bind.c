@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "format/cells.h"
+#include "format/cells_fast.h"
 
 /* While bind() goes through the blobs. */
 struct binder {
@@ -343,6 +344,10 @@ int pen__cells_bind(struct pen_format *f, const struct pen_index *ix,
 	f->units_per_sample += !f->units_per_sample;
 	f->scratch_size = b.room;
 	set_fields(&b);
+	if (p->output == PEN_CELLS_DENSE &&
+	    pen__cells_pours(f->field[0].max_bytes) &&
+	    f->scratch_size < f->field[0].max_bytes)
+		f->scratch_size = f->field[0].max_bytes;
 	return 0;
 }
 

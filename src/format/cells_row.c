@@ -10,6 +10,7 @@
 
 #include "base/half.h"
 #include "format/cells.h"
+#include "format/cells_fast.h"
 
 #define BLOCK 256u
 
@@ -148,15 +149,6 @@ static void to_genes(const struct pen_cells_array *a, const uint8_t *p,
 	}
 }
 
-static uint32_t largest(const uint32_t *g, uint64_t n)
-{
-	uint32_t most = 0;
-
-	for (uint64_t i = 0; i < n; i++)
-		most = g[i] > most ? g[i] : most;
-	return most;
-}
-
 /* ---- numbers into rows ---- */
 
 #define ADD_FLOAT(T)                                                           \
@@ -273,14 +265,11 @@ static int scatter_common(const struct cell *c, const uint8_t *d,
 			  const uint8_t *g, uint64_t n)
 {
 	const struct pen_cells_view *v = c->v;
-	uint32_t most = 0, at;
+	const uint32_t most = pen__cells_largest(g, n);
 	float *dst = c->dst;
+	uint32_t at;
 	float x;
 
-	for (uint64_t i = 0; i < n; i++) {
-		memcpy(&at, g + i * 4, 4);
-		most = at > most ? at : most;
-	}
 	if (most >= v->ncols)
 		return fail_gene(c, most);
 	if (!v->map && v->ntake == v->ncols) {
@@ -314,7 +303,7 @@ static int scatter(const struct cell *c, const uint8_t *d, const uint8_t *g,
 		uint32_t most;
 
 		to_genes(ga, g + i * ga->item, k, at);
-		most = largest(at, k);
+		most = pen__cells_largest(at, k);
 		if (most >= c->v->ncols)
 			return fail_gene(c, most);
 		to_doubles(da, d + i * da->item, k, v);
@@ -343,7 +332,7 @@ run_of(const struct cell *c, const struct pen_cells_array *a, uint32_t unit)
 }
 
 /* What data and indices both have in one piece, one after another. */
-static int emit_scattered(const struct cell *c)
+static int scatter_pieces(const struct cell *c)
 {
 	struct pen_cells_run dr = run_of(c, &c->v->data, 0);
 	struct pen_cells_run gr = run_of(c, &c->v->indices, c->p->indices);
@@ -369,6 +358,23 @@ static int emit_scattered(const struct cell *c)
 		gn -= n;
 		left -= n;
 	}
+	return rc;
+}
+
+/* By way of memory that stays in the cache, when there is some. */
+static int emit_scattered(struct cell *c)
+{
+	const struct pen_row *r = c->r;
+	const bool pours = pen__cells_pours(r->dst_len[0]) &&
+			   r->dst_len[0] <= r->scratch->size;
+	int rc;
+
+	if (pours)
+		c->dst = r->scratch->mem;
+	memset(c->dst, 0, r->dst_len[0]);
+	rc = scatter_pieces(c);
+	if (rc >= 0 && pours)
+		pen__cells_pour(r->dst[0], c->dst, r->dst_len[0]);
 	return rc;
 }
 
@@ -409,17 +415,23 @@ static int emit_in_order(const struct cell *c)
 	const uint8_t *p;
 	int rc = 0;
 
+	if (!same) /* numbers are added to what is there */
+		memset(c->dst, 0, c->r->dst_len[0]);
 	while (rc >= 0 && run.at < run.end) {
 		const uint64_t first = run.at - start;
 		const uint64_t n = pen__cells_run_next(&run, &p);
 
 		if (!n)
 			return fail_bytes(c);
-		if (same && p)
+		if (same && p) {
 			memcpy((uint8_t *)c->dst + first * a->item, p,
 			       n * a->item);
-		else
-			rc = put_piece(c, p, n, first);
+			continue;
+		}
+		if (same)
+			memset((uint8_t *)c->dst + first * a->item, 0,
+			       n * a->item);
+		rc = put_piece(c, p, n, first);
 	}
 	return rc;
 }
@@ -427,18 +439,16 @@ static int emit_in_order(const struct cell *c)
 /* X_indices that were read straight into their row. */
 static int check_genes(const struct cell *c, const uint8_t *p, uint64_t n)
 {
-	uint32_t most = 0, at;
+	const uint32_t most = pen__cells_largest(p, n);
 
-	for (uint64_t i = 0; i < n; i++) {
-		memcpy(&at, p + i * 4, 4);
-		most = at > most ? at : most;
-	}
 	return n && most >= c->v->ncols ? fail_gene(c, most) : 0;
 }
 
 static int emit_genes(const struct cell *c, uint8_t *dst)
 {
 	struct pen_cells_run run = run_of(c, &c->v->indices, c->p->indices);
+	const bool same = !run.a->swap &&
+			  (run.a->dtype == PEN_I32 || run.a->dtype == PEN_U32);
 	uint32_t at[BLOCK], most;
 	const uint8_t *p;
 
@@ -447,11 +457,19 @@ static int emit_genes(const struct cell *c, uint8_t *dst)
 
 		if (!n || !p)
 			return fail_bytes(c);
+		if (same) {
+			most = pen__cells_largest(p, n);
+			if (most >= c->v->ncols)
+				return fail_gene(c, most);
+			memcpy(dst, p, n * 4);
+			dst += n * 4;
+			continue;
+		}
 		for (uint64_t i = 0; i < n; i += BLOCK) {
 			const uint64_t k = n - i < BLOCK ? n - i : BLOCK;
 
 			to_genes(run.a, p + i * run.a->item, k, at);
-			most = largest(at, k);
+			most = pen__cells_largest(at, k);
 			if (most >= c->v->ncols)
 				return fail_gene(c, most);
 			memcpy(dst, at, k * 4);
@@ -494,11 +512,9 @@ static int emit_matrix(struct cell *c)
 	const struct pen_row *r = c->r;
 	int rc = measure(c);
 
-	if (rc >= 0 && !(r->units[0].flags & PEN_UNIT_PLAIN)) {
-		memset(c->dst, 0, r->dst_len[0]);
+	if (rc >= 0 && !(r->units[0].flags & PEN_UNIT_PLAIN))
 		rc = c->v->sparse && !list ? emit_scattered(c)
 					   : emit_in_order(c);
-	}
 	if (rc < 0 || !list)
 		return rc;
 	if (r->units[c->p->indices].flags & PEN_UNIT_PLAIN)
