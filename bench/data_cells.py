@@ -175,9 +175,13 @@ class Packed:
         return int(self.n * self.cells.nnz * 2)
 
     def make(self, path, penstock, source):
-        p = subprocess.run([penstock, "convert", source, path],
+        made = path + ".pen"  # what it is to be is told by its name
+        if os.path.exists(made):
+            os.remove(made)
+        p = subprocess.run([penstock, "convert", source, made],
                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                            text=True, check=False)
         if p.returncode:
             raise RuntimeError("penstock convert: " + (
                 p.stdout.strip() or "failed").split("\n")[-1])
+        os.rename(made, path)
