@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 
+import contenders_cells
 import emulate
 from tools import Missing, fio_job, rate, run_json
 
@@ -14,8 +15,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 class Peers:
     """The process that runs the other loaders of one work."""
 
-    def __init__(self, work, path, seconds):
-        self.seconds = seconds
+    def __init__(self, work, path, tools):
+        self.seconds = tools.seconds
+        self.cells = tools.peer_cells
         self.process = subprocess.Popen(
             ["/usr/bin/python3", os.path.join(HERE, "peers.py"), work, path],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -24,7 +26,8 @@ class Peers:
         p = self.process
         try:
             print(json.dumps({"contender": contender,
-                              "seconds": self.seconds}),
+                              "seconds": self.seconds,
+                              "cells": self.cells}),
                   file=p.stdin, flush=True)
             line = p.stdout.readline()
         except BrokenPipeError:
@@ -256,7 +259,8 @@ def direct(tools, work, path):
 
 KINDS = {"rows": rows, "files": files, "null": null, "open": open_index,
          "shuffle": shuffle, "direct": direct, "decode": decode,
-         "text": text, "open_chunks": open_chunks, **emulate.KINDS}
+         "text": text, "open_chunks": open_chunks, **emulate.KINDS,
+         **contenders_cells.KINDS}
 
 
 def contenders(tools, name, work, path):
@@ -264,18 +268,23 @@ def contenders(tools, name, work, path):
     the peers' process or None."""
     unit, mine, warm = KINDS[work.kind](tools, work, path)
     out = {}
+    later = {}  # the peers' last answers
     peers = None
     for key, how in mine.items():
         out[key] = how if isinstance(how, tuple) else (how, unit)
     if work.peers:
-        peers = Peers(name, path or "-", tools.seconds)
+        peers = Peers(name, path or "-", tools)
     for peer in work.peers:
         def ask(peer=peer):
             r = peers.ask(peer)
+            later[peer] = r
             if unit == "ns":
                 return r["seconds"] / r["samples"] * 1e9
             if unit == "ms":
                 return r["seconds"] / r["samples"] * 1e3
             return r["seconds"] / r["samples"] if unit == "s" else rate(r)
         out[peer] = (ask, unit)
+        if work.kind == "cells":
+            out["later_" + peer] = (
+                lambda peer=peer: later[peer]["after_first"], unit)
     return out, warm, peers

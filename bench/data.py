@@ -170,8 +170,9 @@ def check_batch(rows, source):
         raise RuntimeError("a batch differs from its source")
 
 
-def ready(spec, top, limits, say):
-    """The path of a data set, made now if it is not there."""
+def ready(spec, top, tool, say, *more):
+    """The path of a data set, made now if it is not there, by NumPy or by a
+    tool (with more arguments)."""
     path = os.path.join(top, spec.name)
     if os.path.exists(path):
         return path
@@ -183,8 +184,10 @@ def ready(spec, top, limits, say):
     part = path + ".part"
     if os.path.isdir(part):
         shutil.rmtree(part)
-    if isinstance(spec, (Blob, Tiny)):
-        spec.make(part, limits)
+    if os.path.isfile(part):
+        os.remove(part)
+    if isinstance(spec, (Blob, Tiny)) or more:
+        spec.make(part, tool, *more)
     else:
         spec.make(part)
     os.rename(part, path)

@@ -52,7 +52,7 @@ void *need(size_t n, size_t size)
 	return p;
 }
 
-static double now(void)
+double now(void)
 {
 	struct timespec t;
 
@@ -263,6 +263,8 @@ static const struct {
 	  cmd_pread },
 	{ "files", "LIST BATCH THREADS SECONDS", 4, cmd_files },
 	{ "decode", "KIND LIST ROW BATCH THREADS SECONDS", 6, cmd_decode },
+	{ "cells", "MAP PATH pread|mmap dense|csr ROWS CHUNKS BATCH THREADS", 8,
+	  cmd_cells },
 	{ "warm", "LIST", 1, cmd_warm },
 	{ "scan", "DIR", 1, cmd_scan },
 	{ "run", "COMMAND...", -1, cmd_run },

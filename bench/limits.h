@@ -1,5 +1,6 @@
 /* Shared by limits.c (the loop and the command), limits_io.c (what the loops do
- * with files) and limits_decode.c (what they do with bytes). */
+ * with files), limits_decode.c (what they do with bytes) and limits_cells.c
+ * (a loop of its own). */
 #ifndef BENCH_LIMITS_H
 #define BENCH_LIMITS_H
 
@@ -35,6 +36,7 @@ struct loop {
 	atomic_uint_fast64_t next; /* the batch to take */
 };
 
+double now(void); /* seconds */
 void run_loop(struct loop *l, double seconds);
 void *need(size_t n, size_t size); /* touched memory, or the end */
 uint32_t *shuffled(uint32_t n);
@@ -53,6 +55,7 @@ void cmd_mmap_prefetch(char **arg);
 void cmd_pread(char **arg);
 void cmd_files(char **arg);
 void cmd_decode(char **arg);
+void cmd_cells(char **arg);
 void cmd_warm(char **arg);
 void cmd_scan(char **arg);
 void cmd_make_tiny(char **arg);

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Runs the other loaders: peers.py WORK DATA reads requests from its input,
-one JSON line each ({"contender": ..., "seconds": ...}), and answers with the
+one JSON line each ({"contender": ..., "seconds": ..., "cells": ...}), and answers with the
 samples delivered and the seconds they took, or with an error.
 
 One process for a whole work, because importing PyTorch takes longer than most
@@ -19,6 +19,7 @@ import time
 import numpy as np
 
 import data
+import peers_cells
 from works import WORKS
 
 try:
@@ -203,7 +204,7 @@ def once(function, samples, seconds):
             return {"samples": count, "seconds": took}
 
 
-def measure(work, path, name, seconds):
+def measure(work, path, name, seconds, cells):
     if name == "python_scandir":
         return once(lambda: [e.name for e in os.scandir(path)], 1, seconds)
     if name == "numpy_permutation":
@@ -219,6 +220,11 @@ def measure(work, path, name, seconds):
         return once(lambda: chunk_info(file), 1, seconds)
     if name in PASSES:
         return drain(passes(work, path, name), None, 1, seconds, 1)
+    if work.kind == "cells":
+        return peers_cells.measure(work, path, name, cells)
+    if name == "libhdf5":
+        file = work.data.path(path, work.more["file"])
+        return once(lambda: peers_cells.open_file(file), 1, 0)
     source = work.data.source(path)
     if name.startswith("torch_"):
         loader, nworkers = torch_loader(work, path, name)
@@ -232,7 +238,8 @@ def answer(work, path, request):
     child = os.fork()
     if child == 0:
         try:
-            r = measure(work, path, request["contender"], request["seconds"])
+            r = measure(work, path, request["contender"], request["seconds"],
+                        request["cells"])
         except Exception as e:  # a peer that fails must not end the rest
             r = {"error": f"{type(e).__name__}: {e}"}
         for worker in multiprocessing.active_children():

@@ -11,6 +11,7 @@ import os
 import platform
 import statistics
 import sys
+import time
 
 import data
 from contenders import contenders
@@ -49,6 +50,7 @@ def measure(name, args, tools):
     out = {key: (unit, []) for key, (_, unit) in fields.items()}
     out_of_race = set()
     names = list(fields)
+    took, spent = {}, {}  # seconds of a contender, now and a repeat before
     for i in range(args.runs):
         say(f"{name}: repeat {i + 1} of {args.runs}")
         if warm:
@@ -56,11 +58,20 @@ def measure(name, args, tools):
         for key in names:
             if key in out_of_race:
                 continue
+            base = key.removeprefix("later_")
+            if base in work.peers and \
+                    spent.get(base, 0) * (i + 1) > work.peer_seconds * i:
+                continue
+            start = time.monotonic()
             try:
                 out[key][1].append(fields[key][0]())
-            except (Missing, KeyError) as e:
+            except Missing as e:
                 say(f"{name}: without {key}: {e}")
                 out_of_race.add(key)
+            except KeyError:  # comes of another one, which failed
+                out_of_race.add(key)
+            took[key] = took.get(key, 0) + time.monotonic() - start
+        spent = dict(took)
     if peers:
         peers.close()
     return {k: v for k, v in out.items() if v[1]}
@@ -75,6 +86,8 @@ def rows_of(name, found):
 def counterpart(contender):
     """What of ours a contender is compared with: one thread with one thread,
     CPU time with CPU time."""
+    if contender.startswith("later_"):
+        return "later_penstock"
     for end in ("_1t", "_cpu", "_memory", "_sync", "_load"):
         if contender.endswith(end):
             return "penstock" + end
@@ -118,7 +131,7 @@ def show(name, work, rows):
             line += f"{number(r[key], r['unit']):>10} "
         line += f" {r['unit']:<10}"
         if mine and r is not mine and r["unit"] == mine["unit"] and \
-                not r["contender"].startswith("penstock"):
+                "penstock" not in r["contender"]:
             line += f"{mine['median'] / r['median']:>14.2f}"
         print(line.rstrip())
     for what, value, wanted, ok in verdicts(work, rows):
@@ -131,7 +144,7 @@ def arguments():
     env = os.environ
     p = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     p.add_argument("works", nargs="*", metavar="WORK",
-                   help="; ".join(WORKS))
+                   help="; ".join(WORKS) + "; or what several begin with")
     p.add_argument("--build", default=os.path.join(SOURCE, "build/release"))
     p.add_argument("--data", default=env.get(
         "PENSTOCK_BENCH_DIR", os.path.join(SOURCE, "build/bench-data")))
@@ -141,18 +154,24 @@ def arguments():
                    help="least time of one measurement")
     p.add_argument("--threads", type=int,
                    default=len(os.sched_getaffinity(0)))
+    p.add_argument("--peer-cells", type=int, default=40_000,
+                   help="cells that a slow loader delivers, of 200,000")
     p.add_argument("-o", "--output",
                    default=os.path.join(SOURCE, "bench.json"))
     args = p.parse_args()
     for name in args.works:
-        if name not in WORKS:
+        if not any(w.startswith(name) for w in WORKS):
             p.error(f"no work '{name}'; there are: {', '.join(WORKS)}")
+    args.works = [w for w in WORKS if not args.works or w in args.works or
+                  any(w.startswith(name) for name in args.works
+                      if name not in WORKS)]
     return args
 
 
 def main():
     args = arguments()
-    tools = Tools(args.build, args.seconds, args.threads)
+    tools = Tools(args.build, args.seconds, args.threads, say,
+                  args.peer_cells)
     if not os.path.exists(tools.limits_path):
         sys.exit(f"{tools.limits_path} is not there; run: make build")
     load, cpus = os.getloadavg()[0], len(os.sched_getaffinity(0))
@@ -160,7 +179,7 @@ def main():
         say(f"the machine is busy (load {load:.1f} on {cpus} CPUs): "
             "expect low and uneven figures")
     all_rows = []
-    for name in args.works or WORKS:
+    for name in args.works:
         try:
             found = measure(name, args, tools)
         except RuntimeError as e:

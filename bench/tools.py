@@ -37,12 +37,14 @@ def fio_job(path, *settings):
 class Tools:
     """Where the programs are, and for how long and how wide to measure."""
 
-    def __init__(self, build, seconds, threads):
+    def __init__(self, build, seconds, threads, say, peer_cells):
         self.penstock_path = os.path.join(build, "src", "cli", "penstock")
         self.limits_path = os.path.join(build, "bench", "pen_limits")
         self.shuffle_path = os.path.join(build, "bench", "pen_shuffle")
         self.seconds = seconds
         self.threads = threads
+        self.say = say
+        self.peer_cells = peer_cells
         self.epochs = {}  # command -> how many fill the time
         self.scratch = tempfile.TemporaryDirectory(prefix="bench.")
 

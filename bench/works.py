@@ -1,6 +1,10 @@
 """What is measured: the data, the batch size, who else takes part, and the
 ratio that is wanted."""
+import math
+
+from contenders_cells import FILES
 from data import Blob, Files, Rows, Tiny
+from data_cells import Cells
 from data_formats import (Chunks, Dlio, Images, Place, Records, Text,
                           Volumes)
 
@@ -20,6 +24,7 @@ HDF5_MANY = Chunks("hdf5_16k", 16_000, (8, 8))
 CSV_DLIO = Text("csv_dlio", 8, 100, 65_536, "uint8")
 CSV_FLOAT = Text("csv_float", 2, 200_000, 20, "float64")
 NPZ_10M = Files("npz_10m", 16, (2_500_000,), "float32", ".npz")
+CELLS = Cells("cells_200k", 200_000, 20_000, 1237)
 DLIO_NPY4K = Dlio("dlio_npy4k", "npy", 4000, 4 * KIB)
 DLIO_NPY110K = Dlio("dlio_npy110k", "npy", 2000, 114_660)
 DLIO_JPEG110K = Dlio("dlio_jpeg110k", "jpeg", 2000, 114_660)
@@ -40,7 +45,8 @@ FILE_PEERS = (workers("torch_default") + workers("torch_rawread") +
 class Work:
     """kind picks the measurement in contenders.py; wanted is a list of
     (contender or prefix of contenders, sign, number): for '>' penstock's
-    median over the best of theirs, for '<' the contender's own median."""
+    median over the best of theirs, for '<' the contender's own median. A
+    peer is asked again while it has taken less than peer_seconds."""
 
     def __init__(self, kind, wanted, data=None, batch=0, peers=(), **more):
         self.kind = kind
@@ -48,6 +54,7 @@ class Work:
         self.data = data
         self.batch = batch
         self.peers = list(peers)
+        self.peer_seconds = more.pop("peer_seconds", math.inf)
         self.more = more
 
 
@@ -67,6 +74,28 @@ def run(data, batch, epochs, *wanted, resize=0):
     return Work("run", [(who + end, ">", want) for end, want in wanted
                         for who in ("dlio_elsewhere", "dlio")],
                 data, batch, epochs=epochs, resize=resize)
+
+
+def cells(file, output, chunks, peers, wanted, **more):
+    """Blocks of so many chunks of 64 cells."""
+    return Work("cells", wanted, CELLS, 1024, peers, peer_seconds=10,
+                file=FILES[file], output=output, chunks=chunks, size=64,
+                **more)
+
+
+def h5ad(file, output, chunks, census, limit, *wanted):
+    peers = [f"census_w64x{chunks}", f"tuned_w64x{chunks}"]
+    if (output, chunks) == ("dense", 256):
+        peers.append("annloader")
+    return cells(file, output, chunks, peers,
+                 [("census", ">", census), ("limit", ">", limit),
+                  ("limit_mmap", ">", limit), *wanted])
+
+
+def zarr(output, want):
+    return cells("zarr", output, 256,
+                 ["annbatch_w64x256", "annbatch_w256x64"],
+                 [("annbatch", ">", want)])
 
 
 WORKS = {
@@ -107,6 +136,24 @@ WORKS = {
                      settings=("format.dtype=uint8",), header=None),
     "csv_float": Work("text", [("pandas", ">", 20)], CSV_FLOAT, 256,
                       ["pandas"], header=0),
+    "cells_gzip_dense": h5ad("gzip", "dense", 256, 12, 0.85),
+    "cells_gzip_dense_2000": h5ad("gzip", "dense", 2000, 12, 0.85,
+                                  ("penstock_memory", "<", 1600)),
+    "cells_gzip_csr": h5ad("gzip", "csr", 256, 6, 0.85),
+    "cells_gzip_csr_2000": h5ad("gzip", "csr", 2000, 6, 0.85,
+                                ("penstock_memory", "<", 1600)),
+    "cells_none_dense": h5ad("none", "dense", 256, 15, 0.8),
+    "cells_none_csr": h5ad("none", "csr", 256, 8, 0.8),
+    "cells_zarr_dense": zarr("dense", 12),
+    "cells_zarr_csr": zarr("csr", 3),
+    "cells_packed_csr": Work("cells_packed",
+                             [("penstock_gzip", ">", 3),
+                              ("share_of_gzip", "<", 0.65)],
+                             CELLS, 1024, output="csr", chunks=256, size=64),
+    "cells_open": Work("cells_open", [("penstock", "<", 100),
+                                      ("penstock_warm", "<", 10)],
+                       CELLS, peers=["libhdf5"], file=FILES["gzip"],
+                       peer_seconds=5),
     "null_1k": Work("null", [("penstock", "<", 150),
                              ("penstock_batch", "<", 3000)]),
     "open_1m": Work("open", [("penstock", "<", 0.2),

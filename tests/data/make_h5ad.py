@@ -426,6 +426,15 @@ def make_odd():
     case('odd', 'odd.h5ad', rows(full))
     case('odd-i4', 'odd.h5ad', rows(full, 'i4'), 'dtype=int32')
     case('odd-csr', 'odd.h5ad', lists(m), 'output=csr')
+    # rows that are larger than what is made in place
+    wide = counts(9, 9001)
+    by_hand('wide.h5ad', wide, compression='gzip').close()
+    case('wide', 'wide.h5ad', rows(wide))
+    case('wide-u2', 'wide.h5ad', rows(wide, 'u2'), 'dtype=uint16')
+    case('wide-log', 'wide.h5ad', rows(np.log1p(wide.astype('f8'))),
+         'log1p=true')
+    case('wide-first', 'wide.h5ad', rows(wide[:, :4097]), 'genes=first:4097')
+    case('wide-csr', 'wide.h5ad', lists(wide), 'output=csr')
     # no numbers at all
     by_hand('zeros.h5ad', np.zeros((4, 3), 'f4')).close()
     case('zeros', 'zeros.h5ad', rows(np.zeros((4, 3))))

@@ -1,0 +1,107 @@
+"""Single cells: penstock, the limit and the others over the same file. A rate
+is of one whole epoch in a fresh process, from the moment the data set is open
+to the last batch: the first batch, and the page faults of all memory, are in
+it, for everybody. Rows called later_ leave the first batch out."""
+import os
+
+import data
+from data_cells import H5AD_GZIP, H5AD_NONE, ZARR, Packed
+from tools import Missing, rate, run_json
+
+
+def load(tools, work, file, chunks):
+    """One epoch of penstock over a file."""
+    r = run_json([tools.penstock_path, "load", file, "sampler=block",
+                  f"sampler.chunk={work.more['size']}",
+                  f"sampler.chunks={chunks}", f"batch_size={work.batch}",
+                  "format.obs=cell_type",
+                  f"format.output={work.more['output']}",
+                  f"threads={tools.threads}", "--json"])
+    if r["samples"] != work.data.n:
+        raise Missing(f"penstock: {r['samples']} cells, not {work.data.n}")
+    return r
+
+
+def after_first(r, batch):
+    return (r["samples"] - batch) / (
+        r["seconds"] - r["first_batch_s"] + r["open_s"])
+
+
+def penstock(tools, work, file):
+    """Rows of penstock that come of one run each."""
+    found = {}
+
+    def measure():
+        found.update(load(tools, work, file, work.more["chunks"]))
+        return found["samples"] / found["seconds"]
+
+    return {"penstock": measure,
+            "later_penstock": lambda: after_first(found, work.batch),
+            "penstock_memory": (lambda: found["peak_memory_bytes"] / 1e6,
+                                "MB")}
+
+
+def cells(tools, work, path):
+    d, file = work.data, work.more["file"]
+    listed = tools.write_list((0, os.path.getsize(p), 0, p)
+                              for p in d.files(path, file))
+
+    def limit(way):
+        return lambda: rate(tools.limits(
+            "cells", d.map(path, file), d.path(path, file), way,
+            work.more["output"], work.more["size"], work.more["chunks"],
+            work.batch, tools.threads))
+
+    out = {**penstock(tools, work, d.path(path, file)),
+           "limit": limit("pread")}
+    if file == H5AD_NONE:
+        out["limit_mmap"] = limit("mmap")
+    return "samples/s", out, lambda: tools.limits("warm", listed)
+
+
+def packed(tools, work, path):
+    """The packed file of the same cells beside the file it was made of."""
+    d = work.data
+    source = d.path(path, H5AD_GZIP)
+    spec = Packed(d)
+    file = data.ready(spec, os.path.dirname(path), tools.penstock_path,
+                      tools.say, source)
+    listed = tools.write_list((0, os.path.getsize(p), 0, p)
+                              for p in (file, source))
+
+    def gzip():
+        r = load(tools, work, source, work.more["chunks"])
+        return r["samples"] / r["seconds"]
+
+    share = os.path.getsize(file) / os.path.getsize(source)
+    return "samples/s", {**penstock(tools, work, file),
+                         "penstock_gzip": gzip,
+                         "share_of_gzip": (lambda: share, "bytes")}, \
+        lambda: tools.limits("warm", listed)
+
+
+def open_cells(tools, work, path):
+    """Until the first cell could be asked for: with no index from before, and
+    with one."""
+    file = work.data.path(path, work.more["file"])
+    listed = tools.write_list([(0, os.path.getsize(file), 0, file)])
+    kept = os.path.join(tools.scratch.name, "index")
+
+    def inspect(where):
+        return run_json([tools.penstock_path, "inspect", file,
+                         "format.obs=cell_type", f"index_cache={where}",
+                         "--json"])["open_s"] * 1e3
+
+    def warm():
+        if not os.path.isdir(kept):
+            os.mkdir(kept)
+            inspect(kept)
+        return inspect(kept)
+
+    return "ms", {"penstock": lambda: inspect("off"),
+                  "penstock_warm": warm}, \
+        lambda: tools.limits("warm", listed)
+
+
+KINDS = {"cells": cells, "cells_packed": packed, "cells_open": open_cells}
+FILES = {"gzip": H5AD_GZIP, "none": H5AD_NONE, "zarr": ZARR}
