@@ -292,8 +292,9 @@ static void weighted_without(void)
 static void balanced_counts(const char *replacement, uint64_t length)
 {
 	enum { N = 1000, CLASSES = 7 };
-	static const int64_t name[CLASSES] = { -5,	  3,  0, INT64_MAX,
-					       INT64_MIN, 12, 99 };
+	static const int64_t name[CLASSES] = {
+		-5, 3, 0, INT64_MAX, INT64_MIN + 1, 12, 99
+	};
 	int64_t labels[N];
 	uint64_t size[CLASSES] = { 0 }, drawn[CLASSES] = { 0 };
 	static uint64_t v[MAX_N], seen[N];
@@ -353,6 +354,131 @@ static void balanced_edges(void)
 	ids(s, 0, 0, 1, v);
 	CHECK_EQ(v[0], 0);
 	pen__sampler_close(s);
+}
+
+/* ---- chunks drawn by weight ---- */
+
+/* Exactly in proportion, on average, whatever the weights of neighbours. */
+static void drawn_counts(void)
+{
+	enum { N = 101, DRAWS = 2000000 };
+	const struct pen_opts_kv kv[] = { { "length", "2M" },
+					  { "chunk", "8" },
+					  { "chunks", "50" } };
+	double w[N], sum = 0;
+	uint64_t seen[N] = { 0 };
+	uint64_t *v = malloc(DRAWS * sizeof(*v));
+	const struct pen_population pop = { .n = N, .weights = w };
+	struct pen_rng r = pen__rng(1, 1);
+	struct pen_sampler *s;
+
+	for (unsigned i = 0; i < N; i++) {
+		w[i] = i % 5 ? 1e307 * (0.1 + pen__rng_double(&r)) : 0;
+		sum += w[i] / 1e307;
+	}
+	s = open_ok("weighted", &pop, 77, kv, 3);
+	CHECK(s->length == DRAWS && s->chunk == 8 && s->window == 400);
+	ids(s, 4, 0, DRAWS, v);
+	for (unsigned i = 0; i < DRAWS; i++)
+		seen[v[i]]++;
+	for (unsigned i = 0; i < N; i++) {
+		const double want = w[i] / 1e307 / sum * DRAWS;
+
+		CHECK(fabs((double)seen[i] - want) <= 0.05 * want);
+	}
+	s->length = MAX_N;
+	check_pieces(s, v, 4, 6);
+	CHECK_EQ(s->ops->window_end(s, 4, 399), 400);
+	CHECK_EQ(s->ops->window_end(s, 4, 400), 800);
+	CHECK_EQ(s->ops->window_end(s, 4, MAX_N - 1), MAX_N);
+	pen__sampler_close(s);
+	free(v);
+}
+
+/* Of equal weights a draw has all of its chunk, each once. */
+static void drawn_whole(void)
+{
+	enum { N = 64, CHUNK = 8 };
+	const struct pen_opts_kv kv[] = { { "chunk", "8" }, { "chunks", "4" } };
+	double w[N];
+	uint64_t v[N], seen[N] = { 0 };
+	const struct pen_population pop = { .n = N, .weights = w };
+	struct pen_sampler *s;
+	unsigned in_order = 0;
+
+	for (unsigned i = 0; i < N; i++)
+		w[i] = 0.3;
+	s = open_ok("weighted", &pop, 5, kv, 2);
+	ids(s, 0, 0, N, v);
+	for (unsigned i = 0; i < N; i++) {
+		seen[v[i]]++;
+		in_order += i && v[i] == v[i - 1] + 1;
+	}
+	for (unsigned i = 0; i < N; i++)
+		CHECK_EQ(seen[i], seen[i / CHUNK * CHUNK]);
+	CHECK(in_order < 20);
+	pen__sampler_close(s);
+}
+
+/* Classes come equally often on average; who has no label never does. */
+static void drawn_balanced(void)
+{
+	enum { N = 3000, DRAWS = 300000 };
+	static const struct pen_opts_kv kv[] = { { "length", "300k" },
+						 { "chunk", "16" } };
+	static int64_t labels[N];
+	static uint64_t v[DRAWS];
+	const struct pen_population pop = { .n = N, .labels = labels };
+	uint64_t seen[3] = { 0 };
+	struct pen_sampler *s;
+
+	for (unsigned i = 0; i < N; i++)
+		labels[i] = i % 10 == 0	 ? PEN_NO_LABEL
+			    : i % 7 == 0 ? 1
+			    : i < 1500	 ? 0
+					 : 2;
+	for (size_t nkv = 1; nkv <= 2; nkv++) {
+		memset(seen, 0, sizeof(seen));
+		s = open_ok("balanced", &pop, 5, kv, nkv);
+		ids(s, 0, 0, DRAWS, v);
+		for (unsigned i = 0; i < DRAWS; i++)
+			if (CHECK(labels[v[i]] != PEN_NO_LABEL))
+				seen[labels[v[i]]]++;
+		for (unsigned c = 0; c < 3; c++)
+			CHECK(fabs((double)seen[c] * 3 / DRAWS - 1) < 0.03);
+		pen__sampler_close(s);
+	}
+}
+
+static void drawn_edges(void)
+{
+	static const double one[] = { 3 }, tiny[] = { 0, 5e-324, 0, 1, 0 };
+	static const int64_t none[] = { PEN_NO_LABEL, PEN_NO_LABEL };
+	static const struct pen_opts_kv kv[] = { { "chunk", "64" },
+						 { "replacement", "no" } };
+	struct pen_population pop = { .n = 1, .weights = one };
+	struct pen_err e = { 0 };
+	uint64_t v[5];
+	struct pen_sampler *s = open_ok("weighted", &pop, 1, kv, 1);
+
+	ids(s, 0, 0, 1, v);
+	CHECK_EQ(v[0], 0);
+	pen__sampler_close(s);
+	pop = (struct pen_population){ .n = 5, .weights = tiny };
+	s = open_ok("weighted", &pop, 1, kv, 1);
+	for (uint64_t epoch = 0; epoch < 50; epoch++) {
+		ids(s, epoch, 0, 5, v);
+		for (unsigned i = 0; i < 5; i++)
+			CHECK(v[i] == 3 || v[i] == 1);
+	}
+	pen__sampler_close(s);
+	CHECK_EQ(pen__sampler_open(&s, "weighted", &pop, 1, kv, 2, &e),
+		 PEN_EINVAL);
+	CHECK_STR(e.where, "chunk");
+	pop = (struct pen_population){ .n = 2, .labels = none };
+	CHECK_EQ(pen__sampler_open(&s, "balanced", &pop, 1, NULL, 0, &e),
+		 PEN_EINVAL);
+	CHECK_STR(e.where, "labels");
 }
 
 static void refused(const char *name, const struct pen_population *pop,
@@ -417,25 +543,29 @@ static void no_memory(void)
 	static const double w[] = { 1, 2, 3 };
 	static const int64_t labels[] = { 1, 2, 1 };
 	const struct pen_population pop = { 3, w, labels, 1 };
-	const struct pen_opts_kv kv = { "replacement", "no" };
+	const struct pen_opts_kv kv[] = { { NULL, NULL },
+					  { "replacement", "no" },
+					  { "chunk", "2" } };
 
 	for (unsigned k = 0; pen__sampler_at(k); k++) {
 		const struct pen_sampler_ops *ops = pen__sampler_at(k);
-		const size_t most = pen__opt_find(ops->opts, kv.key) ? 1 : 0;
 
 		CHECK(pen__sampler_find(ops->name) == ops);
 		CHECK(ops->help && *ops->help);
-		for (size_t nkv = 0; nkv <= most; nkv++) {
+		for (size_t o = 0; o < 3; o++) {
+			const size_t nkv = o != 0;
 			struct pen_sampler *s = NULL;
 			struct pen_err e;
 			uint64_t nth = 0;
 			int ret;
 
+			if (o && !pen__opt_find(ops->opts, kv[o].key))
+				continue;
 			do {
 				memset(&e, 0, sizeof(e));
 				pen__mem_fail_nth(++nth, false);
 				ret = pen__sampler_open(&s, ops->name, &pop, 1,
-							&kv, nkv, &e);
+							&kv[o], nkv, &e);
 				pen__mem_fail_nth(0, false);
 				CHECK(ret == 0 || (ret == PEN_ENOMEM && !s &&
 						   e.code == PEN_ENOMEM));
@@ -461,6 +591,10 @@ int main(void)
 	balanced_counts("yes", 4000);
 	balanced_counts("no", 3);
 	balanced_edges();
+	drawn_counts();
+	drawn_whole();
+	drawn_balanced();
+	drawn_edges();
 	refusals();
 	no_memory();
 	return test_end();

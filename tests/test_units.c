@@ -47,6 +47,53 @@ static struct pen_live *hold(struct pen_units *u, uint64_t id, uint64_t bytes,
 	return l;
 }
 
+/* Packed units that turn out to be smaller than declared. */
+static void test_fill(void)
+{
+	enum { SIZE = 40960, SMALL = 8192 };
+	static uint8_t bytes[SIZE];
+	struct pen_pool *p = new_pool();
+	struct pen_unit unit = unit_of(0, 10);
+	struct pen_live *l;
+	struct pen_units u;
+	bool fresh;
+
+	CHECK_EQ(pen__units_init(&u, p, 0, 0, UINT64_MAX), 0);
+	unit.flags |= PEN_UNIT_PACKED;
+	unit.size = SIZE;
+	memset(bytes, 7, sizeof(bytes));
+	for (unit.id = 1; unit.id < 60; unit.id++) {
+		/* from unit 40 on they are as large as declared */
+		const size_t n = unit.id < 40 ? SMALL : SIZE;
+
+		CHECK_EQ(pen__units_hold(&u, &unit, &l, &fresh), 0);
+		CHECK(l->n == SIZE && fresh);
+		/* one that is told before its time; memory is learnt */
+		CHECK(unit.id < 30 || unit.id > 40 || l->mem.cap < SIZE);
+		CHECK_EQ(pen__units_fill(&u, l, bytes, n), 0);
+		CHECK(l->n == n && l->mem.cap >= n);
+		CHECK(n == SIZE || l->mem.cap <= 2 * (SMALL + 4096));
+		CHECK(!memcmp(l->mem.p, bytes, n));
+		CHECK_EQ(p->bytes, pen__units_bytes(&u));
+		CHECK_EQ(pen__units_held(&u), unit.id);
+	}
+	unit.id = 1;
+	l = pen__units_find(&u, 1);
+	pen__mem_fail_nth(1, false);
+	CHECK_EQ(pen__units_fill(&u, l, bytes, SIZE), PEN_ENOMEM);
+	pen__mem_fail_nth(0, false);
+	CHECK(l->n == SMALL && !memcmp(l->mem.p, bytes, SMALL));
+	for (uint64_t id = 1; id < 60; id++) {
+		l = pen__units_find(&u, id);
+		pen__units_ready(&u, l, NULL, wake, &woken);
+		pen__units_release(&u, &l, 1);
+	}
+	CHECK(!pen__units_held(&u) && !pen__units_bytes(&u));
+	pen__units_fini(&u);
+	CHECK_EQ(p->bytes, 0);
+	pen__pool_close(p);
+}
+
 static void test_life(void)
 {
 	struct pen_pool *p = new_pool();
@@ -322,6 +369,7 @@ int main(void)
 
 	eng_start("units");
 	test_life();
+	test_fill();
 	test_spares();
 	test_many();
 	test_idle();

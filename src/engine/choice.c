@@ -10,8 +10,10 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "engine/loader.h"
+#include "engine/column.h"
 #include "engine/take.h"
+
+#define CLASSES ((double)(1 << 24)) /* range of labels that are counted */
 
 static int npy_spec(struct pen_spec **out, const char *path,
 		    struct pen_err *err)
@@ -249,10 +251,38 @@ static int per_element(const struct pen_choice *c, uint64_t n, const char *path,
 	return w ? 0 : pen__fail_nomem(err, path, c->n * 8);
 }
 
+/* What follows a prefix, or NULL. */
+static const char *after(const char *text, const char *prefix)
+{
+	const size_t n = strlen(prefix);
+
+	return strncmp(text, prefix, n) == 0 ? text + n : NULL;
+}
+
+static int fail_label(const char *name, uint64_t i, double v,
+		      struct pen_err *err)
+{
+	return pen__fail(err, PEN_EINVAL, name,
+			 "is no label: sample %llu of those chosen has %g, not "
+			 "a whole number",
+			 (unsigned long long)i, v);
+}
+
+static void label_folders(struct pen_choice *c, const struct pen_dataset *ds)
+{
+	for (uint64_t i = 0; i < c->n; i++) {
+		uint32_t object;
+		uint64_t k;
+
+		pen__index_find(&ds->ix.pub, pen__choice_at(c, i), &object, &k);
+		c->labels[i] = ds->objs.obj[object].dir;
+	}
+}
+
 static int choose_labels(struct pen_choice *c, const struct pen_dataset *ds,
 			 struct pen_err *err)
 {
-	const char *from = ds->spec->labels;
+	const char *from = ds->spec->labels, *field = after(from, "field:");
 	double *v = NULL;
 	int rc = 0;
 
@@ -260,20 +290,73 @@ static int choose_labels(struct pen_choice *c, const struct pen_dataset *ds,
 	if (!c->labels)
 		return pen__fail_nomem(err, "labels", c->n * 8);
 	if (strcmp(from, "folder") == 0) {
-		for (uint64_t i = 0; i < c->n; i++) {
-			uint32_t object;
-			uint64_t k;
-
-			pen__index_find(&ds->ix.pub, pen__choice_at(c, i),
-					&object, &k);
-			c->labels[i] = ds->objs.obj[object].dir;
-		}
+		label_folders(c, ds);
 		return 0;
 	}
-	rc = per_element(c, ds->ix.pub.nsamples, from, &v, err);
-	for (uint64_t i = 0; !rc && i < c->n; i++)
-		c->labels[i] = (int64_t)v[i];
+	rc = field ? pen__column_read(ds, c, field, &v, err)
+		   : per_element(c, ds->ix.pub.nsamples, from, &v, err);
+	for (uint64_t i = 0; !rc && i < c->n; i++) {
+		if (isnan(v[i]))
+			c->labels[i] = PEN_NO_LABEL;
+		else if (fabs(v[i]) >= 0x1p62 || (field && v[i] != floor(v[i])))
+			rc = fail_label(from, i, v[i], err);
+		else
+			c->labels[i] = (int64_t)v[i];
+	}
 	pen__free(v);
+	return rc;
+}
+
+/* Classes become weights: one over how many have it. */
+static int invert(double *v, uint64_t n, const char *name, struct pen_err *err)
+{
+	double least = INFINITY, most = -INFINITY;
+	uint64_t *count;
+
+	for (uint64_t i = 0; i < n; i++) {
+		if (isnan(v[i]))
+			continue;
+		if (v[i] != floor(v[i]))
+			return fail_label(name, i, v[i], err);
+		least = v[i] < least ? v[i] : least;
+		most = v[i] > most ? v[i] : most;
+	}
+	if (most < least)
+		return 0; /* all are missing: the sampler says what is wrong */
+	if (!(most - least < CLASSES))
+		return pen__fail(err, PEN_EINVAL, name,
+				 "is no label: its numbers go from %g to %g",
+				 least, most);
+	count = pen__calloc((size_t)(most - least) + 1, sizeof(*count));
+	if (!count)
+		return pen__fail_nomem(err, name, 0);
+	for (uint64_t i = 0; i < n; i++)
+		if (!isnan(v[i]))
+			count[(size_t)(v[i] - least)]++;
+	for (uint64_t i = 0; i < n; i++)
+		if (!isnan(v[i]))
+			v[i] = 1 / (double)count[(size_t)(v[i] - least)];
+	pen__free(count);
+	return 0;
+}
+
+static int choose_weights(struct pen_choice *c, const struct pen_dataset *ds,
+			  struct pen_err *err)
+{
+	const char *from = ds->spec->weights;
+	const char *field = after(from, "field:");
+	const char *label = after(from, "inverse:");
+	int rc;
+
+	if (!field && !label)
+		return per_element(c, ds->ix.pub.nsamples, from, &c->weights,
+				   err);
+	rc = pen__column_read(ds, c, label ? label : field, &c->weights, err);
+	if (!rc && label)
+		rc = invert(c->weights, c->n, label, err);
+	for (uint64_t i = 0; !rc && i < c->n; i++)
+		if (isnan(c->weights[i])) /* missing in the data */
+			c->weights[i] = 0;
 	return rc;
 }
 
@@ -291,7 +374,7 @@ int pen__choice_init(struct pen_choice *c, const struct pen_dataset *ds,
 		rc = pen__fail(err, PEN_EINVAL, "subset", "'%s' leaves nothing",
 			       s->subset);
 	if (!rc && s->weights)
-		rc = per_element(c, n, s->weights, &c->weights, err);
+		rc = choose_weights(c, ds, err);
 	if (!rc && s->labels)
 		rc = choose_labels(c, ds, err);
 	return rc;

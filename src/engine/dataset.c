@@ -274,6 +274,29 @@ static void access_of(struct pen_dataset *ds, bool *whole, uint64_t *bytes)
 	*bytes = ds->objs.total_bytes / n;
 }
 
+/* Do samples come out of units that are unpacked? The first one tells. */
+static bool unpacks(const struct pen_dataset *ds)
+{
+	const struct pen_format *f = ds->format;
+	struct pen_unit *u;
+	bool packed = false;
+	uint32_t object;
+	uint64_t k;
+
+	if (!f->shares)
+		return false;
+	u = pen__calloc(f->units_per_sample, sizeof(*u));
+	if (!u)
+		return false;
+	pen__index_find(f->ix, 0, &object, &k);
+	f->ops->locate(f, object, k, u);
+	for (uint32_t i = 0; i < f->units_per_sample; i++)
+		packed |= u[i].object != PEN_NO_OBJECT &&
+			  u[i].flags & PEN_UNIT_PACKED;
+	pen__free(u);
+	return packed;
+}
+
 static int settle_store(struct pen_dataset *ds, struct pen_err *err)
 {
 	const struct pen_pairs *given = &ds->spec->for_store;
@@ -286,7 +309,8 @@ static int settle_store(struct pen_dataset *ds, struct pen_err *err)
 	ds->resident = pen__store_resident(&ds->objs);
 	if (is_auto) {
 		access_of(ds, &whole, &bytes);
-		pick = pen__store_pick(&ds->objs, whole, bytes, ds->resident);
+		pick = pen__store_pick(&ds->objs, whole, unpacks(ds), bytes,
+				       ds->resident);
 	}
 	ds->why_store = pick.why;
 	if (strcmp(pick.name, ds->store->ops->name) != 0)

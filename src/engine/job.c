@@ -202,9 +202,7 @@ void pen__issue_job(struct pen_worker *w, struct pen_pooled *b, uint32_t row,
 
 		j->data[i] = (struct pen_span){ NULL, 0 };
 		if (live) {
-			j->data[i] = (struct pen_span){
-				live->mem.p, pen__unit_payload(&live->unit)
-			};
+			j->data[i] = (struct pen_span){ live->mem.p, live->n };
 			if (live->err.code && !j->err.code)
 				j->err = live->err;
 			continue;

@@ -10,6 +10,8 @@
 #include "base/clock.h"
 #include "base/rng.h"
 
+#define ROOM (1u << 20) /* about what stays in a CPU's cache */
+
 /* Memory of a batch; more than there can be when it cannot be counted. */
 static uint64_t batch_bytes(const struct pen_format *f, uint32_t rows)
 {
@@ -106,9 +108,9 @@ static bool makes_chunks(const struct pen_loader *l)
 /* Does it not help to read neighbours of a sample along with it? */
 static bool reads_apart(const struct pen_loader *l)
 {
-	const struct pen_sampler_ops *ops = l->sampler->ops;
+	const struct pen_sampler *s = l->sampler;
 
-	return l->ds->store->lends || (!ops->in_order && !ops->window_end);
+	return l->ds->store->lends || (!s->ops->in_order && !s->window);
 }
 
 /*
@@ -142,8 +144,12 @@ static int settle_memory(struct pen_loader *l, const struct pen_format *out,
 	l->prefetch = (uint32_t)want;
 	l->unit_budget = l->budget - (want + 1) * batch;
 	l->raw_limit = l->budget / 8 / l->nthreads;
+	l->room_limit = l->budget / 32 / l->nthreads;
+	if (l->room_limit > ROOM)
+		l->room_limit = ROOM;
 	if (l->shared) {
 		/* memory kept for reuse, read buffers, and what is cached */
+		l->unit_budget -= l->nthreads * l->room_limit;
 		l->unit_budget -= l->unit_budget / 4;
 		l->unit_budget /= 2;
 	}
@@ -257,6 +263,7 @@ static int open_pool(struct pen_loader *l, struct pen_err *err)
 	if (!l->plan_units || !l->skipped || !l->skipped_id)
 		return pen__fail_nomem(err, "loader", sizeof(*l));
 	l->ds->format->apart = reads_apart(l);
+	l->ds->format->narrow = true;
 	l->chunked = makes_chunks(l);
 	l->shared = l->chunked || shares_units(l->ds, l->plan_units);
 	rc = make_pool(l, err);

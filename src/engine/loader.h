@@ -41,6 +41,8 @@ struct pen_plan {		/* touched by the planning worker only */
 	struct pen_cursor at;	/* where the next global batch begins */
 	struct pen_cursor held; /* shared units are held up to here */
 	uint64_t origin;	/* where the epoch's first batch began */
+	uint64_t window;	/* end of the one that is held as a whole */
+	uint32_t ahead;		/* units that may be held while it is at hand */
 	uint64_t seq;
 	bool failed; /* an error was delivered: nothing comes after it */
 };
@@ -73,8 +75,9 @@ struct pen_loader {
 	uint64_t length; /* positions of an epoch that are taken */
 	bool drops;	 /* decode=false: bytes are read, not kept */
 	uint64_t budget, unit_budget, raw_limit;
-	bool shared;  /* rows come out of shared units */
-	bool chunked; /* ... which are runs of records we made up */
+	uint64_t room_limit; /* of units unpacked elsewhere than they stay */
+	bool shared;	     /* rows come out of shared units */
+	bool chunked;	     /* ... which are runs of records we made up */
 
 	struct pen_hook hook;
 

@@ -252,15 +252,29 @@ static uint64_t window_end(const struct pen_loader *l, uint64_t epoch,
 	struct pen_sampler *s = l->sampler;
 	uint64_t end;
 
-	if (!s->ops->window_end || pos >= l->length)
+	if (!s->window || pos >= l->length)
 		return pos < l->length ? pos + 1 : l->length;
 	end = s->ops->window_end(s, order_of(l, epoch), pos);
 	return end < l->length ? end : l->length;
 }
 
+/* Of the next window half as many units as this one has: that keeps threads
+ * busy, and all of them would take twice the memory for most of the time,
+ * because a unit goes only when its last row does. */
+static enum held hold_ahead(struct pen_loader *l, uint64_t to,
+			    struct pen_unit *u, struct pen_err *err)
+{
+	enum held h = HELD_ALL;
+
+	while (h == HELD_ALL && l->plan.held.pos < to &&
+	       pen__units_held(&l->units) < l->plan.ahead)
+		h = hold_to(l, l->plan.held.pos + 1, false, u, err);
+	return h;
+}
+
 /*
  * Makes sure that all units of the batch [at.pos, end) are held, and, as far
- * as memory goes, those of the windows it is in and of the next one.
+ * as memory goes, those of the windows it is in and some of the next one.
  */
 static enum held hold_batch(struct pen_loader *l, uint64_t end,
 			    struct pen_unit *u, struct pen_err *err)
@@ -288,11 +302,12 @@ static enum held hold_batch(struct pen_loader *l, uint64_t end,
 		return h;
 	window = window_end(l, p->at.epoch, end - 1);
 	h = hold_to(l, window, false, u, err);
-	if (h == HELD_ALL && window < l->length &&
-	    l->sampler->ops->window_end &&
-	    pen__units_bytes(&l->units) < l->unit_budget / 2)
-		h = hold_to(l, window_end(l, p->at.epoch, window), false, u,
-			    err);
+	if (h == HELD_ALL && p->window != window) {
+		p->window = window;
+		p->ahead = pen__units_held(&l->units) * 3 / 2;
+	}
+	if (h == HELD_ALL && window < l->length && l->sampler->window)
+		h = hold_ahead(l, window_end(l, p->at.epoch, window), u, err);
 	return h == HELD_NOMEM ? h : HELD_ALL;
 }
 

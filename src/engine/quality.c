@@ -130,7 +130,8 @@ int pen__quality_setup(struct pen_quality_setup *to, const struct pen_loader *l,
 		.expected = l->world == 1 ? l->choice.n : 0,
 		.batch = l->batch,
 		.chunk = s->chunk ? s->chunk : 1,
-		.window = s->window ? s->window : s->length,
+		.window = s->window && s->window < s->length ? s->window
+							     : s->length,
 		.label = -1,
 		.choice = &l->choice,
 	};

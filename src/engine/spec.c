@@ -136,12 +136,14 @@ const struct pen_opt pen__spec_opts[] = {
 	{ .name = "weights",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(weights),
-	  .help = "a weight per sample (.npy), for sampler=weighted" },
+	  .help = "a weight per sample, for sampler=weighted: a file (.npy), "
+		  "field:NAME, or inverse:NAME, one over how many samples have "
+		  "the label" },
 	{ .name = "labels",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(labels),
-	  .help = "a class per sample (.npy), or `folder`, for "
-		  "sampler=balanced" },
+	  .help = "a class per sample, for sampler=balanced: a file (.npy), "
+		  "field:NAME, or `folder`" },
 	{ .name = "reshuffle",
 	  .type = PEN_OPT_BOOL,
 	  .off = OFF(reshuffle),
@@ -221,6 +223,15 @@ PEN_API int pen_spec_new(struct pen_spec **out, struct pen_err *err)
 	return 0;
 }
 
+void pen__pairs_clear(struct pen_pairs *p)
+{
+	/* key and value are one allocation each: "key\0value" */
+	for (size_t i = 0; i < p->n; i++)
+		pen__free((void *)(uintptr_t)p->kv[i].key);
+	pen__free(p->kv);
+	*p = (struct pen_pairs){ NULL, 0 };
+}
+
 PEN_API void pen_spec_free(struct pen_spec *s)
 {
 	if (!s)
@@ -228,14 +239,8 @@ PEN_API void pen_spec_free(struct pen_spec *s)
 	for (size_t i = 0; i < s->npaths; i++)
 		pen__free(s->paths[i]);
 	pen__free(s->paths);
-	for (size_t g = 0; g < 3; g++) {
-		struct pen_pairs *p = pairs_of(s, g);
-
-		/* key and value are one allocation each: "key\0value" */
-		for (size_t i = 0; i < p->n; i++)
-			pen__free((void *)(uintptr_t)p->kv[i].key);
-		pen__free(p->kv);
-	}
+	for (size_t g = 0; g < 3; g++)
+		pen__pairs_clear(pairs_of(s, g));
 	pen__opt_fini(pen__spec_opts, s);
 	pen__free(s);
 }

@@ -44,6 +44,7 @@ int pen__spec_copy(struct pen_spec **out, const struct pen_spec *,
 		   struct pen_err *);
 /* Which sampler `sampler` and `shuffle` ask for together. */
 const char *pen__spec_sampler(const struct pen_spec *);
+void pen__pairs_clear(struct pen_pairs *);
 /* The value of "key" among the pairs, or NULL. */
 const char *pen__pairs_get(const struct pen_pairs *, const char *key);
 

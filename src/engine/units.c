@@ -6,6 +6,8 @@
  */
 #include "engine/units.h"
 
+#include <string.h>
+
 #include "base/err.h"
 #include "base/rng.h"
 
@@ -16,7 +18,8 @@ int pen__units_init(struct pen_units *u, struct pen_pool *pool, uint32_t keep,
 				 .nbuckets = 1024,
 				 .keep_idle = keep,
 				 .cache_bytes = cache,
-				 .most = most };
+				 .most = most,
+				 .share = 1024 };
 	u->bucket = pen__calloc(u->nbuckets, sizeof(struct pen_live *));
 	if (!u->bucket)
 		return PEN_ENOMEM;
@@ -90,6 +93,18 @@ static void grow(struct pen_units *u)
 	pen__free(old);
 }
 
+/* Bytes a unit will take, as far as one knows: packed ones may turn out to be
+ * smaller than declared, and the last ones tell by how much. */
+static uint64_t payload_of(const struct pen_units *u,
+			   const struct pen_unit *unit)
+{
+	const uint64_t n = pen__unit_payload(unit);
+
+	return unit->flags & PEN_UNIT_PACKED && u->share < 1024
+		       ? n / 1024 * u->share + u->share
+		       : n;
+}
+
 /* A spare whose memory fits without wasting more than half of it. */
 static struct pen_live *take_spare(struct pen_units *u, size_t need)
 {
@@ -110,6 +125,7 @@ static void idle_remove(struct pen_units *u, struct pen_live *l)
 	*(l->older ? &l->older->newer : &u->oldest) = l->newer;
 	*(l->newer ? &l->newer->older : &u->newest) = l->older;
 	u->nidle--;
+	u->nheld++;
 	u->idle_bytes -= l->mem.cap;
 	u->live_bytes += l->mem.cap;
 }
@@ -121,6 +137,7 @@ static void idle_add(struct pen_units *u, struct pen_live *l)
 	*(l->older ? &l->older->newer : &u->oldest) = l;
 	u->newest = l;
 	u->nidle++;
+	u->nheld--;
 	u->idle_bytes += l->mem.cap;
 	u->live_bytes -= l->mem.cap;
 }
@@ -133,6 +150,7 @@ static void unlink_live(struct pen_units *u, struct pen_live *l)
 		p = &(*p)->next;
 	*p = l->next;
 	u->nlive--;
+	u->nheld--;
 	u->live_bytes -= l->mem.cap;
 }
 
@@ -160,7 +178,7 @@ static void make_room(struct pen_units *u, uint64_t bytes)
 static struct pen_live *live_new(struct pen_units *u,
 				 const struct pen_unit *unit)
 {
-	size_t need = pen__unit_payload(unit);
+	size_t need = payload_of(u, unit);
 	struct pen_live *l = take_spare(u, need);
 
 	if (!l) {
@@ -176,6 +194,7 @@ static struct pen_live *live_new(struct pen_units *u,
 	}
 	l->task = (struct pen_task){ .live = l };
 	l->unit = *unit;
+	l->n = pen__unit_payload(unit);
 	l->holds = 0;
 	l->ready = false;
 	l->err = (struct pen_err){ 0 };
@@ -204,7 +223,7 @@ bool pen__units_fit(struct pen_units *u, const struct pen_unit *unit,
 						   : find(u, unit[i].id);
 
 		if (unit[i].object != PEN_NO_OBJECT && (!l || !l->holds))
-			need += pen__block_cost(pen__unit_payload(&unit[i]));
+			need += pen__block_cost(payload_of(u, &unit[i]));
 	}
 	have = u->live_bytes;
 	pthread_mutex_unlock(&u->lock);
@@ -230,6 +249,7 @@ int pen__units_hold(struct pen_units *u, const struct pen_unit *unit,
 			l->next = *b;
 			*b = l;
 			u->nlive++;
+			u->nheld++;
 			u->live_bytes += l->mem.cap;
 		}
 	}
@@ -242,6 +262,41 @@ int pen__units_hold(struct pen_units *u, const struct pen_unit *unit,
 	pthread_mutex_unlock(&u->lock);
 	*out = l;
 	return rc;
+}
+
+/* Gives a unit memory of the right size, if what it has is not. */
+static int refit(struct pen_units *u, struct pen_live *l, size_t n)
+{
+	struct pen_block old = l->mem, mem;
+
+	if (old.cap >= n && old.cap / 2 <= n + 4096)
+		return 0;
+	if (pen__block_init(&mem, n))
+		return PEN_ENOMEM;
+	l->mem = mem;
+	u->live_bytes += mem.cap - old.cap;
+	pen__pool_account(u->pool, (int64_t)mem.cap - (int64_t)old.cap);
+	pen__block_fini(&old);
+	return 0;
+}
+
+int pen__units_fill(struct pen_units *u, struct pen_live *l, const void *p,
+		    size_t n)
+{
+	const uint64_t size = l->unit.size ? l->unit.size : 1;
+	const uint64_t share = (n * 1024 + size - 1) / size;
+	int rc;
+
+	pthread_mutex_lock(&u->lock);
+	u->share = (uint32_t)((7 * (uint64_t)u->share + share + 7) / 8);
+	u->share = u->share > 1024 ? 1024 : u->share;
+	rc = refit(u, l, n);
+	pthread_mutex_unlock(&u->lock);
+	if (rc)
+		return rc;
+	memcpy(l->mem.p, p, n);
+	l->n = n;
+	return 0;
 }
 
 struct pen_live *pen__units_find(struct pen_units *u, uint64_t id)
@@ -349,6 +404,16 @@ uint64_t pen__units_bytes(struct pen_units *u)
 
 	pthread_mutex_lock(&u->lock);
 	n = u->live_bytes;
+	pthread_mutex_unlock(&u->lock);
+	return n;
+}
+
+uint32_t pen__units_held(struct pen_units *u)
+{
+	uint32_t n;
+
+	pthread_mutex_lock(&u->lock);
+	n = u->nheld;
 	pthread_mutex_unlock(&u->lock);
 	return n;
 }

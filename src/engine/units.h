@@ -26,6 +26,7 @@ struct pen_live {
 	struct pen_task task; /* fetch me; must be first */
 	struct pen_unit unit;
 	struct pen_block mem; /* the payload: unpacked, or as fetched */
+	uint64_t n;	      /* bytes of it */
 	uint64_t holds;
 	bool ready;
 	struct pen_err err; /* code != 0: it could not be had */
@@ -45,6 +46,8 @@ struct pen_units {
 	uint64_t spare_bytes, idle_bytes, cache_bytes;
 	uint64_t live_bytes; /* held */
 	uint64_t most;	     /* bytes of all: held, idle and spare */
+	uint32_t nheld;
+	uint32_t share; /* of their size that packed units take, in 1024ths */
 	struct pen_waiter *spare_waiters;
 };
 
@@ -66,6 +69,9 @@ bool pen__units_fit(struct pen_units *, const struct pen_unit *, uint32_t n,
 /* One hold more; *fresh: this is the first, the caller queues the fetch. */
 int pen__units_hold(struct pen_units *, const struct pen_unit *,
 		    struct pen_live **out, bool *fresh);
+/* The payload of a packed unit, copied; it may be smaller than declared. */
+int pen__units_fill(struct pen_units *, struct pen_live *, const void *,
+		    size_t n);
 /* Finds a unit that is held. */
 struct pen_live *pen__units_find(struct pen_units *, uint64_t id);
 /* Makes batch->waiting count the unit, unless it is ready. 0 or ENOMEM. */
@@ -78,5 +84,6 @@ void pen__units_ready(struct pen_units *, struct pen_live *,
 /* Gives n holds back. NULLs are passed over. */
 void pen__units_release(struct pen_units *, struct pen_live **live, size_t n);
 uint64_t pen__units_bytes(struct pen_units *); /* held now */
+uint32_t pen__units_held(struct pen_units *);  /* how many */
 
 #endif

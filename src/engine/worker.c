@@ -331,6 +331,7 @@ static void worker_fini(struct pen_worker *w)
 		pen__free(w->job[i].slot);
 	}
 	pen__block_fini(&w->pad);
+	pen__block_fini(&w->room);
 	pen__free(w->gather);
 	pen__queue_close(w->q);
 	pen__scratch_fini(&w->scratch);

@@ -51,9 +51,10 @@ struct pen_worker {
 	struct pen_slot *stalled, **stalled_end; /* the store was full */
 	struct pen_io **done;
 	struct pen_job *job, *free_job;
-	struct pen_block pad; /* one row before it is padded */
-	uint64_t raw_bytes;   /* in slots' buffers under way */
-	uint64_t raw_cap;     /* of all slots' buffers */
+	struct pen_block pad;  /* one row before it is padded */
+	struct pen_block room; /* a unit while it is unpacked */
+	uint64_t raw_bytes;    /* in slots' buffers under way */
+	uint64_t raw_cap;      /* of all slots' buffers */
 	uint32_t nslots, njobs, nfree, inflight;
 	struct pen_task rows;	   /* the grain at hand; batch NULL: none */
 	struct pen_gather *gather; /* NULL: the data does not allow it */

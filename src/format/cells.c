@@ -269,7 +269,7 @@ int pen__cells_unpack(const struct pen_format *f, const struct pen_unit *u,
 		rc = pen__h5_pipe_run(&run, raw, out, (size_t)a->chunk_bytes,
 				      &why);
 	if (rc >= 0)
-		return 0;
+		return f->narrow ? pen__cells_narrow(a, out) : 0;
 	if (rc == PEN_ENOMEM)
 		return pen__fail_nomem(err, f->ops->name, 0);
 	f->ix->name_of(f->ix, u->object, name, sizeof(name));

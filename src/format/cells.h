@@ -53,10 +53,18 @@ struct pen_cells_run {
 	const struct pen_unit *unit;
 	const struct pen_span *data;
 	uint64_t row, at, end;
+	uint8_t *room; /* for those of a row that were narrowed */
 };
-/* The next numbers in one piece; 0 when the bytes are not the array's. *p is
- * NULL when they were never written. */
+/* The next numbers in one piece, until the one after; 0 when the bytes are not
+ * the array's. *p is NULL when they were never written. */
 uint64_t pen__cells_run_next(struct pen_cells_run *, const uint8_t **p);
+
+/* An unpacked chunk in two bytes a number, in place: how many bytes it has
+ * then, or 0: its numbers need more. */
+int pen__cells_narrow(const struct pen_cells_array *, void *chunk);
+/* n of its numbers as they were. */
+void pen__cells_widen(const struct pen_cells_array *, const uint8_t *p,
+		      uint64_t n, uint8_t *out);
 
 /* ---- columns of obs ---- */
 
@@ -145,7 +153,8 @@ struct pen_cells_view {
 	bool sparse;
 	bool plain; /* the bytes of its units are the row's */
 	uint64_t genes_hash;
-	uint64_t most; /* numbers in the longest row */
+	uint64_t most;	/* numbers in the longest row */
+	uint64_t piece; /* bytes of a row's numbers, at most, if filtered */
 	struct pen_span genes, inventory;
 	struct pen_cells_field *field;
 };
@@ -224,6 +233,9 @@ int pen__cells_unpack(const struct pen_format *, const struct pen_unit *,
 		      struct pen_err *);
 int pen__cells_emit(const struct pen_format *, const struct pen_row *,
 		    struct pen_err *);
+/* Of columns of obs; a category that is missing is NAN. */
+bool pen__cells_value(const struct pen_format *, uint32_t object, uint64_t k,
+		      uint32_t field, double *out);
 void pen__cells_describe(const struct pen_format *, struct pen_describe *);
 
 #endif

@@ -278,7 +278,13 @@ uint64_t pen__cells_run_next(struct pen_cells_run *r, const uint8_t **p)
 	const bool packed = a->pipe.n && !a->flat;
 
 	*p = NULL;
-	if (r->unit->object != PEN_NO_OBJECT) {
+	if (r->unit->object != PEN_NO_OBJECT && packed &&
+	    r->data->n == a->chunk_bytes / a->item * 2 && a->item > 2) {
+		pen__cells_widen(
+			a, r->data->p + within(a, r->row, r->at) / a->item * 2,
+			n, r->room);
+		*p = r->room;
+	} else if (r->unit->object != PEN_NO_OBJECT) {
 		if (r->data->n != (packed ? a->chunk_bytes : n * a->item))
 			return 0;
 		*p = r->data->p + (packed ? within(a, r->row, r->at) : 0);

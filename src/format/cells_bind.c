@@ -189,7 +189,10 @@ static void note(struct binder *b, struct pen_cells_view *v)
 			continue;
 		b->f->shares = true;
 		b->room = n > b->room ? n : b->room;
+		v->piece = (v->sparse ? v->most : v->extent) * 8;
 	}
+	/* for data and genes that were narrowed */
+	b->room = 2 * v->piece > b->room ? 2 * v->piece : b->room;
 	v->plain = is_plain(b->p, v);
 	b->f->all_plain &= v->plain && !v->sparse && !b->p->nobs;
 	b->f->uniform &= b->f->all_plain && !v->rows && v->ntake == v->ncols;

@@ -330,7 +330,12 @@ run_of(const struct cell *c, const struct pen_cells_array *a, uint32_t unit)
 {
 	struct pen_cells_run run = { .a = a,
 				     .unit = c->r->units + unit,
-				     .data = c->r->data + unit };
+				     .data = c->r->data + unit,
+				     .room = c->r->scratch->mem };
+
+	/* both kinds of numbers are looked at side by side */
+	if (unit)
+		run.room += c->v->piece;
 
 	if (c->v->sparse) {
 		run.at = pen__cells_start(c->v, c->row);
@@ -545,4 +550,24 @@ int pen__cells_emit(const struct pen_format *f, const struct pen_row *r,
 	for (uint32_t i = 0; rc >= 0 && i < p->nobs; i++)
 		put_column(&v->field[i], r->k, r->dst[nx + i]);
 	return rc;
+}
+
+bool pen__cells_value(const struct pen_format *f, uint32_t object, uint64_t k,
+		      uint32_t field, double *out)
+{
+	const struct pen_cells *p = f->priv;
+	const struct pen_cells_view *v =
+		&p->view[f->ix->blob_of(f->ix, object)];
+	const uint32_t first = f->nfields - p->nobs;
+	const struct pen_cells_field *c;
+	uint8_t raw[8];
+
+	if (field < first)
+		return false;
+	c = &v->field[field - first];
+	put_column(c, k, raw);
+	*out = pen__cells_number((enum pen_dtype)c->dtype, raw);
+	if (c->coded && *out < 0)
+		*out = NAN;
+	return true;
 }

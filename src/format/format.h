@@ -106,6 +106,10 @@ struct pen_format {
 	 * all over or out of memory, so locate() need not put together what
 	 * could be read on its own. */
 	bool apart;
+	/* Set by the engine after bind(): unpacked units are kept, so
+	 * unpack() may leave them smaller, if emit() takes them so; it returns
+	 * then how many bytes they have. */
+	bool narrow;
 	const struct pen_index *ix; /* from bind() on */
 	/* Set by bind(): */
 	struct pen_field field[PEN_MAX_FIELDS];
@@ -197,6 +201,10 @@ struct pen_format_ops {
 		      struct pen_err *);
 	int (*emit)(const struct pen_format *, const struct pen_row *,
 		    struct pen_err *);
+	/* A sample's number in a field, where the index has it: false when it
+	 * has to be read. What is missing in the data is NAN. May be NULL. */
+	bool (*value)(const struct pen_format *, uint32_t object, uint64_t k,
+		      uint32_t field, double *out);
 	/* inspect; may be NULL */
 	void (*describe)(const struct pen_format *, struct pen_describe *);
 	/* Writes one object; NULL when the format is only read. */

@@ -20,5 +20,6 @@ const struct pen_format_ops pen__format_h5ad = {
 	.locate = pen__cells_locate,
 	.unpack = pen__cells_unpack,
 	.emit = pen__cells_emit,
+	.value = pen__cells_value,
 	.describe = pen__cells_describe,
 };

@@ -6,10 +6,16 @@
  * a class come in the order of a keyed permutation, and again in that of the
  * next one when they are used up.
  *
+ * With chunk= neighbours are drawn together, in proportion to weights that make
+ * all classes alike (drawn.h): they come equally often on average, not in every
+ * round.
+ *
+ * Elements without a label are left out.
+ *
  * An epoch does not hold every element: big classes are cut, small ones
  * repeat. Who wants every element once wants another sampler.
  */
-#include "sampler/sampler.h"
+#include "sampler/drawn.h"
 
 #include <stdlib.h>
 
@@ -27,6 +33,8 @@ struct balanced {
 	struct pen_perm round; /* order of classes, once ready */
 	uint64_t round_epoch, round_no;
 	bool ready;
+
+	struct pen_drawn drawn;
 };
 
 static const struct pen_opt options[] = {
@@ -42,6 +50,7 @@ static const struct pen_opt options[] = {
 	  .help = "draws an epoch; 0 = as many as there are samples",
 	  .min = 0,
 	  .max = 1e18 },
+	PEN_DRAWN_OPTS(struct balanced),
 	{ .name = NULL },
 };
 
@@ -59,17 +68,20 @@ static int by_label(const void *va, const void *vb)
 	return a->id < b->id ? -1 : a->id > b->id;
 }
 
+/* Those that have one, by label; returns how many. */
 static uint64_t sort_labels(struct labelled *v, const int64_t *labels,
-			    uint64_t n)
+			    uint64_t n, uint64_t *nclasses)
 {
-	uint64_t nclasses = 1;
+	uint64_t have = 0;
 
 	for (uint64_t i = 0; i < n; i++)
-		v[i] = (struct labelled){ labels[i], i };
-	qsort(v, n, sizeof(*v), by_label);
-	for (uint64_t i = 1; i < n; i++)
-		nclasses += v[i].label != v[i - 1].label;
-	return nclasses;
+		if (labels[i] != PEN_NO_LABEL)
+			v[have++] = (struct labelled){ labels[i], i };
+	qsort(v, have, sizeof(*v), by_label);
+	*nclasses = have != 0;
+	for (uint64_t i = 1; i < have; i++)
+		*nclasses += v[i].label != v[i - 1].label;
+	return have;
 }
 
 static int group(struct balanced *b, const struct labelled *v, uint64_t n)
@@ -89,25 +101,50 @@ static int group(struct balanced *b, const struct labelled *v, uint64_t n)
 	return 0;
 }
 
+/* Weights that give every class the same sum. */
+static int open_chunks(struct pen_sampler *s, struct pen_err *err)
+{
+	struct balanced *b = s->priv;
+	double *w = pen__calloc(s->pop.n, sizeof(*w));
+	int rc;
+
+	if (!w)
+		return pen__fail_nomem(err, "balanced", s->pop.n * sizeof(*w));
+	for (uint64_t c = 0; c < b->nclasses; c++)
+		for (uint64_t i = b->start[c]; i < b->start[c + 1]; i++)
+			w[b->members[i]] =
+				1 / (double)(b->start[c + 1] - b->start[c]);
+	rc = pen__drawn_init(&b->drawn, s, w, err);
+	pen__free(w);
+	return rc;
+}
+
 static int balanced_open(struct pen_sampler *s, struct pen_err *err)
 {
 	struct balanced *b = s->priv;
 	struct labelled *v;
+	uint64_t have;
 	int ret;
 
 	if (!s->pop.labels)
 		return pen__fail(err, PEN_EINVAL, "balanced",
 				 "needs a label for every sample; give "
-				 "labels=FILE.npy or labels=folder");
+				 "labels=FILE.npy, labels=field:NAME or "
+				 "labels=folder");
 	if (b->length)
 		s->length = b->length;
 	v = pen__alloc(s->pop.n, sizeof(*v));
 	if (!v)
 		return pen__fail_nomem(err, "balanced", 0);
-	b->nclasses = sort_labels(v, s->pop.labels, s->pop.n);
-	ret = group(b, v, s->pop.n);
+	have = sort_labels(v, s->pop.labels, s->pop.n, &b->nclasses);
+	ret = group(b, v, have);
 	pen__free(v);
-	return ret ? pen__fail_nomem(err, "balanced", 0) : 0;
+	if (ret)
+		return pen__fail_nomem(err, "balanced", 0);
+	if (!have)
+		return pen__fail(err, PEN_EINVAL, "labels",
+				 "no sample has one: nothing can be drawn");
+	return b->drawn.chunk > 1 ? open_chunks(s, err) : 0;
 }
 
 static void balanced_close(struct pen_sampler *s)
@@ -116,6 +153,7 @@ static void balanced_close(struct pen_sampler *s)
 
 	pen__free(b->start);
 	pen__free(b->members);
+	pen__drawn_fini(&b->drawn);
 }
 
 static void enter_round(struct balanced *b, uint64_t key, uint64_t epoch,
@@ -155,6 +193,10 @@ static int ids(struct pen_sampler *s, uint64_t epoch, uint64_t pos, size_t n,
 	const uint64_t key = pen__rng_key(s->seed, epoch);
 
 	(void)err;
+	if (b->drawn.sum) {
+		pen__drawn_ids(&b->drawn, s, epoch, pos, n, out);
+		return 0;
+	}
 	for (size_t i = 0; i < n; i++) {
 		const uint64_t round = (pos + i) / b->nclasses;
 		uint64_t c;
@@ -166,6 +208,12 @@ static int ids(struct pen_sampler *s, uint64_t epoch, uint64_t pos, size_t n,
 	return 0;
 }
 
+static uint64_t window_end(struct pen_sampler *s, uint64_t epoch, uint64_t pos)
+{
+	(void)epoch;
+	return pen__drawn_end(s, pos);
+}
+
 const struct pen_sampler_ops pen__sampler_balanced = {
 	.name = "balanced",
 	.help = "all labels equally often, rare ones repeated",
@@ -174,4 +222,5 @@ const struct pen_sampler_ops pen__sampler_balanced = {
 	.open = balanced_open,
 	.close = balanced_close,
 	.ids = ids,
+	.window_end = window_end,
 };

@@ -10,6 +10,8 @@
 
 #include "base/opt.h"
 
+#define PEN_NO_LABEL INT64_MIN /* the element belongs to no class */
+
 /* What a sampler may draw from. Arrays are borrowed until close. */
 struct pen_population {
 	uint64_t n;
@@ -46,7 +48,7 @@ struct pen_sampler_ops {
 	int (*ids)(struct pen_sampler *, uint64_t epoch, uint64_t pos, size_t n,
 		   uint64_t *out, struct pen_err *);
 	/* Position after the window that pos is in: what is best fetched
-	 * together. NULL: the order has no such windows. */
+	 * together. Called only when `window` is not 0. */
 	uint64_t (*window_end)(struct pen_sampler *, uint64_t epoch,
 			       uint64_t pos);
 };

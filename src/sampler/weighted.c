@@ -1,26 +1,22 @@
 /*
  * Draws in proportion to given weights.
  *
- * With replacement every position is a draw of its own: Walker's alias table,
- * two random words, O(1). Without, an epoch is the order in which elements
- * arrive when element i arrives at an exponential time of rate weight[i]
- * (Efraimidis and Spirakis): each is drawn at most once, and the first draws
- * are distributed as successive draws by weight. That takes a sort an epoch.
+ * With replacement every position is a draw of its own, or, with chunk=, of
+ * neighbours together (drawn.h). Without, an epoch is the order in which
+ * elements arrive when element i arrives at an exponential time of rate
+ * weight[i] (Efraimidis and Spirakis): each is drawn at most once, and the
+ * first draws are distributed as successive draws by weight. That takes a sort
+ * an epoch.
  *
  * Weights that are negative, infinite or not numbers are refused, not mended.
  */
-#include "sampler/sampler.h"
+#include "sampler/drawn.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
 #include "base/rng.h"
-
-/* Element i of a fair draw is kept when the coin is below `keep`. */
-struct slot {
-	uint64_t keep, other;
-};
 
 struct arrival {
 	double time;
@@ -33,9 +29,10 @@ struct weighted {
 
 	double largest; /* weights are used relative to it: no overflow */
 	uint64_t npositive;
-	struct slot *table;    /* with replacement */
-	struct arrival *order; /* without: npositive of them */
-	uint64_t epoch;	       /* of order, once ready */
+	struct pen_alias alias; /* with replacement */
+	struct pen_drawn drawn; /* the same, of chunks */
+	struct arrival *order;	/* without: npositive of them */
+	uint64_t epoch;		/* of order, once ready */
 	bool ready;
 };
 
@@ -52,6 +49,7 @@ static const struct pen_opt options[] = {
 	  .help = "draws an epoch; 0 = as many as there are samples",
 	  .min = 0,
 	  .max = 1e18 },
+	PEN_DRAWN_OPTS(struct weighted),
 	{ .name = NULL },
 };
 
@@ -62,7 +60,8 @@ static int check_weights(struct pen_sampler *s, struct pen_err *err)
 	if (!s->pop.weights)
 		return pen__fail(err, PEN_EINVAL, "weighted",
 				 "needs a weight for every sample; give "
-				 "weights=FILE.npy");
+				 "weights=FILE.npy, weights=field:NAME or "
+				 "weights=inverse:NAME");
 	for (uint64_t i = 0; i < s->pop.n; i++) {
 		const double v = s->pop.weights[i];
 
@@ -81,87 +80,15 @@ static int check_weights(struct pen_sampler *s, struct pen_err *err)
 	return 0;
 }
 
-/* Shares of the mean, so that 1 fills a slot. */
-static void to_shares(const struct pen_sampler *s, double *share)
-{
-	const struct weighted *w = s->priv;
-	long double sum = 0;
-	double scale;
-
-	for (uint64_t i = 0; i < s->pop.n; i++) {
-		share[i] = s->pop.weights[i] / w->largest;
-		sum += share[i];
-	}
-	scale = (double)((long double)s->pop.n / sum);
-	for (uint64_t i = 0; i < s->pop.n; i++)
-		share[i] *= scale;
-}
-
-/*
- * Vose's pairing: slots with less than 1 are filled up from ones with more.
- * todo holds the small ones from its start and the large ones from its end.
- */
-static void pair_up(struct slot *table, double *share, uint64_t *todo,
-		    uint64_t n)
-{
-	uint64_t nsmall = 0, large = n;
-
-	for (uint64_t i = 0; i < n; i++) {
-		if (share[i] < 1)
-			todo[nsmall++] = i;
-		else
-			todo[--large] = i;
-	}
-	while (nsmall && large < n) {
-		const uint64_t lo = todo[--nsmall], hi = todo[large];
-
-		table[lo].keep = (uint64_t)(share[lo] * 0x1p64);
-		table[lo].other = hi;
-		share[hi] -= 1 - share[lo];
-		if (share[hi] < 1) {
-			large++;
-			todo[nsmall++] = hi;
-		}
-	}
-	/* what rounding left over: full slots, their own other */
-	for (; nsmall; nsmall--)
-		table[todo[nsmall - 1]].other = todo[nsmall - 1];
-	for (; large < n; large++)
-		table[todo[large]].other = todo[large];
-}
-
-/* Rounding must not make an element of weight 0 a full slot. */
-static void ban_zeroes(const struct pen_sampler *s, struct slot *table)
-{
-	const struct weighted *w = s->priv;
-	uint64_t top = 0;
-
-	while (s->pop.weights[top] < w->largest)
-		top++;
-	for (uint64_t i = 0; i < s->pop.n; i++)
-		if (!(s->pop.weights[i] > 0) && table[i].other == i)
-			table[i].other = top;
-}
-
-static int make_table(struct pen_sampler *s, struct pen_err *err)
+static int open_with(struct pen_sampler *s, struct pen_err *err)
 {
 	struct weighted *w = s->priv;
-	const uint64_t n = s->pop.n;
-	double *share = pen__alloc(n, sizeof(*share));
-	uint64_t *todo = pen__alloc(n, sizeof(*todo));
-	int ret = 0;
 
-	w->table = pen__calloc(n, sizeof(*w->table));
-	if (share && todo && w->table) {
-		to_shares(s, share);
-		pair_up(w->table, share, todo, n);
-		ban_zeroes(s, w->table);
-	} else {
-		ret = pen__fail_nomem(err, "weighted", 0);
-	}
-	pen__free(todo);
-	pen__free(share);
-	return ret;
+	if (w->drawn.chunk > 1)
+		return pen__drawn_init(&w->drawn, s, s->pop.weights, err);
+	if (pen__alias_init(&w->alias, s->pop.weights, s->pop.n))
+		return pen__fail_nomem(err, "weighted", 0);
+	return 0;
 }
 
 static int weighted_open(struct pen_sampler *s, struct pen_err *err)
@@ -174,7 +101,11 @@ static int weighted_open(struct pen_sampler *s, struct pen_err *err)
 	if (w->length)
 		s->length = w->length;
 	if (w->replacement)
-		return make_table(s, err);
+		return open_with(s, err);
+	if (w->drawn.chunk > 1)
+		return pen__fail(err, PEN_EINVAL, "chunk",
+				 "chunks are drawn with replacement: leave out "
+				 "replacement=false, or chunk=");
 	if (!w->length)
 		s->length = w->npositive;
 	if (s->length > w->npositive)
@@ -194,7 +125,8 @@ static void weighted_close(struct pen_sampler *s)
 	struct weighted *w = s->priv;
 
 	pen__free(w->order);
-	pen__free(w->table);
+	pen__alias_fini(&w->alias);
+	pen__drawn_fini(&w->drawn);
 }
 
 static int by_time(const void *va, const void *vb)
@@ -241,15 +173,19 @@ static int ids(struct pen_sampler *s, uint64_t epoch, uint64_t pos, size_t n,
 			out[i] = w->order[pos + i].id;
 		return 0;
 	}
-	for (size_t i = 0; i < n; i++) {
-		struct pen_rng r = { key, 2 * (pos + i) };
-		/* not rng_below: that may draw more than is ours */
-		const uint64_t at = pen__mulhi(pen__rng_u64(&r), s->pop.n);
-		const struct slot *slot = &w->table[at];
-
-		out[i] = pen__rng_u64(&r) < slot->keep ? at : slot->other;
+	if (w->drawn.sum) {
+		pen__drawn_ids(&w->drawn, s, epoch, pos, n, out);
+		return 0;
 	}
+	for (size_t i = 0; i < n; i++)
+		out[i] = pen__alias_draw(&w->alias, key, pos + i);
 	return 0;
+}
+
+static uint64_t window_end(struct pen_sampler *s, uint64_t epoch, uint64_t pos)
+{
+	(void)epoch;
+	return pen__drawn_end(s, pos);
 }
 
 const struct pen_sampler_ops pen__sampler_weighted = {
@@ -260,4 +196,5 @@ const struct pen_sampler_ops pen__sampler_weighted = {
 	.open = weighted_open,
 	.close = weighted_close,
 	.ids = ids,
+	.window_end = window_end,
 };

@@ -104,8 +104,16 @@ bool pen__store_uring_works(void)
 }
 
 struct pen_pick pen__store_pick(const struct pen_objects *o, bool whole_objects,
-				uint64_t read_bytes, double resident)
+				bool packed, uint64_t read_bytes,
+				double resident)
 {
+	/* mapped, the file would count as memory of ours beside the unpacked
+	 * bytes, and save a copy that is nothing beside unpacking */
+	if (resident >= 0.95 && packed)
+		return (struct pen_pick){
+			.name = "posix",
+			.why = "in the page cache, to be unpacked",
+		};
 	if (resident >= 0.95 && whole_objects)
 		return (struct pen_pick){
 			.name = "posix",
@@ -118,7 +126,7 @@ struct pen_pick pen__store_pick(const struct pen_objects *o, bool whole_objects,
 		};
 	/* page by page in random order they would take a hundred times as long
 	 * as all of them in a row, which is what willneed asks for */
-	if (!whole_objects && read_bytes < 16384 &&
+	if (!whole_objects && !packed && read_bytes < 16384 &&
 	    o->total_bytes < pen__memory_available() / 2)
 		return (struct pen_pick){
 			.name = "mmap",

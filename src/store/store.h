@@ -112,9 +112,10 @@ struct pen_pick {
 	size_t nopts;
 };
 /* Samples are whole objects, or else reads of about read_bytes out of bigger
- * ones; resident as below. */
+ * ones; packed: out of units that are unpacked; resident as below. */
 struct pen_pick pen__store_pick(const struct pen_objects *, bool whole_objects,
-				uint64_t read_bytes, double resident);
+				bool packed, uint64_t read_bytes,
+				double resident);
 /* Is there a uring store, and does the kernel let us use it? */
 bool pen__store_uring_works(void);
 /* Takes a file out of the page cache, as far as the kernel will; one that

@@ -1,0 +1,152 @@
+/*
+ * A field's numbers for all chosen samples. Formats that know them from their
+ * index say so; for others the data is loaded once in its own order, as it
+ * would be for training, and all but this field dropped. That costs a pass,
+ * which beats refusing; who cannot afford it keeps labels in a file.
+ */
+#include "engine/column.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "engine/take.h"
+
+static int find_field(const struct pen_dataset *ds, const char *name,
+		      uint32_t *out, struct pen_err *err)
+{
+	const struct pen_format *f = ds->format;
+	const bool obs = pen__opt_find(f->ops->opts, "obs") != NULL;
+
+	for (uint32_t i = 0; i < f->nfields; i++) {
+		if (strcmp(f->field[i].name, name) != 0)
+			continue;
+		if (f->field[i].ndim || f->field[i].dtype > PEN_F64)
+			return pen__fail(err, PEN_EINVAL, name,
+					 "is no plain number a sample, as "
+					 "labels and weights are");
+		*out = i;
+		return 0;
+	}
+	return pen__fail(err, PEN_EINVAL, name,
+			 obs ? "is not a field of this data; a column of obs "
+			       "becomes one with format.obs=%s"
+			     : "is not a field of this data; `penstock "
+			       "inspect` lists them",
+			 name);
+}
+
+/* Settings that say which samples come, and how: here all, as they are. */
+static int plain_spec(struct pen_spec **out, const struct pen_dataset *ds,
+		      struct pen_err *err)
+{
+	static const char *const set[] = {
+		"sampler=sequential",
+		"subset=",
+		"weights=",
+		"labels=",
+		"take=",
+		"cast=",
+		"epochs=1",
+		"world=1",
+		"rank=0",
+		"tail=keep",
+		"decode=true",
+		"epoch_batches=0",
+		"drop_last=false",
+		"on_error=fail",
+		"prefetch=2",
+	};
+	int rc = pen__spec_copy(out, ds->spec, err);
+
+	if (rc)
+		return rc;
+	pen__pairs_clear(&(*out)->for_sampler); /* of another sampler */
+	for (size_t i = 0; !rc && i < sizeof(set) / sizeof(*set); i++)
+		rc = pen_spec_parse(*out, set[i], err);
+	if (rc)
+		pen_spec_free(*out);
+	return rc;
+}
+
+static int take_all(struct pen_loader *l, uint32_t field, double *to,
+		    struct pen_err *err)
+{
+	struct pen_batch *b;
+	int rc;
+
+	while ((rc = pen_loader_next(l, &b, err)) == 0) {
+		const struct pen_tensor *t = &b->tensors[field];
+
+		for (uint32_t i = 0; i < b->nsamples; i++)
+			to[b->ids[i]] = pen__number_at(t->data, t->dtype, i);
+		pen_batch_unref(b);
+	}
+	return rc == PEN_END ? 0 : rc;
+}
+
+/* Of all samples, by reading them. */
+static int read_all(const struct pen_dataset *ds, uint32_t field, double *to,
+		    struct pen_err *err)
+{
+	struct pen_loader *l;
+	struct pen_spec *s;
+	int rc = plain_spec(&s, ds, err);
+
+	if (rc)
+		return rc;
+	rc = pen_loader_open(&l, s, err);
+	pen_spec_free(s);
+	if (rc)
+		return rc;
+	rc = take_all(l, field, to, err);
+	pen_loader_close(l);
+	return rc;
+}
+
+static bool known(const struct pen_dataset *ds, uint64_t sample, uint32_t field,
+		  double *out)
+{
+	const struct pen_format *f = ds->format;
+	uint32_t object;
+	uint64_t k;
+
+	pen__index_find(f->ix, sample, &object, &k);
+	return f->ops->value && f->ops->value(f, object, k, field, out);
+}
+
+int pen__column_read(const struct pen_dataset *ds, const struct pen_choice *c,
+		     const char *name, double **out, struct pen_err *err)
+{
+	const uint64_t n = ds->ix.pub.nsamples;
+	double *v = NULL, *all = NULL, first;
+	uint32_t field = 0;
+	bool have;
+	int rc = find_field(ds, name, &field, err);
+
+	if (rc)
+		return rc;
+	have = known(ds, pen__choice_at(c, 0), field, &first);
+	v = pen__alloc(c->n, sizeof(*v));
+	if (!have)
+		all = pen__alloc(n, sizeof(*all));
+	if (!v || (!have && !all))
+		rc = pen__fail_nomem(err, name, n * sizeof(*v));
+	else if (!have)
+		rc = read_all(ds, field, all, err);
+	for (uint64_t i = 0; !rc && i < c->n; i++) {
+		const uint64_t sample = pen__choice_at(c, i);
+
+		v[i] = NAN;
+		if (!have)
+			v[i] = all[sample];
+		else
+			known(ds, sample, field, &v[i]);
+	}
+	pen__free(all);
+	if (rc)
+		pen__free(v);
+	else
+		*out = v;
+	return rc;
+}

@@ -1,0 +1,167 @@
+/*
+ * Counts and gene numbers in two bytes each while they wait for their rows.
+ * A shuffle block of compressed cells is held unpacked, and 4 bytes for each
+ * count and each gene is what that takes; nearly all are whole numbers below
+ * 65,536. A chunk of which all are is kept so, and comes out bit by bit as it
+ * was; any other stays as it is.
+ */
+#include <limits.h>
+
+#include "format/cells.h"
+
+#define LEAST 4096u /* bytes: less is not worth it */
+#define GROUP 16u   /* numbers a step, for the compiler to make wide */
+
+#define ALL_SMALL(T)                                                           \
+	for (uint64_t i = 0; i < n; i += GROUP) {                              \
+		const uint64_t k = n - i < GROUP ? n - i : GROUP;              \
+		T x[GROUP] = { 0 }, all = 0;                                   \
+		if (k == GROUP)                                                \
+			memcpy(x, p + i * sizeof(T), sizeof(x));               \
+		else                                                           \
+			memcpy(x, p + i * sizeof(T), k * sizeof(T));           \
+		for (unsigned j = 0; j < GROUP; j++)                           \
+			all |= x[j];                                           \
+		if (all > UINT16_MAX)                                          \
+			return false;                                          \
+	}                                                                      \
+	return true
+
+static bool is_small_u32(const uint8_t *p, uint64_t n)
+{
+	ALL_SMALL(uint32_t);
+}
+
+static bool is_small_u64(const uint8_t *p, uint64_t n)
+{
+	ALL_SMALL(uint64_t);
+}
+
+/*
+ * Added to 2^23, a whole number of 0 to 2^23 is in the low bits as it is. Only
+ * what comes back with the same bits is whole: not a fraction, the negative
+ * zero, or what is no number; and what is out of range changes the high bits.
+ * No branches and no conversions: this is done for every count.
+ */
+#define MAGIC 0x1p23f
+#define MAGIC_BITS 0x4b000000u
+
+static bool is_small_f32(const uint8_t *p, uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i += GROUP) {
+		const uint64_t k = n - i < GROUP ? n - i : GROUP;
+		float x[GROUP] = { 0 }, y[GROUP], back[GROUP];
+		uint32_t a[GROUP], b[GROUP], v[GROUP], bad = 0, all = 0;
+
+		if (k == GROUP)
+			memcpy(x, p + i * 4, sizeof(x));
+		else
+			memcpy(x, p + i * 4, k * 4);
+		for (unsigned j = 0; j < GROUP; j++)
+			y[j] = x[j] + MAGIC;
+		for (unsigned j = 0; j < GROUP; j++)
+			back[j] = y[j] - MAGIC;
+		memcpy(a, x, sizeof(a));
+		memcpy(b, back, sizeof(b));
+		memcpy(v, y, sizeof(v));
+		for (unsigned j = 0; j < GROUP; j++) {
+			bad |= a[j] ^ b[j];
+			all |= v[j] ^ MAGIC_BITS;
+		}
+		if (bad || all > UINT16_MAX)
+			return false;
+	}
+	return true;
+}
+
+static bool is_small_f64(const uint8_t *p, uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i++) {
+		double x, in;
+
+		memcpy(&x, p + i * 8, 8);
+		if (!(x >= 0 && x <= 65535))
+			return false;
+		in = (double)(int32_t)x;
+		if (memcmp(&x, &in, 8) != 0)
+			return false;
+	}
+	return true;
+}
+
+static bool is_small(enum pen_dtype type, const uint8_t *p, uint64_t n)
+{
+	switch (type) {
+	case PEN_I32:
+	case PEN_U32:
+		return is_small_u32(p, n);
+	case PEN_I64:
+	case PEN_U64:
+		return is_small_u64(p, n);
+	case PEN_F32:
+		return is_small_f32(p, n);
+	case PEN_F64:
+		return is_small_f64(p, n);
+	default:
+		return false;
+	}
+}
+
+/* Numbers of n in groups; the last group by way of a whole one, so that all
+ * copies but its own are of a size the compiler knows. */
+#define CONVERT(FROM, TO, expr)                                                \
+	for (uint64_t i = 0; i < n; i += GROUP) {                              \
+		const uint64_t k = n - i < GROUP ? n - i : GROUP;              \
+		FROM x[GROUP] = { 0 };                                         \
+		TO y[GROUP];                                                   \
+		if (k == GROUP)                                                \
+			memcpy(x, p + i * sizeof(FROM), sizeof(x));            \
+		else                                                           \
+			memcpy(x, p + i * sizeof(FROM), k * sizeof(FROM));     \
+		for (unsigned j = 0; j < GROUP; j++)                           \
+			y[j] = (TO)(expr);                                     \
+		if (k == GROUP)                                                \
+			memcpy(out + i * sizeof(TO), y, sizeof(y));            \
+		else                                                           \
+			memcpy(out + i * sizeof(TO), y, k * sizeof(TO));       \
+	}                                                                      \
+	break
+
+int pen__cells_narrow(const struct pen_cells_array *a, void *bytes)
+{
+	const uint64_t n = a->chunk_bytes / a->item;
+	/* in place: a number is read before its bytes are written over */
+	uint8_t *p = bytes, *out = bytes;
+
+	if (a->swap || a->chunk_bytes < LEAST || n > INT_MAX / 2 ||
+	    !is_small(a->dtype, p, n))
+		return 0;
+	switch ((enum pen_dtype)a->dtype) {
+	case PEN_F32:
+		CONVERT(float, uint16_t, (int32_t)x[j]);
+	case PEN_F64:
+		CONVERT(double, uint16_t, (int32_t)x[j]);
+	case PEN_I64:
+	case PEN_U64:
+		CONVERT(uint64_t, uint16_t, x[j]);
+	default:
+		CONVERT(uint32_t, uint16_t, x[j]);
+	}
+	return (int)(n * 2);
+}
+
+void pen__cells_widen(const struct pen_cells_array *a, const uint8_t *p,
+		      uint64_t n, uint8_t *out)
+{
+	switch ((enum pen_dtype)a->dtype) {
+	case PEN_F32:
+		CONVERT(uint16_t, float, x[j]);
+	case PEN_F64:
+		CONVERT(uint16_t, double, x[j]);
+	case PEN_I64:
+	case PEN_U64:
+		CONVERT(uint16_t, uint64_t, x[j]);
+	default:
+		CONVERT(uint16_t, uint32_t, x[j]);
+	}
+}
