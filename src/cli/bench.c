@@ -187,8 +187,8 @@ static int look(struct bench *b)
 	bool oom, nomem;
 	int rc = trial_run(b, &t, &out, &oom);
 
-	if (rc < 0 && oom)
-		rc = complain_usage("not enough memory to open the data");
+	if (rc < 0 && oom) /* it said why, unless it was killed */
+		rc = EXIT_FAILED;
 	if (rc < 0 && !pen__line_parse(&row, out.p, out.n, &nomem))
 		rc = EXIT_FAILED;
 	pen__text_fini(&out);
@@ -394,7 +394,7 @@ int bench_trial(struct bench *b, const struct trial *t, struct pen_line *row)
 	if (rc < 0 && pen__lines_append(b->out, &line, &err))
 		rc = complain(&err);
 	if (rc < 0 && !pen__line_parse(row, line.p, line.n, &nomem))
-		rc = complain_usage("a run left no row");
+		rc = EXIT_FAILED; /* memory: the row itself is in the file */
 	b->nadded += rc < 0;
 	if (rc < 0 && b->json)
 		fwrite(line.p, 1, line.n, stdout);

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -125,8 +124,11 @@ static int failed(const struct pen_text *out, bool *oom)
 	bool nomem;
 	double code;
 
-	if (!pen__line_parse(&row, out->p, out->n, &nomem))
-		return complain_usage("a run left no result");
+	if (!pen__line_parse(&row, out->p, out->n, &nomem)) {
+		pen__fail(&err, nomem ? PEN_ENOMEM : PEN_EIO, "bench",
+			  "a run left no result");
+		return complain(&err);
+	}
 	code = pen__line_number(&row, "failed");
 	if (code < 0) {
 		pen__fail(&err, (int)code, pen__line_text(&row, "where"), "%s",
@@ -134,7 +136,10 @@ static int failed(const struct pen_text *out, bool *oom)
 		*oom = err.code == PEN_ENOMEM;
 	}
 	pen__line_fini(&row);
-	return !err.code || *oom ? -1 : complain(&err);
+	if (!err.code)
+		return -1;
+	/* the grid goes on, but why memory was short is worth knowing */
+	return *oom ? (complain(&err), -1) : complain(&err);
 }
 
 static int settle(const struct trial *t, int status, const struct pen_text *out,
@@ -145,7 +150,7 @@ static int settle(const struct trial *t, int status, const struct pen_text *out,
 	if (interrupted())
 		return 128 + interrupted();
 	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
-		*oom = true; /* who else kills like that */
+		*oom = true; /* the kernel's way to say so */
 		return -1;
 	}
 	if (!WIFEXITED(status) || WEXITSTATUS(status) || !out->n) {
@@ -170,8 +175,10 @@ int trial_run(struct bench *b, const struct trial *t, struct pen_text *out,
 	*oom = false;
 	atomic_store(&b->watch->done, 0);
 	atomic_store(&b->watch->total, 0);
-	if (pipe(fd))
-		return complain_usage("no pipe: %s", strerror(errno));
+	if (pipe(fd)) {
+		pen__fail_sys(&err, errno, "pipe", "none for a run");
+		return complain(&err);
+	}
 	fflush(stdout);
 	fflush(stderr);
 	pid = fork();
@@ -191,7 +198,9 @@ int trial_run(struct bench *b, const struct trial *t, struct pen_text *out,
 		kill(pid, SIGKILL);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
-	if (out->failed)
-		return complain_usage("no memory for a row");
+	if (out->failed) {
+		pen__fail_nomem(&err, "row", out->n);
+		return complain(&err);
+	}
 	return settle(t, status, out, oom);
 }

@@ -4,6 +4,7 @@
  */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -34,6 +35,12 @@ static double n_eff_of(const struct pen_line *r)
 static bool is_census(const struct pen_line *r)
 {
 	return chunk_of(r) == CENSUS_CHUNK && chunks_of(r) == CENSUS_CHUNKS;
+}
+
+/* In the page cache, even though it was to be cold. */
+static bool was_warm(const struct pen_line *r)
+{
+	return !(pen__line_number(r, "resident") < 0.05);
 }
 
 /* "512 x 128 rows, csr" */
@@ -82,7 +89,8 @@ static struct found find(const struct pen_case *c, size_t n)
 		f.noom += c[i].oom;
 		if (c[i].oom || isnan(c[i].rate))
 			continue;
-		if (cold && (!f.cold || c[i].rate > f.cold->rate))
+		if (cold && !was_warm(c[i].row) &&
+		    (!f.cold || c[i].rate > f.cold->rate))
 			f.cold = &c[i];
 		if (cold != f.only_cold)
 			continue;
@@ -189,9 +197,8 @@ static void put_others(struct pen_text *t, const struct found *f,
 	size_t warm = 0;
 
 	for (size_t i = 0; i < g->n; i++) {
-		const double r = pen__line_number(g->row[i], "resident");
-
-		warm += pen__line_true(g->row[i], "cold") && !(r < 0.05) &&
+		warm += pen__line_true(g->row[i], "cold") &&
+			was_warm(g->row[i]) &&
 			!pen__line_true(g->row[i], "oom");
 	}
 	if (f->cold && !f->only_cold) {
@@ -277,6 +284,16 @@ static void fill_mark(struct pen_mark *m, const struct pen_line *r, double most,
 	m->colour = pen__colour_at(log2(fmax(1, chunks_of(r))) / MOST_LOG2);
 }
 
+/* Large ones first, so that they do not cover small ones. */
+static int by_area(const void *a, const void *b)
+{
+	const struct pen_mark *x = a, *y = b;
+
+	if (x->area != y->area)
+		return x->area < y->area ? 1 : -1;
+	return (x->row > y->row) - (x->row < y->row);
+}
+
 /* A mark for each row that has both figures. */
 static int make_marks(const struct pen_group *g,
 		      double (*figure)(const struct pen_line *),
@@ -303,6 +320,7 @@ static int make_marks(const struct pen_group *g,
 		describe(g->row[i], m->words + m->n * WORDS);
 		m->n++;
 	}
+	qsort(m->mark, m->n, sizeof(*m->mark), by_area);
 	return 0;
 }
 
@@ -312,6 +330,13 @@ static void drop_marks(struct marks *m)
 	pen__free(m->words);
 }
 
+/* A warm run before a cold one, then the faster. */
+static bool better(const struct pen_mark *a, const struct pen_mark *than)
+{
+	return !than ||
+	       (a->hollow == than->hollow ? a->y > than->y : than->hollow);
+}
+
 static void add_notes(const struct pen_group *g, struct marks *m)
 {
 	struct pen_mark *best = NULL, *census = NULL;
@@ -319,9 +344,9 @@ static void add_notes(const struct pen_group *g, struct marks *m)
 	for (size_t i = 0; i < m->n; i++) {
 		struct pen_mark *k = &m->mark[i];
 
-		if (!best || k->y > best->y)
+		if (better(k, best))
 			best = k;
-		if (is_census(g->row[k->row]) && (!census || k->y > census->y))
+		if (is_census(g->row[k->row]) && better(k, census))
 			census = k;
 	}
 	if (best)
