@@ -77,7 +77,7 @@ def test_ctrl_c(data, hook):
     """The wait ends, before the batch that comes much later."""
     code = f"""
 import os, signal, sys, threading, penstock
-loader = penstock.Loader({str(data / 'x.npy')!r}, 10, store="fault",
+loader = penstock.Loader({str(data / 'x.npy')!r}, 1, store="fault",
                          under="posix", delay="2s", threads=1, queue_depth=1,
                          transform={hook})
 it = iter(loader)
@@ -97,8 +97,9 @@ os._exit(0)
 
 def test_gil_is_free_while_waiting(data):
     """Another thread runs while this one waits for a batch."""
-    loader = penstock.Loader(data / "x.npy", 10, store="fault",
-                             under="posix", delay="200ms", threads=1, queue_depth=1,
+    loader = penstock.Loader(data / "x.npy", 1, store="fault",
+                             under="posix", delay="200ms", threads=1,
+                             queue_depth=1,
                              prefetch=1)
     count = [0]
     stop = threading.Event()
@@ -115,8 +116,9 @@ def test_gil_is_free_while_waiting(data):
 
 
 def test_one_thread_at_a_time(data):
-    loader = penstock.Loader(data / "x.npy", 10, store="fault",
-                             under="posix", delay="300ms", threads=1, queue_depth=1)
+    loader = penstock.Loader(data / "x.npy", 1, store="fault",
+                             under="posix", delay="300ms", threads=1,
+                             queue_depth=1)
     errors = []
 
     def take():
@@ -138,9 +140,10 @@ def test_signal_handlers_run(data):
     old = signal.signal(signal.SIGALRM, lambda *a: seen.append(1))
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.05)
-        loader = penstock.Loader(data / "x.npy", 10, store="fault",
-                                 under="posix", delay="400ms", threads=1, queue_depth=1)
-        assert next(iter(loader)).nsamples == 10
+        loader = penstock.Loader(data / "x.npy", 1, store="fault",
+                                 under="posix", delay="400ms", threads=1,
+                                 queue_depth=1)
+        assert next(iter(loader)).nsamples == 1
         assert seen == [1]
     finally:
         signal.signal(signal.SIGALRM, old)
