@@ -181,6 +181,17 @@ PEN_API void pen_dataset_describe(const struct pen_dataset *, void *arg,
 					       const char *value),
 				  void (*advice)(void *arg, const char *text));
 
+/*
+ * What the codes of an integer field stand for, 0 .. nlabels - 1: categories,
+ * distinct strings, files. nlabels is 0 when the field has no codes. label
+ * puts the name of one into buf, NUL-terminated and cut to cap; 0, or
+ * PEN_ENOTFOUND.
+ */
+PEN_API uint64_t pen_dataset_nlabels(const struct pen_dataset *,
+				     uint32_t field);
+PEN_API int pen_dataset_label(const struct pen_dataset *, uint32_t field,
+			      uint64_t code, char *buf, size_t cap);
+
 /* Where a loader stands: plain data, to be saved with the model. */
 struct pen_state {
 	uint32_t version;

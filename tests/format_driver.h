@@ -41,7 +41,7 @@ struct drv {
 	struct pen_index ix; /* first: the callbacks get it */
 	struct pen_format *f;
 	struct drv_object obj[DRV_MAX];
-	struct pen_buf blobs[DRV_MAX];
+	struct pen_buf blobs[2 * DRV_MAX];
 	uint64_t first[DRV_MAX + 1];
 	struct pen_scratch scratch;
 };
@@ -112,7 +112,8 @@ static inline void drv_close(struct drv *d)
 	pen__format_close(d->f);
 	for (unsigned i = 0; i < DRV_MAX; i++) {
 		free(d->obj[i].p);
-		pen__buf_fini(&d->blobs[i]);
+		pen__buf_fini(&d->blobs[2 * i]);
+		pen__buf_fini(&d->blobs[2 * i + 1]);
 	}
 	free(d->scratch.mem);
 	d->scratch.mem = NULL;
@@ -143,6 +144,25 @@ static inline void drv_add(struct drv *d, const void *p, size_t n)
 	o->pk = (struct pen_peek){ o->name, n, drv_peek, drv_peek_side };
 }
 
+/* Its number among the blobs; takes it over. */
+static inline uint64_t drv_keep(struct drv *d, struct pen_buf *found)
+{
+	uint64_t i;
+
+	for (i = 0; i < d->ix.nblobs; i++) {
+		const struct pen_buf *b = &d->blobs[i];
+
+		if (b->n == found->n &&
+		    (!b->n || memcmp(b->p, found->p, b->n) == 0))
+			break;
+	}
+	if (i < d->ix.nblobs)
+		pen__buf_fini(found);
+	else
+		d->blobs[d->ix.nblobs++] = *found;
+	return i;
+}
+
 static inline int drv_index(struct drv *d, struct drv_object *o,
 			    struct pen_err *err)
 {
@@ -151,20 +171,15 @@ static inline int drv_index(struct drv *d, struct drv_object *o,
 
 	if (rc < 0) {
 		pen__buf_fini(&found.blob);
+		pen__buf_fini(&found.common);
 		return rc;
 	}
 	o->nsamples = found.nsamples;
-	for (o->blob = 0; o->blob < d->ix.nblobs; o->blob++) {
-		const struct pen_buf *b = &d->blobs[o->blob];
-
-		if (b->n == found.blob.n &&
-		    (!b->n || memcmp(b->p, found.blob.p, b->n) == 0))
-			break;
-	}
-	if (o->blob < d->ix.nblobs)
-		pen__buf_fini(&found.blob);
+	o->blob = drv_keep(d, &found.blob);
+	if (found.common.n)
+		drv_keep(d, &found.common);
 	else
-		d->blobs[d->ix.nblobs++] = found.blob;
+		pen__buf_fini(&found.common);
 	return 0;
 }
 
@@ -290,6 +305,7 @@ static inline int drv_sample(struct drv *d, uint32_t object, uint64_t k,
 		rc = drv_fetch(d, &units[i], r, &held[i], &data[i], err);
 	}
 	if (rc >= 0 && !d->f->all_plain) {
+		size_t used[PEN_MAX_FIELDS];
 		struct pen_row row = {
 			.k = k,
 			.object = object,
@@ -298,10 +314,18 @@ static inline int drv_sample(struct drv *d, uint32_t object, uint64_t k,
 			.data = data,
 			.dst = r->p,
 			.dst_len = r->len,
+			.used = used,
 			.scratch = &d->scratch,
 		};
 
+		memcpy(used, r->len, sizeof(used));
 		rc = d->f->ops->emit(d->f, &row, err);
+		for (uint32_t i = 0; i < r->n; i++) {
+			DRV_MUST(used[i] == r->len[i] ||
+				 (d->f->field[i].layout != PEN_DENSE &&
+				  used[i] < r->len[i]));
+			r->len[i] = used[i];
+		}
 	}
 	for (uint32_t i = 0; i < n; i++)
 		free(held[i]);

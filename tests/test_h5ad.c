@@ -3,6 +3,7 @@
  * value by value, through the loader; any order, store and number of threads;
  * what inspect says; files that are wrong, and damaged in every place.
  */
+#include "format/cells.h"
 #include "formats.h"
 
 static void make_files(void)
@@ -103,10 +104,16 @@ static void test_orders(void)
 		  "big-None.h5ad format.obs=label format.output=csr" },
 		{ "big-gzip-csr",
 		  "big-gzip.h5ad format.obs=label format.output=csr" },
+		{ "big-None-some",
+		  "big-None.h5ad format.obs=label format.output=csr "
+		  "format.genes=first:50" },
+		{ "big-gzip-some",
+		  "big-gzip.h5ad format.obs=label format.output=csr "
+		  "format.genes=first:50" },
 	};
 	char how[160];
 
-	for (size_t c = 0; c < 4; c++)
+	for (size_t c = 0; c < 6; c++)
 		for (size_t s = 0; s < 3; s++)
 			for (size_t k = 0; k < 3; k++) {
 				if (!pen__store_find(stores[s]))
@@ -118,6 +125,7 @@ static void test_orders(void)
 			}
 	load_any(cases[1][0], cases[1][1],
 		 "sampler=block sampler.chunk=16 threads=1 memory=4MB");
+	load_any(cases[5][0], cases[5][1], "sampler=shuffle shapes=padded");
 }
 
 /* Not more is read than there is to read. */
@@ -168,6 +176,102 @@ static void test_kept(void)
 		CHECK_EQ(eng_run(l, 1, NULL, &err), PEN_END);
 		pen_loader_close(l);
 	}
+}
+
+/* ---- labels ---- */
+
+static void test_labels(void)
+{
+	static const char *const kinds[] = { "u", "v", "w0", "w1", "w2" };
+	struct pen_loader *l = eng_open(NULL,
+					"%s/joins format.join=inner "
+					"format.obs=n,kind format.source=true",
+					golden_dir);
+	const struct pen_dataset *ds = pen_loader_dataset(l);
+	char buf[200], small[2];
+
+	CHECK_STR(pen_dataset_field(ds, 2)->name, "kind");
+	CHECK_EQ(pen_dataset_nlabels(ds, 0), 0);
+	CHECK_EQ(pen_dataset_nlabels(ds, 1), 0);
+	CHECK_EQ(pen_dataset_nlabels(ds, 2), 5);
+	CHECK_EQ(pen_dataset_nlabels(ds, 3), 3);
+	CHECK_EQ(pen_dataset_nlabels(ds, 4), 0);
+	for (uint64_t i = 0; i < 5; i++) {
+		CHECK_EQ(pen_dataset_label(ds, 2, i, buf, sizeof(buf)), 0);
+		CHECK_STR(buf, kinds[i]);
+	}
+	CHECK_EQ(pen_dataset_label(ds, 2, 3, small, sizeof(small)), 0);
+	CHECK_STR(small, "w");
+	CHECK_EQ(pen_dataset_label(ds, 2, 5, buf, sizeof(buf)), PEN_ENOTFOUND);
+	CHECK_EQ(pen_dataset_label(ds, 3, 1, buf, sizeof(buf)), 0);
+	CHECK(strstr(buf, "joins/1.h5ad") != NULL);
+	pen_loader_close(l);
+}
+
+/* ---- what is kept of var ---- */
+
+static bool is_text(struct pen_span s, const char *text)
+{
+	return s.n == strlen(text) && memcmp(s.p, text, s.n) == 0;
+}
+
+static void drv_open_files(struct drv *d, const char *const *files,
+			   const struct pen_opts_kv *kv, size_t nkv)
+{
+	struct pen_err err;
+	uint8_t *p;
+	size_t n;
+
+	CHECK_EQ(drv_start(d, pen__format_find("h5ad"), kv, nkv, &err), 0);
+	for (; *files; files++) {
+		p = golden_read(*files, &n);
+		drv_add(d, p, n);
+		free(p);
+	}
+	CHECK_EQ(drv_bind(d, 0, &err), 0);
+}
+
+static void test_var(void)
+{
+	static const uint32_t rows[] = { 11, 2, 20, 3 };
+	static const char *const one[] = { "anndata-gzip.h5ad", NULL };
+	static const char *const three[] = { "joins/0.h5ad", "joins/1.h5ad",
+					     "joins/2.h5ad", NULL };
+	char listed[PATH_MAX], name[16];
+	struct pen_opts_kv kv[] = { { "var", "*" },
+				    { "genes", listed },
+				    { "obs", "tissue" } };
+	static const struct pen_opts_kv outer[] = { { "var", "_index" },
+						    { "join", "outer" } };
+	const struct pen_cells_field *c;
+	struct drv d;
+
+	snprintf(listed, sizeof(listed), "@%s/genes.txt", golden_dir);
+	drv_open_files(&d, one, kv, 3);
+	CHECK_EQ(pen__cells_nvar(d.f), 2);
+	c = pen__cells_var(d.f, 0);
+	CHECK(is_text(c->name, "highly_variable") && c->dtype == PEN_BOOL);
+	c = pen__cells_var(d.f, 1);
+	CHECK(is_text(c->name, "length") && c->dtype == PEN_I64);
+	for (uint32_t i = 0; i < 4; i++) {
+		CHECK_EQ(pen__cells_var_row(d.f, i), rows[i]);
+		snprintf(name, sizeof(name), "gene%u", rows[i]);
+		CHECK(is_text(pen__cells_gene(d.f, i), name));
+	}
+	c = pen__cells_obs(d.f, 0);
+	CHECK(is_text(c->name, "tissue") && c->coded && c->nnames == 3);
+	drv_close(&d);
+	drv_open_files(&d, three, outer, 2);
+	CHECK_EQ(pen__cells_nvar(d.f), 1);
+	c = pen__cells_var(d.f, 0);
+	CHECK(is_text(c->name, "_index") && c->coded && c->nnames == 6);
+	for (uint32_t i = 0; i < 8; i++) {
+		CHECK_EQ(pen__cells_var_row(d.f, i),
+			 i < 6 ? i : PEN_CELLS_NONE);
+		CHECK(is_text(pen__cells_gene(d.f, i),
+			      (char[2]){ "abcdefxz"[i], '\0' }));
+	}
+	drv_close(&d);
 }
 
 /* ---- inspect ---- */
@@ -243,16 +347,20 @@ static void test_damage(void)
 {
 	static const struct pen_opts_kv kv[][2] = {
 		{ { "obs", "kind" }, { "output", "csr" } },
-		{ { "obs", "kind" }, { "filter", "kind:u|v" } },
+		{ { "obs", "*" }, { "filter", "kind:u|v" } },
 		{ { "obs", "kind" }, { "normalize", "100" } },
+		{ { "join", "outer" }, { "var", "*" } },
+		{ { "genes", "first:2" }, { "output", "csr" } },
+		{ { "matrix", "X,layers/l,obsm/p" }, { "output", "csr" } },
 	};
 	char file[32];
 	uint8_t *p;
 	size_t n;
 
-	for (int i = 0; i < 3; i++) {
-		snprintf(file, sizeof(file), "tiny-%d.h5ad", i);
-		formats_damage(file, "h5ad", kv[i], 2, false, 200);
+	for (int i = 0; i < 6; i++) {
+		snprintf(file, sizeof(file), "tiny-%d.h5ad", i % 3);
+		formats_damage(file, "h5ad", kv[i], 2, false,
+			       i < 3 ? 200 : 255);
 		p = golden_read(file, &n);
 		for (int k = 0; k < 2; k++)
 			golden_check_nomem("h5ad", kv[i][k],
@@ -269,11 +377,13 @@ static void test_damage(void)
 int main(void)
 {
 	make_files();
-	formats_check(470);
-	formats_refuse(48);
+	formats_check(533);
+	formats_refuse(59);
 	test_orders();
 	test_reads();
 	test_kept();
+	test_labels();
+	test_var();
 	test_describe();
 	test_damage();
 	return test_end();

@@ -29,6 +29,9 @@
 #define STAT_ALL 4096
 #define RACY_NS 20000000 /* coarser than any kernel's file times */
 
+/* Counted up when what it holds changes, blobs of formats among it. */
+#define VERSION 2
+
 static const char magic[8] = { 'P', 'E', 'N', 'I', 'D', 'X', '1', '\n' };
 
 struct header {
@@ -136,11 +139,11 @@ static void *map_file(const char *path, size_t *len)
 static bool header_ok(const struct header *h, size_t len,
 		      const struct pen_index_key *key, struct sections *s)
 {
-	return memcmp(h->magic, magic, 8) == 0 && h->version == 1 &&
+	return memcmp(h->magic, magic, 8) == 0 && h->version == VERSION &&
 	       h->header_size == sizeof(*h) && h->header_crc == header_crc(h) &&
 	       h->key_a == key->a && h->key_b == key->b && lay_out(h, s) &&
 	       s->end == len && h->nobj < UINT32_MAX &&
-	       h->nblobs <= h->nobj + 1 &&
+	       h->nblobs <= 2 * h->nobj + 1 &&
 	       (h->per_object ? h->nfirst == 0 : h->nfirst == h->nobj + 1) &&
 	       h->nnames > 0;
 }
@@ -330,7 +333,7 @@ static void fill_header(struct header *h, const struct pen_index_data *ix,
 			const struct pen_index_key *key)
 {
 	*h = (struct header){
-		.version = 1,
+		.version = VERSION,
 		.header_size = sizeof(*h),
 		.key_a = key->a,
 		.key_b = key->b,

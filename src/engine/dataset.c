@@ -442,3 +442,21 @@ PEN_API const char *pen_version(void)
 {
 	return PEN_VERSION;
 }
+
+PEN_API uint64_t pen_dataset_nlabels(const struct pen_dataset *ds,
+				     uint32_t field)
+{
+	const struct pen_format_ops *o = ds->format->ops;
+
+	return o->nlabels && field < ds->format->nfields
+		       ? o->nlabels(ds->format, field)
+		       : 0;
+}
+
+PEN_API int pen_dataset_label(const struct pen_dataset *ds, uint32_t field,
+			      uint64_t code, char *buf, size_t cap)
+{
+	if (!cap || code >= pen_dataset_nlabels(ds, field))
+		return PEN_ENOTFOUND;
+	return ds->format->ops->label(ds->format, field, code, buf, cap);
+}

@@ -68,6 +68,34 @@ static void move_row(struct pen_pooled *b, uint32_t to, uint32_t from)
 	}
 }
 
+/* Rows of lists that are shorter than was planned move together. Rows that
+ * failed keep their room, to be settled as any other. */
+static void close_gaps(struct pen_pooled *b)
+{
+	for (uint32_t f = 0; f < b->pool->nfields; f++) {
+		const struct pen_field *d = &b->pool->field[f];
+		const size_t size = pen_dtype_size(d->dtype);
+		uint8_t *base = (uint8_t *)b->mem.p + b->field_off[f];
+		int64_t *o = b->offsets[f], at, to = 0;
+
+		if (d->layout != PEN_RAGGED || d->ndim != 1)
+			continue;
+		at = o[0];
+		for (uint32_t i = 0; i < b->nrows; i++) {
+			const int64_t n = b->shapes[f][i], next = o[i + 1];
+
+			if (to != at)
+				memmove(base + (size_t)to * size,
+					base + (size_t)at * size,
+					(size_t)n * size);
+			o[i] = to;
+			to += n;
+			at = next;
+		}
+		o[b->nrows] = to;
+	}
+}
+
 static void note_skipped(struct pen_loader *l, const struct pen_pooled *b)
 {
 	pthread_mutex_lock(&l->lock);
@@ -197,6 +225,8 @@ void pen__finish_batch(struct pen_loader *l, struct pen_pooled *b)
 {
 	uint64_t seq = b->pub.seq;
 
+	if (atomic_load_explicit(&b->gaps, memory_order_relaxed))
+		close_gaps(b);
 	if (atomic_load(&b->faulty))
 		settle_faults(l, b);
 	describe_tensors(b);

@@ -15,7 +15,7 @@
 #include "base/rng.h"
 #include "base/team.h"
 
-#define RUN 64 /* objects a thread takes at a time */
+#define MOST_RUN 64 /* objects a thread takes at a time */
 #define PEEK 4096
 #define NO_BLOB UINT32_MAX /* of an object that could not be indexed */
 
@@ -122,6 +122,7 @@ struct build {
 	atomic_uint_fast64_t next;
 	atomic_uint_fast64_t stop_at; /* objects from here on do not matter */
 	uint64_t *nsamples;
+	uint64_t run;	 /* objects of a run */
 	uint16_t *owner; /* per run: which part did it */
 	struct part *part;
 	unsigned nparts;
@@ -188,7 +189,7 @@ static int index_one(struct build *b, struct part *p, struct peek *pk,
 {
 	struct pen_found found = { 0 };
 	char path[4096];
-	uint32_t id = NO_BLOB;
+	uint32_t id = NO_BLOB, common;
 	int rc;
 
 	pen__object_path(b->objs, i, path, sizeof(path));
@@ -198,10 +199,14 @@ static int index_one(struct build *b, struct part *p, struct peek *pk,
 	pk->win_len = 0;
 	rc = b->f->ops->index(b->f, &pk->pub, &found, err);
 	pen__err_where(err, path);
-	if (!rc && (found.blob.bad ||
+	if (!rc && (found.blob.bad || found.common.bad ||
 		    !intern_add(&p->blobs, found.blob.p, found.blob.n, &id)))
 		rc = pen__fail_nomem(err, path, found.blob.n);
+	if (!rc && found.common.n &&
+	    !intern_add(&p->blobs, found.common.p, found.common.n, &common))
+		rc = pen__fail_nomem(err, path, found.common.n);
 	pen__buf_fini(&found.blob);
+	pen__buf_fini(&found.common);
 	b->nsamples[i] = rc ? 0 : found.nsamples;
 	b->objs->obj[i].blob = id;
 	return rc;
@@ -254,12 +259,12 @@ static void build_part(void *arg, unsigned t)
 	}
 	if (b->st->ops->read_whole)
 		pk.pub.read_side = peek_read_side;
-	while ((run = atomic_fetch_add(&b->next, 1)) * RUN <
+	while ((run = atomic_fetch_add(&b->next, 1)) * b->run <
 	       atomic_load(&b->stop_at)) {
-		uint64_t end = (run + 1) * RUN;
+		uint64_t end = (run + 1) * b->run;
 
 		b->owner[run] = (uint16_t)t;
-		for (uint64_t i = run * RUN; i < end && i < b->objs->nobj;
+		for (uint64_t i = run * b->run; i < end && i < b->objs->nobj;
 		     i++) {
 			err = (struct pen_err){ 0 };
 			if (!index_one(b, p, &pk, (uint32_t)i, &err))
@@ -274,7 +279,16 @@ static void build_part(void *arg, unsigned t)
 	pen__queue_close(pk.q);
 }
 
-/* Joins the parts' blobs in object order. */
+static bool join_blob(struct intern *all, const struct intern *in, uint32_t at,
+		      uint32_t *id)
+{
+	if (*id != UINT32_MAX)
+		return true;
+	return intern_add(all, in->bytes.p + in->off[at],
+			  in->off[at + 1] - in->off[at], id);
+}
+
+/* Joins the parts' blobs in object order, then those of no object. */
 static int join_blobs(struct pen_index_data *ix, struct build *b)
 {
 	struct intern all = { 0 };
@@ -290,21 +304,19 @@ static int join_blobs(struct pen_index_data *ix, struct build *b)
 	}
 	for (uint64_t i = 0; ok && i < b->objs->nobj; i++) {
 		struct pen_object *o = &b->objs->obj[i];
-		unsigned t = b->owner[i / RUN];
-		struct intern *in = &b->part[t].blobs;
-		uint32_t *id;
+		unsigned t = b->owner[i / b->run];
 
 		if (o->blob == NO_BLOB) { /* nobody asks: it has no samples */
 			o->blob = 0;
 			continue;
 		}
-		id = &map[t][o->blob];
-		if (*id == UINT32_MAX)
-			ok = intern_add(&all, in->bytes.p + in->off[o->blob],
-					in->off[o->blob + 1] - in->off[o->blob],
-					id);
-		o->blob = *id;
+		ok = join_blob(&all, &b->part[t].blobs, o->blob,
+			       &map[t][o->blob]);
+		o->blob = map[t][o->blob];
 	}
+	for (unsigned t = 0; t < b->nparts; t++)
+		for (uint32_t i = 0; ok && i < b->part[t].blobs.n; i++)
+			ok = join_blob(&all, &b->part[t].blobs, i, &map[t][i]);
 	for (unsigned t = 0; map && t < b->nparts; t++)
 		pen__free(map[t]);
 	pen__free(map);
@@ -395,9 +407,17 @@ static int run_parts(struct build *b, struct pen_err *err)
 	return worst->err.code;
 }
 
-static unsigned parts_for(uint64_t nobj)
+/* Few objects may be large ones, of which each is worth a thread. */
+static uint64_t run_for(uint64_t nobj)
 {
-	uint64_t runs = (nobj + RUN - 1) / RUN, n = pen__cpus();
+	const uint64_t n = nobj / (8 * (uint64_t)pen__cpus());
+
+	return !n ? 1 : n < MOST_RUN ? n : MOST_RUN;
+}
+
+static unsigned parts_for(uint64_t runs)
+{
+	uint64_t n = pen__cpus();
 
 	return (unsigned)(n < runs ? n : runs);
 }
@@ -406,14 +426,16 @@ int pen__index_build(struct pen_index_data *ix, struct pen_objects *objs,
 		     struct pen_store *st, const struct pen_format *f,
 		     bool keep_bad, struct pen_err *err)
 {
-	uint64_t runs = (objs->nobj + RUN - 1) / RUN;
+	const uint64_t run = run_for(objs->nobj);
+	uint64_t runs = (objs->nobj + run - 1) / run;
 	struct build b = {
 		.objs = objs,
 		.st = st,
 		.f = f,
 		.keep_bad = keep_bad,
 		.stop_at = objs->nobj,
-		.nparts = parts_for(objs->nobj),
+		.nparts = parts_for(runs),
+		.run = run,
 		.nsamples = pen__calloc(objs->nobj, sizeof(uint64_t)),
 		.owner = pen__calloc(runs, sizeof(uint16_t)),
 	};

@@ -103,6 +103,23 @@ static void unstage_rows(struct pen_worker *w, const struct pen_job *j)
 	}
 }
 
+/* Lists that turned out shorter: of one axis, which is what shapes have. */
+static void note_used(struct pen_worker *w, const struct pen_job *j)
+{
+	for (uint32_t f = 0; f < w->f->nfields; f++) {
+		const struct pen_field *d = &j->batch->pool->field[f];
+
+		if (w->used[f] >= w->dst_len[f] || !j->batch->shapes[f])
+			continue;
+		j->batch->shapes[f][(size_t)j->row * d->ndim] =
+			(int64_t)(w->used[f] /
+				  pen_dtype_size(w->f->field[f].dtype));
+		w->dst_len[f] = w->used[f];
+		atomic_store_explicit(&j->batch->gaps, true,
+				      memory_order_relaxed);
+	}
+}
+
 /* In place of emit() for records out of a run we made up. */
 static void emit_chunk(struct pen_worker *w, const struct pen_job *j)
 {
@@ -125,12 +142,14 @@ static void emit(struct pen_worker *w, struct pen_job *j)
 		.data = j->data,
 		.dst = w->dst,
 		.dst_len = w->dst_len,
+		.used = w->used,
 		.scratch = &w->scratch,
 	};
 	struct pen_err *err = &j->err;
 
 	if (err->code || w->l->drops || rows_of(w, j, err))
 		return;
+	memcpy(w->used, w->dst_len, w->f->nfields * sizeof(*w->used));
 	if (w->l->chunked) {
 		emit_chunk(w, j);
 	} else {
@@ -142,6 +161,7 @@ static void emit(struct pen_worker *w, struct pen_job *j)
 			err->code = rc;
 		if (rc)
 			return;
+		note_used(w, j);
 	}
 	unstage_rows(w, j);
 }

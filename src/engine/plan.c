@@ -436,6 +436,7 @@ static void reset(struct pen_loader *l, struct pen_pooled *b, uint64_t first,
 	b->fatal = false;
 	b->pub.end = end;
 	atomic_store(&b->faulty, false);
+	atomic_store_explicit(&b->gaps, false, memory_order_relaxed);
 	atomic_store(&b->left, n * per_row);
 	atomic_store(&b->waiting, 1);
 }

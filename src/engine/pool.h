@@ -61,6 +61,7 @@ struct pen_pooled {
 	atomic_uint left;    /* pieces not done; the last one delivers */
 	atomic_uint waiting; /* shared units not there yet, + 1 for plan */
 	atomic_bool faulty;
+	atomic_bool gaps; /* some lists are shorter than was planned */
 	pthread_mutex_t fault_lock;
 	struct pen_row_fault *fault; /* sorted by row; under fault_lock */
 	uint32_t nfaults, fault_cap;

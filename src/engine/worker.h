@@ -66,7 +66,7 @@ struct pen_worker {
 	uint32_t first_filled, nfilled;
 	uint32_t unhooked; /* pieces the hook was not called for yet */
 	void *dst[PEN_MAX_FIELDS];
-	size_t dst_len[PEN_MAX_FIELDS];
+	size_t dst_len[PEN_MAX_FIELDS], used[PEN_MAX_FIELDS];
 };
 
 /* worker.c: n rows from `row` on are done; passed on in runs. */

@@ -1,6 +1,7 @@
 /*
  * Single cells: a row of a matrix is a sample. Sparse rows become dense ones,
- * or stay lists (output=csr); columns of obs are further fields.
+ * or stay lists (output=csr); the same row of further matrices, and columns of
+ * obs, are further fields.
  *
  * What is refused is said where it is found: matrices by column in
  * cells_index.c, files that do not fit together in cells_bind.c.
@@ -8,6 +9,7 @@
 #include "format/cells.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -17,6 +19,7 @@
 #define MOST_LIST ((size_t)1 << 28) /* bytes of a list of genes */
 
 static const char *const outputs[] = { "dense", "csr", NULL };
+static const char *const joins[] = { "same", "inner", "outer", NULL };
 
 #define OFF(x) offsetof(struct pen_cells, x)
 const struct pen_opt pen__cells_opts[] = {
@@ -24,7 +27,9 @@ const struct pen_opt pen__cells_opts[] = {
 	  .type = PEN_OPT_STR,
 	  .off = OFF(matrix),
 	  .dflt = "X",
-	  .help = "which matrix: X, raw, or layers/NAME" },
+	  .help = "which matrix: X, raw, layers/NAME or obsm/NAME; several "
+		  "separated by commas: the first is X, others have their "
+		  "names" },
 	{ .name = "output",
 	  .type = PEN_OPT_ENUM,
 	  .off = OFF(output),
@@ -35,8 +40,8 @@ const struct pen_opt pen__cells_opts[] = {
 	{ .name = "dtype",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(dtype),
-	  .dflt = "float32",
-	  .help = "of the numbers: a float, or an integer of up to 32 bits" },
+	  .help = "of the numbers: a float, or an integer of up to 32 bits; "
+		  "float32 when empty, and obsm as it is stored" },
 	{ .name = "normalize",
 	  .type = PEN_OPT_DOUBLE,
 	  .off = OFF(normalize),
@@ -54,11 +59,29 @@ const struct pen_opt pen__cells_opts[] = {
 	  .off = OFF(genes),
 	  .help = "some genes only: first:N, @FILE with a name a line, or "
 		  "var:COLUMN, a column of booleans; all when empty" },
+	{ .name = "join",
+	  .type = PEN_OPT_ENUM,
+	  .off = OFF(join),
+	  .dflt = "same",
+	  .choices = joins,
+	  .help = "files with other genes: same: refuse them; inner: genes "
+		  "that all have; outer: that any has, 0 where it is not" },
+	{ .name = "source",
+	  .type = PEN_OPT_BOOL,
+	  .off = OFF(source),
+	  .dflt = "false",
+	  .help = "a field `source`: which file, counted from 0" },
+	{ .name = "var",
+	  .type = PEN_OPT_STR,
+	  .off = OFF(var),
+	  .help = "columns of var to keep with the data set, a,b,c, or * for "
+		  "all; _index: the genes' names" },
 	{ .name = "obs",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(obs),
-	  .help = "columns of obs to load as fields, a,b,c; categories and "
-		  "strings as int32 codes" },
+	  .help = "columns of obs to load as fields, a,b,c, or * for all; "
+		  "categories and strings as int32 codes; _index: the "
+		  "cells' names" },
 	{ .name = "filter",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(filter),
@@ -90,21 +113,95 @@ static int check_dtype(struct pen_cells *p, struct pen_err *err)
 	return 0;
 }
 
-static int check_obs(struct pen_cells *p, struct pen_err *err)
+/* The last part of its path; of raw, what it is of. */
+static void name_slot(struct pen_cells_slot *t)
 {
-	const char *s = p->obs;
+	const char *last = strrchr(t->path, '/');
 
-	for (p->nobs = 0; s; p->nobs++) {
+	if (strcmp(t->path, "raw/X") == 0)
+		last = NULL;
+	snprintf(t->name, sizeof(t->name), "%.*s",
+		 (int)(last ? strlen(last + 1) : strcspn(t->path, "/")),
+		 last ? last + 1 : t->path);
+}
+
+static int add_slot(struct pen_cells *p, const char *s, size_t n,
+		    struct pen_err *err)
+{
+	struct pen_cells_slot *t = &p->slot[p->nmatrices];
+	const char *last;
+
+	snprintf(t->path, sizeof(t->path), "%.*s", (int)n, s);
+	last = strrchr(t->path, '/');
+	if (!n || n >= sizeof(t->path) ||
+	    strlen(last ? last + 1 : t->path) - 1 > sizeof(t->name) - 2)
+		return pen__fail(err, PEN_EINVAL, "matrix",
+				 "'%.*s' is no matrix; name X, raw, "
+				 "layers/NAME or obsm/NAME, several separated "
+				 "by commas",
+				 n < 100 ? (int)n : 100, s);
+	t->frame = PEN_CELLS_VAR;
+	if (strcmp(t->path, "raw") == 0 || strcmp(t->path, "raw/X") == 0)
+		t->frame = PEN_CELLS_RAW_VAR;
+	else if (strncmp(t->path, "obsm/", 5) == 0)
+		t->frame = PEN_CELLS_NOVAR;
+	if (p->nmatrices)
+		name_slot(t);
+	else
+		snprintf(t->name, sizeof(t->name), "X");
+	for (uint32_t i = 0; i < p->nmatrices; i++)
+		if (strcmp(p->slot[i].name, t->name) == 0)
+			return pen__fail(err, PEN_EINVAL, "matrix",
+					 "both %s and %s would be field %s",
+					 p->slot[i].path, t->path, t->name);
+	p->nmatrices++;
+	return 0;
+}
+
+static int check_matrix(struct pen_cells *p, struct pen_err *err)
+{
+	const char *s = p->matrix;
+	int rc = 0;
+
+	if (!s)
+		return pen__fail(err, PEN_EINVAL, "matrix",
+				 "name one: X, raw, layers/NAME or obsm/NAME");
+	p->slot = pen__calloc(PEN_CELLS_MATRICES, sizeof(*p->slot));
+	if (!p->slot)
+		return pen__fail_nomem(err, "matrix", sizeof(*p->slot));
+	while (rc >= 0 && s) {
+		const size_t n = strcspn(s, ",");
+
+		if (p->nmatrices == PEN_CELLS_MATRICES)
+			return pen__fail(err, PEN_EINVAL, "matrix",
+					 "more than %d of them",
+					 PEN_CELLS_MATRICES);
+		rc = add_slot(p, s, n, err);
+		s = s[n] ? s + n + 1 : NULL;
+	}
+	return rc;
+}
+
+/* Names of columns, for option `what`. */
+static int check_names(const char *what, const char *list, uint32_t most,
+		       struct pen_err *err)
+{
+	const char *s = list;
+
+	if (s && strcmp(s, "*") == 0)
+		return 0;
+	for (uint32_t i = 0; s; i++) {
 		const size_t n = strcspn(s, ",");
 
 		if (!n || n >= sizeof(((struct pen_field *)0)->name) ||
-		    p->nobs == PEN_MAX_FIELDS - 2)
-			return pen__fail(err, PEN_EINVAL, "obs",
-					 "at most %d names of up to 63 bytes, "
-					 "separated by commas, none empty",
-					 PEN_MAX_FIELDS - 2);
-		if (pen__in_list(p->obs, s, n) != (int)p->nobs)
-			return pen__fail(err, PEN_EINVAL, "obs",
+		    i == most)
+			return pen__fail(err, PEN_EINVAL, what,
+					 "at most %" PRIu32 " names of up to "
+					 "63 bytes, separated by commas, none "
+					 "empty",
+					 most);
+		if (pen__in_list(list, s, n) != (int)i)
+			return pen__fail(err, PEN_EINVAL, what,
 					 "%.*s is there twice", (int)n, s);
 		s = s[n] ? s + n + 1 : NULL;
 	}
@@ -138,12 +235,13 @@ static int check_genes(struct pen_cells *p, struct pen_err *err)
 
 	if (!s)
 		return 0;
-	if (p->output == PEN_CELLS_CSR)
-		return pen__fail(err, PEN_EINVAL, "genes",
-				 "output=csr gives all genes of a row, as the "
-				 "file has them; choose genes of output=dense");
 	if (*s == '@' && s[1])
 		return read_list(p, s + 1, err);
+	if (strncmp(s, "var:", 4) == 0 && s[4] && p->join != PEN_CELLS_SAME)
+		return pen__fail(err, PEN_EINVAL, "genes",
+				 "var:COLUMN chooses genes of each file by "
+				 "itself, which join= does not; write first:N "
+				 "or @FILE");
 	if (strncmp(s, "var:", 4) == 0 && s[4])
 		return 0;
 	if (strncmp(s, "first:", 6) == 0 && s[6] >= '1' && s[6] <= '9') {
@@ -163,11 +261,13 @@ int pen__cells_open(struct pen_format *f, struct pen_err *err)
 	struct pen_cells *p = f->priv;
 	int rc = check_dtype(p, err);
 
-	if (rc >= 0 && !p->matrix)
-		rc = pen__fail(err, PEN_EINVAL, "matrix",
-			       "name one: X, raw, or layers/NAME");
 	if (rc >= 0)
-		rc = check_obs(p, err);
+		rc = check_matrix(p, err);
+	if (rc >= 0)
+		rc = check_names("obs", p->obs,
+				 PEN_MAX_FIELDS - 2 * p->nmatrices - 1, err);
+	if (rc >= 0)
+		rc = check_names("var", p->var, 1024, err);
 	if (rc >= 0)
 		rc = check_genes(p, err);
 	return rc;
@@ -178,6 +278,7 @@ void pen__cells_close(struct pen_format *f)
 	struct pen_cells *p = f->priv;
 
 	pen__cells_unbind(f);
+	pen__free(p->slot);
 	pen__buf_fini(&p->list);
 }
 
@@ -191,23 +292,58 @@ static const struct pen_cells_view *view_of(const struct pen_format *f,
 	return &p->view[f->ix->blob_of(f->ix, object)];
 }
 
-static uint64_t row_of(const struct pen_cells_view *v, uint64_t k)
+/* The slot that a field is of; NULL: a column of obs. */
+static const struct pen_cells_slot *slot_of(const struct pen_cells *p,
+					    uint32_t field, uint32_t *matrix)
 {
-	return v->rows ? pen__cells_u32(v->rows, k) : k;
+	for (*matrix = 0; *matrix < p->nmatrices; ++*matrix) {
+		const struct pen_cells_slot *t = &p->slot[*matrix];
+
+		if (field - t->field < (t->list ? 2u : 1u))
+			return t;
+	}
+	return NULL;
 }
 
 void pen__cells_shape(const struct pen_format *f, uint32_t object, uint64_t k,
 		      uint32_t field, int64_t *shape)
 {
 	const struct pen_cells_view *v = view_of(f, object);
-	const uint64_t row = row_of(v, k);
+	const struct pen_cells_slot *t;
+	uint64_t at, end;
+	uint32_t i;
 
-	if (!f->field[field].ndim)
+	t = slot_of(f->priv, field, &i);
+	if (!t)
 		return;
-	shape[0] = f->field[field].shape[0];
-	if (shape[0] < 0)
-		shape[0] = (int64_t)(pen__cells_start(v, row + 1) -
-				     pen__cells_start(v, row));
+	if (!t->list) {
+		shape[0] = (int64_t)t->ntake;
+		return;
+	}
+	if (!v->matrix[i].sparse) {
+		shape[0] = (int64_t)pen__cells_most(&v->matrix[i]);
+		return;
+	}
+	pen__cells_span(&v->matrix[i], pen__cells_row(v, k), &at, &end);
+	shape[0] = (int64_t)(end - at);
+}
+
+/* Bytes that are the row's already need not be emitted. */
+static void mark_plain(const struct pen_cells_slot *t,
+		       const struct pen_cells_matrix *m, struct pen_unit *units)
+{
+	struct pen_unit *u = &units[t->data], *g = &units[t->indices];
+
+	if (m->plain && u->object != PEN_NO_OBJECT) {
+		u->flags = PEN_UNIT_PLAIN;
+		u->field = (uint16_t)t->field;
+	}
+	if (t->list && pen__cells_whole(m) &&
+	    m->indices.layout == PEN_CELLS_FLAT && !m->indices.swap &&
+	    m->indices.dtype == PEN_I32 && g->object != PEN_NO_OBJECT) {
+		g->flags = PEN_UNIT_PLAIN;
+		g->field = (uint16_t)(t->field + 1);
+	}
 }
 
 void pen__cells_locate(const struct pen_format *f, uint32_t object, uint64_t k,
@@ -215,33 +351,44 @@ void pen__cells_locate(const struct pen_format *f, uint32_t object, uint64_t k,
 {
 	const struct pen_cells *p = f->priv;
 	const struct pen_cells_view *v = view_of(f, object);
-	const uint64_t row = row_of(v, k);
-	const bool list = p->output == PEN_CELLS_CSR;
-	struct pen_unit *genes = units + p->indices;
+	const uint64_t row = pen__cells_row(v, k);
 
 	for (uint32_t i = 0; i < f->units_per_sample; i++)
 		units[i] = (struct pen_unit){ .object = PEN_NO_OBJECT };
-	if (v->sparse) {
-		const uint64_t at = pen__cells_start(v, row);
-		const uint64_t end = pen__cells_start(v, row + 1);
+	for (uint32_t i = 0; i < p->nmatrices; i++) {
+		const struct pen_cells_matrix *m = &v->matrix[i];
+		const struct pen_cells_slot *t = &p->slot[i];
 
-		pen__cells_array_locate(&v->data, 0, at, end, units);
-		pen__cells_array_locate(&v->indices, 0, at, end, genes);
-		if (list && at < end && v->indices.flat && !v->indices.swap &&
-		    v->indices.dtype == PEN_I32)
-			genes->flags = PEN_UNIT_PLAIN;
-	} else {
-		pen__cells_array_locate(&v->data, row, 0, v->extent, units);
+		pen__cells_array_locate(m, &m->data, row, units + t->data);
+		if (m->sparse)
+			pen__cells_array_locate(m, &m->indices, row,
+						units + t->indices);
+		mark_plain(t, m, units);
 	}
-	if (v->plain && units->object != PEN_NO_OBJECT)
-		units->flags = PEN_UNIT_PLAIN;
 	for (uint32_t i = 0; i < f->units_per_sample; i++) {
 		if (units[i].object == PEN_NO_OBJECT)
 			continue;
 		units[i].object = object;
-		units[i].field = list && i >= p->indices;
 		units[i].id |= (uint64_t)object << 32;
 	}
+}
+
+/* Which array a chunk is of: they are numbered one after another. */
+static bool chunk_of(const struct pen_cells *p, const struct pen_cells_view *v,
+		     uint32_t id, struct pen_cells_chunk *c, uint32_t *matrix)
+{
+	for (*matrix = 0; *matrix < p->nmatrices; ++*matrix) {
+		const struct pen_cells_matrix *m = &v->matrix[*matrix];
+
+		c->m = m;
+		for (int i = 0; i < (m->sparse ? 2 : 1); i++) {
+			c->a = i ? &m->indices : &m->data;
+			c->number = id - c->a->id0;
+			if (c->number < c->a->nchunks)
+				return true;
+		}
+	}
+	return false;
 }
 
 int pen__cells_unpack(const struct pen_format *f, const struct pen_unit *u,
@@ -250,32 +397,54 @@ int pen__cells_unpack(const struct pen_format *f, const struct pen_unit *u,
 {
 	const struct pen_cells_view *v = view_of(f, u->object);
 	const struct pen_cells *p = f->priv;
-	const uint32_t id = (uint32_t)u->id;
-	const bool genes = v->sparse && id >= v->indices.id0;
-	const struct pen_cells_array *a = genes ? &v->indices : &v->data;
-	const struct pen_h5_run run = {
-		.pipe = &a->pipe,
-		.mask = a->masks ? (uint32_t)pen__cells_u32(a->masks,
-							    id - a->id0)
-				 : 0,
-		.room = s->mem,
-		.scratch = s,
+	struct pen_cells_chunk c = {
+		.raw = raw, .out = out, .size = (size_t)u->size, .scratch = s
 	};
-	const char *why = "no room to unpack";
-	char name[256], where[336];
+	const char *why = "no such chunk";
+	char name[256], where[640];
 	int rc = PEN_EDATA;
+	uint32_t i;
 
-	if (s->size >= pen__h5_pipe_room(&a->pipe, a->chunk_bytes))
-		rc = pen__h5_pipe_run(&run, raw, out, (size_t)a->chunk_bytes,
-				      &why);
+	if (chunk_of(p, v, (uint32_t)u->id, &c, &i))
+		rc = pen__cells_decode(&c, &why);
 	if (rc >= 0)
 		return 0;
 	if (rc == PEN_ENOMEM)
 		return pen__fail_nomem(err, f->ops->name, 0);
 	f->ix->name_of(f->ix, u->object, name, sizeof(name));
-	snprintf(where, sizeof(where), "%s:%s%s", name, p->matrix,
-		 genes	     ? "/indices"
-		 : v->sparse ? "/data"
-			     : "");
+	snprintf(where, sizeof(where), "%s:%s%s", name,
+		 i < p->nmatrices ? p->slot[i].path : p->matrix,
+		 !c.m->sparse		? ""
+		 : c.a == &c.m->indices ? "/indices"
+					: "/data");
 	return pen__fail(err, PEN_EDATA, where, "%s", why);
+}
+
+/* ---- for who copies cells elsewhere ---- */
+
+uint32_t pen__cells_nvar(const struct pen_format *f)
+{
+	return ((const struct pen_cells *)f->priv)->nvars;
+}
+
+const struct pen_cells_field *pen__cells_var(const struct pen_format *f,
+					     uint32_t i)
+{
+	return &((const struct pen_cells *)f->priv)->vars[i];
+}
+
+uint32_t pen__cells_var_row(const struct pen_format *f, uint32_t column)
+{
+	return ((const struct pen_cells *)f->priv)->var_row[column];
+}
+
+struct pen_span pen__cells_gene(const struct pen_format *f, uint32_t column)
+{
+	return ((const struct pen_cells *)f->priv)->gene[column];
+}
+
+const struct pen_cells_field *pen__cells_obs(const struct pen_format *f,
+					     uint32_t i)
+{
+	return &((const struct pen_cells *)f->priv)->view0->field[i];
 }

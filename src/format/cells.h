@@ -2,10 +2,14 @@
  * Single cells among their files: options, what the index blob becomes, and
  * what reading a file's tables needs.
  *
- * Blob: sizes of the matrix, its arrays (data and indices, or the dense one)
- * with their chunk maps, the offsets of rows (sparse), the rows a filter left,
- * the columns of obs that were asked for, what genes= needs of var, and a list
- * of what obs has, for inspect. Numbers in tables are this machine's own.
+ * Blob: for each matrix that was asked for its sizes, its arrays (data and
+ * indices, or the dense one) with their chunk maps, and the offsets of rows
+ * (sparse); then the rows a filter left, the columns of obs that were asked
+ * for, what genes= needs of var, and a list of what obs has, for inspect.
+ * Numbers in tables are this machine's own. bind() looks at none of the tables
+ * that have an entry for each row, so that it costs the same for a thousand
+ * cells and for a hundred million; whoever takes a number out of one checks
+ * it.
  */
 #ifndef PEN_FORMAT_CELLS_H
 #define PEN_FORMAT_CELLS_H
@@ -16,39 +20,119 @@
 #define PEN_CELLS_GENES ((uint64_t)1 << 24) /* the most a matrix may have */
 #define PEN_CELLS_UNITS 4096		    /* chunks that one row may lie in */
 #define PEN_CELLS_NONE UINT32_MAX	    /* a gene that is left out */
+#define PEN_CELLS_MATRICES 16		    /* of option matrix */
 
-enum { PEN_CELLS_DENSE, PEN_CELLS_CSR }; /* option output */
+enum { PEN_CELLS_DENSE, PEN_CELLS_CSR };		   /* option output */
+enum { PEN_CELLS_SAME, PEN_CELLS_INNER, PEN_CELLS_OUTER }; /* option join */
+
+/* Where a matrix's columns are described. */
+enum { PEN_CELLS_VAR, PEN_CELLS_RAW_VAR, PEN_CELLS_FRAMES, PEN_CELLS_NOVAR };
 
 /* ---- arrays: where the numbers lie ---- */
+
+enum pen_cells_layout {
+	PEN_CELLS_FLAT,	   /* rows are runs of bytes, one after another */
+	PEN_CELLS_CHUNKED, /* a grid of chunks, all of one size */
+	/*
+	 * Row r is in chunk r / group_rows, whole. The chunk's elements are
+	 * those of rows [g * group_rows, (g + 1) * group_rows), as far as there
+	 * are such, one after another: the first is the one where its first
+	 * row begins (indptr; of a dense matrix row * ncols), and so its count,
+	 * and the size it is unpacked to, differ from chunk to chunk. A chunk
+	 * without elements has an entry in the map (offset 0, size 0) and is
+	 * never fetched. Chunks are stored from row 0 on, none is left out.
+	 * Without filters only the row's own bytes are read.
+	 */
+	PEN_CELLS_GROUPED,
+};
+
+/*
+ * Ids of pipe.f[0] from here on are no HDF5 filters, but ways to store a chunk
+ * that pen__cells_decode() knows; pipe.n is 1 then.
+ */
+#define PEN_CELLS_CODEC 0xff00u
 
 /* A data set seen as rows and columns; a list is a single row. */
 struct pen_cells_array {
 	uint64_t ncols;
 	uint64_t at; /* flat: where the first number is */
 	uint64_t chunk_rows, chunk_cols, grid_cols;
-	uint64_t chunk_bytes, nchunks;
+	uint64_t group_rows;  /* grouped */
+	uint64_t chunk_bytes; /* unpacked; grouped: of the largest chunk */
+	uint64_t nchunks;
 	/* the chunk map, in the blob; NULL when left out */
 	const uint8_t *cells, *offsets, *sizes, *masks;
-	uint32_t id0; /* number of its first chunk */
+	uint32_t id0; /* number of its first chunk, among the file's */
 	uint8_t dtype, item;
-	bool flat; /* rows are runs of bytes, one after another */
+	uint8_t layout; /* enum pen_cells_layout */
 	bool swap;
 	uint8_t fill[8];
-	struct pen_h5_pipe pipe;
+	struct pen_h5_pipe pipe; /* none: numbers are stored as they are */
 };
 
 /* For the blob; list: of one axis, whose chunks must all be stored. */
 int pen__cells_array_put(struct pen_h5 *, const struct pen_h5_data *, bool list,
 			 struct pen_buf *, const char *where, struct pen_err *);
+/*
+ * The same for a grouped one: of the array dtype, ncols (a list: all its
+ * elements), group_rows, chunk_bytes, nchunks and pipe are taken. sizes: bytes
+ * stored of each chunk; NULL without a pipe.
+ */
+void pen__cells_array_put_grouped(struct pen_buf *,
+				  const struct pen_cells_array *,
+				  const uint64_t *offsets,
+				  const uint32_t *sizes);
 bool pen__cells_array_take(struct pen_bytes *, struct pen_cells_array *);
-/* Units that columns [from, to) of a row are made of. */
-uint32_t pen__cells_array_units(const struct pen_cells_array *, uint64_t from,
-				uint64_t to);
-void pen__cells_array_locate(const struct pen_cells_array *, uint64_t row,
-			     uint64_t from, uint64_t to, struct pen_unit *);
+
+/* ---- matrices ---- */
+
+/* A matrix of one file. */
+struct pen_cells_matrix {
+	uint64_t nrows, ncols;
+	uint64_t nnz;  /* numbers stored; dense: nrows * ncols */
+	uint64_t most; /* numbers in the longest row */
+	struct pen_cells_array data, indices; /* dense: data only */
+	const uint8_t *indptr; /* sparse: nrows + 1 of width bytes */
+	uint8_t width;
+	bool sparse;
+	bool plain;	     /* the bytes of its units are the row's */
+	const uint32_t *map; /* gene to column; NULL: as it is, up to ntake */
+	uint32_t ntake;
+	uint64_t extent; /* dense: columns that are fetched */
+};
+
+/* The same matrix in all files: what was asked for, and what it becomes. */
+struct pen_cells_slot {
+	char path[256]; /* as in the option */
+	char name[56];	/* of its fields; _data and _indices fit behind */
+	uint8_t frame;	/* PEN_CELLS_VAR, ...; obsm: PEN_CELLS_NOVAR */
+	bool list;	/* two fields, NAME_data and NAME_indices */
+	enum pen_dtype type;
+	uint32_t field;		/* its first one */
+	uint32_t data, indices; /* first units of each */
+	uint32_t ntake;		/* columns that rows have */
+	uint64_t most;		/* numbers in the longest row of all files */
+};
+
+/*
+ * Where row `row` lies among a matrix's numbers: [*from, *to). Of a sparse one
+ * these are elements of its lists, of a dense one columns. Never more than
+ * `most`, never beyond the last, whatever the blob says.
+ */
+void pen__cells_span(const struct pen_cells_matrix *, uint64_t row,
+		     uint64_t *from, uint64_t *to);
+/* The most units that a row of an array of the matrix is made of. */
+uint32_t pen__cells_array_units(const struct pen_cells_matrix *,
+				const struct pen_cells_array *);
+/* As many of them as pen__cells_span() of the row needs; object is 0 in those
+ * that are used. */
+void pen__cells_array_locate(const struct pen_cells_matrix *,
+			     const struct pen_cells_array *, uint64_t row,
+			     struct pen_unit *);
 
 /* What is left of columns [at, end) of a row that was fetched. */
 struct pen_cells_run {
+	const struct pen_cells_matrix *m;
 	const struct pen_cells_array *a;
 	const struct pen_unit *unit;
 	const struct pen_span *data;
@@ -58,12 +142,32 @@ struct pen_cells_run {
  * NULL when they were never written. */
 uint64_t pen__cells_run_next(struct pen_cells_run *, const uint8_t **p);
 
+/* A chunk on its way from what is stored to numbers. */
+struct pen_cells_chunk {
+	const struct pen_cells_matrix *m;
+	const struct pen_cells_array *a;
+	uint32_t number; /* place in the array's map */
+	struct pen_span raw;
+	void *out;
+	size_t size; /* bytes that out has to get, exactly */
+	struct pen_scratch *scratch;
+};
+/* The one place that knows what ids of a pipe mean; *why says what is wrong
+ * with the bytes. */
+int pen__cells_decode(const struct pen_cells_chunk *, const char **why);
+/* Scratch it needs. */
+size_t pen__cells_decode_room(const struct pen_cells_array *);
+/* For inspect: "deflate". */
+void pen__cells_decode_text(const struct pen_cells_array *, char *buf,
+			    size_t cap);
+
 /* ---- columns of obs ---- */
 
 struct pen_cells_column {
 	char name[sizeof(((struct pen_field *)0)->name)];
 	uint8_t dtype;
 	bool coded;	       /* values are int32, -1 or places in names */
+	bool ordered;	       /* coded: names have an order of their own */
 	uint32_t nnames;       /* categories, or distinct strings */
 	struct pen_buf names;  /* each: length (4 bytes), text */
 	struct pen_buf values; /* one for each row of the file */
@@ -105,13 +209,18 @@ int pen__cells_text_attr(struct pen_cells_file *, const struct pen_h5_head *,
 			 const char *name, char *buf, size_t cap);
 double pen__cells_number(enum pen_dtype, const uint8_t *); /* any alignment */
 
-/* A column of obs or var, of n rows; close it in any case. */
+/* A column of obs or var, of n rows, "_index" being whatever its index is
+ * called; close it in any case. */
 int pen__cells_column_open(struct pen_cells_file *, const char *frame,
 			   const char *name, uint64_t n,
 			   struct pen_cells_column *);
 void pen__cells_column_close(struct pen_cells_column *);
-/* For inspect: a line for each column, into out. */
-int pen__cells_columns_list(struct pen_cells_file *, struct pen_buf *out);
+/* A name and a kind for each column of a frame, its index among them. */
+int pen__cells_columns_list(struct pen_cells_file *, const char *frame,
+			    struct pen_buf *out);
+/* What the index of a frame is called. */
+int pen__cells_index_name(struct pen_cells_file *, const char *frame, char *buf,
+			  size_t cap);
 /* The rows that filter= leaves, as 4 bytes each; NULL text: all. */
 int pen__cells_filter(struct pen_cells_file *, const char *text,
 		      struct pen_buf *rows);
@@ -120,53 +229,116 @@ int pen__cells_genes(struct pen_cells_file *, struct pen_buf *names);
 /* The next of names; false at the end. */
 bool pen__cells_next_name(struct pen_bytes *, struct pen_span *);
 
+/* ---- names by hash ---- */
+
+struct pen_cells_table {
+	struct pen_span *s; /* by number */
+	uint64_t *hash;
+	uint32_t *slot; /* number + 1, or 0 */
+	uint32_t n, cap;
+	uint32_t mask; /* slots - 1 */
+};
+/* Room for `cap` names before it grows. */
+bool pen__cells_table_init(struct pen_cells_table *, uint32_t cap);
+void pen__cells_table_fini(struct pen_cells_table *);
+uint64_t pen__cells_hash(struct pen_span);
+/* Its number, or PEN_CELLS_NONE. */
+uint32_t pen__cells_table_find(const struct pen_cells_table *, struct pen_span,
+			       uint64_t hash);
+/* The same, added when it is not there; PEN_CELLS_NONE: no memory. */
+uint32_t pen__cells_table_add(struct pen_cells_table *, struct pen_span,
+			      uint64_t hash);
+/* The lines of a list, blanks around them aside; refuses any that is there
+ * twice. */
+int pen__cells_table_lines(struct pen_cells_table *, const struct pen_buf *,
+			   struct pen_err *);
+
 /* ---- the format ---- */
 
-/* A requested column, in the blob. */
+/* A column that was asked for, in the blob. */
 struct pen_cells_field {
+	struct pen_span name;
 	const uint8_t *values;
 	struct pen_span names;
 	uint8_t dtype;
-	bool coded;
+	bool coded, ordered;
 	uint32_t nnames;
 	const int32_t *merged; /* its codes among all files'; NULL: the same */
 };
 
+/* What codes of a field stand for. */
+struct pen_cells_labels {
+	struct pen_span *s;
+	uint32_t n;
+};
+
+/* Of a frame that matrices have their columns from. */
+struct pen_cells_var {
+	uint64_t ncols;	       /* 0: no matrix is over it */
+	uint64_t hash;	       /* of all names; 0: it has none */
+	struct pen_span genes; /* names, or a byte for each, if needed */
+	uint32_t set;	       /* which of pen_cells.set */
+};
+
+/* Genes that some files have alike, and what becomes of them. */
+struct pen_cells_set {
+	const struct pen_cells_var *var; /* of the first of these files */
+	uint64_t blob;			 /* that one's */
+	uint32_t *map;			 /* as pen_cells_matrix.map */
+	uint32_t ntake;
+};
+
 /* What a blob becomes. */
 struct pen_cells_view {
-	uint64_t nrows, ncols, nnz, nsamples;
-	struct pen_cells_array data, indices; /* dense: data only */
-	const uint8_t *indptr;		      /* nrows + 1 of width bytes */
+	uint64_t nrows, nsamples;
 	const uint8_t *rows; /* 4 bytes for each sample; NULL: all rows */
-	uint32_t *map;	     /* gene to column; NULL: as it is, up to ntake */
-	uint32_t ntake;
-	uint64_t extent; /* dense: columns that are fetched */
-	uint8_t width;
-	bool sparse;
-	bool plain; /* the bytes of its units are the row's */
-	uint64_t genes_hash;
-	uint64_t most; /* numbers in the longest row */
-	struct pen_span genes, inventory;
-	struct pen_cells_field *field;
+	struct pen_cells_matrix *matrix; /* nmatrices, as in slot */
+	struct pen_cells_var var[PEN_CELLS_FRAMES];
+	struct pen_span inventory;
+	struct pen_cells_field *field; /* columns of obs: nobs, once bound */
+	uint32_t nfields;
+	uint64_t common[2]; /* which blob has what it says of genes; or 0 */
+};
+
+/* What a blob that is no file's becomes: what files say of their genes. */
+struct pen_cells_common {
+	uint64_t key[2];
+	struct pen_span genes[PEN_CELLS_FRAMES];
+	struct pen_bytes columns; /* of var */
 };
 
 struct pen_cells {
 	/* options */
 	char *matrix, *dtype, *genes, *obs, *filter;
-	int output;
+	char *var;
+	int output, join;
 	double normalize;
-	bool log1p;
+	bool log1p, source;
 	/* from open() on */
-	enum pen_dtype type;
+	enum pen_dtype type; /* of matrices over genes */
+	struct pen_cells_slot *slot;
+	uint32_t nmatrices;
 	uint64_t first;	     /* genes=first:N */
 	struct pen_buf list; /* genes=@FILE: its bytes */
 	/* from bind() on */
-	struct pen_cells_view *view; /* by blob id */
-	struct pen_cells_field *field;
+	struct pen_cells_view *view; /* by blob id; some have no matrix */
+	const struct pen_cells_view *view0; /* the first that has */
+	struct pen_cells_matrix *matrices;
+	struct pen_cells_set *set;
+	uint32_t nsets;
+	struct pen_cells_common *common;
+	uint32_t ncommon;
 	int32_t *merged[PEN_MAX_FIELDS]; /* by column of obs */
+	struct pen_cells_labels label[PEN_MAX_FIELDS];
 	uint64_t nviews;
-	uint32_t nobs;	  /* columns of obs that are fields */
-	uint32_t indices; /* the first unit of indices */
+	uint32_t nobs;	     /* columns of obs that are fields */
+	uint32_t obs_field;  /* the first of them; source is the one after */
+	uint32_t *source_of; /* source=true: object to which file it is */
+	uint32_t nsources;
+	struct pen_cells_field *vars; /* columns of var, of the first file */
+	uint32_t nvars;
+	uint32_t *var_row; /* var=: by column, and its name */
+	struct pen_span *gene;
 };
 
 /* Names in the order of their bytes. */
@@ -194,12 +366,21 @@ static inline uint64_t pen__cells_u64(const uint8_t *p, uint64_t i)
 	return v;
 }
 
-/* Where a row's numbers begin in a sparse matrix. */
-static inline uint64_t pen__cells_start(const struct pen_cells_view *v,
+/* Where a row's numbers begin in a sparse matrix, as the blob has it. */
+static inline uint64_t pen__cells_start(const struct pen_cells_matrix *m,
 					uint64_t row)
 {
-	return v->width == 4 ? pen__cells_u32(v->indptr, row)
-			     : pen__cells_u64(v->indptr, row);
+	return m->width == 4 ? pen__cells_u32(m->indptr, row)
+			     : pen__cells_u64(m->indptr, row);
+}
+
+/* Sample k's row. */
+static inline uint64_t pen__cells_row(const struct pen_cells_view *v,
+				      uint64_t k)
+{
+	const uint64_t row = v->rows ? pen__cells_u32(v->rows, k) : k;
+
+	return row < v->nrows ? row : 0;
 }
 
 extern const struct pen_opt pen__cells_opts[];
@@ -210,9 +391,36 @@ int pen__cells_index(const struct pen_format *, struct pen_peek *,
 int pen__cells_bind(struct pen_format *, const struct pen_index *,
 		    struct pen_err *);
 void pen__cells_unbind(struct pen_format *);
-/* Which genes a view takes: fills its map and ntake. */
-int pen__cells_take_genes(const struct pen_cells *, struct pen_cells_view *,
-			  const char *where, struct pen_err *);
+/* A blob of index() that begins so is common to files. */
+#define PEN_CELLS_COMMON UINT32_MAX
+/* Blobs to views: fills views and what they share. *blob as above. */
+int pen__cells_take_views(struct pen_cells *, const struct pen_index *,
+			  uint64_t *blob, struct pen_err *);
+/* Which genes views take, joined: fills sets, maps and ntake. *blob is that of
+ * the file an error is about. */
+int pen__cells_take_genes(struct pen_cells *, uint64_t *blob, struct pen_err *);
+/* var=: what columns of matrices over var were in the first file. */
+int pen__cells_name_genes(struct pen_cells *, struct pen_err *);
+/* The sets [from, to) together, for one frame. */
+int pen__cells_join(struct pen_cells *, uint32_t from, uint32_t to,
+		    uint64_t *blob, struct pen_err *);
+/* Does a list of the matrix have all that is stored, as it is stored? */
+static inline bool pen__cells_whole(const struct pen_cells_matrix *m)
+{
+	return m->sparse && !m->map && m->ntake >= m->ncols;
+}
+
+/* The most numbers that a list of one of its rows can have. */
+static inline uint64_t pen__cells_most(const struct pen_cells_matrix *m)
+{
+	if (m->sparse)
+		return m->most;
+	return m->extent < m->ntake ? m->extent : m->ntake;
+}
+
+/* Are its numbers normalized, or logarithms taken of them? */
+bool pen__cells_changes(const struct pen_cells *,
+			const struct pen_cells_slot *);
 /* Makes codes mean the same in all views. */
 int pen__cells_merge(struct pen_cells *, struct pen_err *);
 void pen__cells_shape(const struct pen_format *, uint32_t object, uint64_t k,
@@ -225,5 +433,27 @@ int pen__cells_unpack(const struct pen_format *, const struct pen_unit *,
 int pen__cells_emit(const struct pen_format *, const struct pen_row *,
 		    struct pen_err *);
 void pen__cells_describe(const struct pen_format *, struct pen_describe *);
+uint64_t pen__cells_nlabels(const struct pen_format *, uint32_t field);
+int pen__cells_label(const struct pen_format *, uint32_t field, uint64_t code,
+		     char *buf, size_t cap);
+
+/* ---- for who copies cells elsewhere ---- */
+
+/* Columns of var that option var= asks for, of the first file; there must be
+ * a matrix over var. */
+uint32_t pen__cells_nvar(const struct pen_format *);
+const struct pen_cells_field *pen__cells_var(const struct pen_format *,
+					     uint32_t i);
+/*
+ * Which row of var describes each column that matrices over var have after
+ * genes= and join=, PEN_CELLS_NONE when the first file lacks the gene; and its
+ * name, of length 0 when only column _index of var has it. With var= only.
+ */
+uint32_t pen__cells_var_row(const struct pen_format *, uint32_t column);
+struct pen_span pen__cells_gene(const struct pen_format *, uint32_t column);
+/* A column of obs that is a field, of the first file; its labels are those of
+ * field obs_field + i. */
+const struct pen_cells_field *pen__cells_obs(const struct pen_format *,
+					     uint32_t i);
 
 #endif

@@ -1,17 +1,21 @@
 /*
- * Arrays of a matrix: from a data set to the blob, and from there to units.
- * Numbers that are not filtered are read as the byte ranges they are, also out
- * of chunks, and as one range where chunks lie one right after another, which
- * is how h5py writes them. Of filtered chunks each is fetched and unpacked once
- * for all rows in it. Refuses types that are not numbers, and sparse arrays
- * with parts that were never written.
+ * Arrays of a matrix into the blob, and out of it. Chunks without filters that
+ * lie one right after another, which is how h5py writes them, become one flat
+ * range. Refuses types that are not numbers, and sparse arrays with parts that
+ * were never written.
  */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "format/cells.h"
 
-enum { HAS_CELLS = 1, HAS_SIZES = 2, HAS_MASKS = 4, FLAT = 8 };
+enum {
+	HAS_CELLS = 1,
+	HAS_SIZES = 2,
+	HAS_MASKS = 4,
+	FLAT = 8,
+	GROUPED = 16,
+};
 
 static int check(const struct pen_h5_data *d, bool list, const char *where,
 		 struct pen_err *err)
@@ -64,6 +68,15 @@ static bool in_line(const struct pen_h5_data *d, const struct pen_h5_chunks *cs)
 	return true;
 }
 
+static void put_pipe(struct pen_buf *b, const struct pen_h5_pipe *pipe)
+{
+	pen__buf_le(b, pipe->n, 1);
+	for (uint32_t i = 0; i < pipe->n; i++) {
+		pen__buf_le(b, pipe->f[i].id, 2);
+		pen__buf_le(b, pipe->f[i].item, 4);
+	}
+}
+
 static void put_map(struct pen_buf *b, const struct pen_h5_data *d,
 		    const struct pen_h5_pipe *pipe,
 		    const struct pen_h5_chunks *cs)
@@ -78,11 +91,7 @@ static void put_map(struct pen_buf *b, const struct pen_h5_data *d,
 	pen__buf_le(b, has, 1);
 	pen__buf_le(b, d->space.ndim == 2 ? d->chunk[0] : 1, 4);
 	pen__buf_le(b, d->chunk[d->space.ndim - 1], 4);
-	pen__buf_le(b, pipe->n, 1);
-	for (uint32_t i = 0; i < pipe->n; i++) {
-		pen__buf_le(b, pipe->f[i].id, 2);
-		pen__buf_le(b, pipe->f[i].item, 4);
-	}
+	put_pipe(b, pipe);
 	pen__buf_le(b, cs->n, 4);
 	for (size_t i = 0; (has & HAS_CELLS) && i < cs->n; i++)
 		pen__buf_put(b, &cs->c[i].cell, 8);
@@ -137,20 +146,59 @@ int pen__cells_array_put(struct pen_h5 *h, const struct pen_h5_data *d,
 	return 0;
 }
 
-static bool take_map(struct pen_bytes *b, struct pen_cells_array *a,
-		     unsigned has)
+void pen__cells_array_put_grouped(struct pen_buf *b,
+				  const struct pen_cells_array *a,
+				  const uint64_t *offsets,
+				  const uint32_t *sizes)
 {
-	uint64_t n;
+	static const uint8_t fill[8];
 
+	pen__buf_le(b, a->dtype, 1);
+	pen__buf_le(b, 0, 1);
+	pen__buf_put(b, fill, sizeof(fill));
+	pen__buf_le(b, a->ncols, 8);
+	pen__buf_le(b, GROUPED | (sizes ? HAS_SIZES : 0), 1);
+	pen__buf_le(b, a->group_rows, 8);
+	pen__buf_le(b, a->chunk_bytes, 8);
+	put_pipe(b, &a->pipe);
+	pen__buf_le(b, a->nchunks, 4);
+	pen__buf_put(b, offsets, a->nchunks * sizeof(*offsets));
+	if (sizes)
+		pen__buf_put(b, sizes, a->nchunks * sizeof(*sizes));
+}
+
+/* ---- out of it ---- */
+
+static bool take_grid(struct pen_bytes *b, struct pen_cells_array *a)
+{
 	a->chunk_rows = pen__take_u32(b);
 	a->chunk_cols = pen__take_u32(b);
-	a->pipe.n = pen__take_u8(b);
 	if (!a->chunk_rows || !a->chunk_cols || !a->ncols ||
-	    a->pipe.n > PEN_H5_FILTERS ||
 	    a->chunk_rows * a->chunk_cols > UINT32_MAX / a->item)
 		return false;
 	a->chunk_bytes = a->chunk_rows * a->chunk_cols * a->item;
 	a->grid_cols = (a->ncols - 1) / a->chunk_cols + 1;
+	return true;
+}
+
+static bool take_groups(struct pen_bytes *b, struct pen_cells_array *a)
+{
+	a->group_rows = pen__take_u64(b);
+	a->chunk_bytes = pen__take_u64(b);
+	return a->group_rows && a->chunk_bytes <= UINT32_MAX;
+}
+
+static bool take_map(struct pen_bytes *b, struct pen_cells_array *a,
+		     unsigned has)
+{
+	const bool grouped = a->layout == PEN_CELLS_GROUPED;
+	uint64_t n;
+
+	if (!(grouped ? take_groups(b, a) : take_grid(b, a)))
+		return false;
+	a->pipe.n = pen__take_u8(b);
+	if (a->pipe.n > PEN_H5_FILTERS || (a->pipe.n && !(has & HAS_SIZES)))
+		return false;
 	for (uint32_t i = 0; i < a->pipe.n; i++) {
 		a->pipe.f[i].id = pen__take_u16(b);
 		a->pipe.f[i].item = pen__take_u32(b);
@@ -180,111 +228,11 @@ bool pen__cells_array_take(struct pen_bytes *b, struct pen_cells_array *a)
 		return false;
 	memcpy(a->fill, fill, sizeof(a->fill));
 	a->item = (uint8_t)pen_dtype_size(a->dtype);
-	a->flat = has & FLAT;
-	if (!a->flat)
+	a->layout = has & FLAT	    ? PEN_CELLS_FLAT
+		    : has & GROUPED ? PEN_CELLS_GROUPED
+				    : PEN_CELLS_CHUNKED;
+	if (a->layout != PEN_CELLS_FLAT)
 		return take_map(b, a, has);
 	a->at = pen__take_u64(b);
 	return !b->bad;
-}
-
-uint32_t pen__cells_array_units(const struct pen_cells_array *a, uint64_t from,
-				uint64_t to)
-{
-	uint64_t n;
-
-	if (from >= to)
-		return 0;
-	if (a->flat)
-		return 1;
-	n = (to - 1) / a->chunk_cols - from / a->chunk_cols + 1;
-	return n > PEN_CELLS_UNITS ? PEN_CELLS_UNITS + 1 : (uint32_t)n;
-}
-
-/* The place in the map of a cell's chunk, or nchunks. */
-static uint64_t place_of(const struct pen_cells_array *a, uint64_t cell)
-{
-	uint64_t lo = 0, hi = a->nchunks;
-
-	if (!a->cells)
-		return cell < hi ? cell : hi;
-	while (lo < hi) {
-		uint64_t mid = lo + (hi - lo) / 2;
-
-		if (pen__cells_u64(a->cells, mid) < cell)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < a->nchunks && pen__cells_u64(a->cells, lo) == cell
-		       ? lo
-		       : a->nchunks;
-}
-
-/* Where column `col` of a row is in its chunk. */
-static uint64_t within(const struct pen_cells_array *a, uint64_t row,
-		       uint64_t col)
-{
-	return (row % a->chunk_rows * a->chunk_cols + col % a->chunk_cols) *
-	       a->item;
-}
-
-/* The columns of the chunk that `at` is in end here. */
-static uint64_t chunk_end(const struct pen_cells_array *a, uint64_t at,
-			  uint64_t end)
-{
-	const uint64_t next = (at / a->chunk_cols + 1) * a->chunk_cols;
-
-	return next < end ? next : end;
-}
-
-void pen__cells_array_locate(const struct pen_cells_array *a, uint64_t row,
-			     uint64_t from, uint64_t to, struct pen_unit *u)
-{
-	uint64_t next;
-
-	if (a->flat && from < to) {
-		u->offset = a->at + (row * a->ncols + from) * a->item;
-		u->len = (to - from) * a->item;
-		u->object = 0;
-		return;
-	}
-	for (; from < to; from = next, u++) {
-		const uint64_t i =
-			place_of(a, row / a->chunk_rows * a->grid_cols +
-					    from / a->chunk_cols);
-
-		next = chunk_end(a, from, to);
-		if (i == a->nchunks)
-			continue;
-		u->object = 0;
-		u->offset = pen__cells_u64(a->offsets, i);
-		if (!a->pipe.n) {
-			u->offset += within(a, row, from);
-			u->len = (next - from) * a->item;
-			continue;
-		}
-		u->len = pen__cells_u32(a->sizes, i);
-		u->size = a->chunk_bytes;
-		u->id = a->id0 + i;
-		u->flags = PEN_UNIT_SHARED | PEN_UNIT_PACKED;
-	}
-}
-
-uint64_t pen__cells_run_next(struct pen_cells_run *r, const uint8_t **p)
-{
-	const struct pen_cells_array *a = r->a;
-	const uint64_t next = a->flat ? r->end : chunk_end(a, r->at, r->end);
-	const uint64_t n = next - r->at;
-	const bool packed = a->pipe.n && !a->flat;
-
-	*p = NULL;
-	if (r->unit->object != PEN_NO_OBJECT) {
-		if (r->data->n != (packed ? a->chunk_bytes : n * a->item))
-			return 0;
-		*p = r->data->p + (packed ? within(a, r->row, r->at) : 0);
-	}
-	r->at = next;
-	r->unit++;
-	r->data++;
-	return n;
 }

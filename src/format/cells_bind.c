@@ -1,7 +1,6 @@
 /*
- * From index blobs to views, and fields out of all of them together. Refuses
- * files that do not fit together: with other genes, or with columns of obs
- * of another type.
+ * Fields out of all files together. Refuses files that do not fit: with other
+ * genes unless they are joined, or with columns of obs of another type.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -10,22 +9,18 @@
 #include "base/mem.h"
 #include "format/cells.h"
 
-/* While bind() goes through the blobs. */
+/* While bind() goes through the views. */
 struct binder {
 	struct pen_format *f;
 	struct pen_cells *p;
 	const struct pen_index *ix;
 	struct pen_err *err;
 	uint64_t blob;
-	uint64_t most; /* numbers in the longest row of all */
-	uint32_t data_units, gene_units;
+	struct {
+		uint32_t data, indices; /* units */
+	} most[PEN_CELLS_MATRICES];
 	size_t room;
 };
-
-static int damaged(const struct binder *b)
-{
-	return pen__fail(b->err, PEN_EDATA, "cells", "damaged index entry");
-}
 
 static int __attribute__((format(printf, 2, 3)))
 misfit(const struct binder *b, const char *fmt, ...)
@@ -40,271 +35,365 @@ misfit(const struct binder *b, const char *fmt, ...)
 	return pen__fail(b->err, PEN_ENOTSUP, name, "%s", text);
 }
 
-static struct pen_span take_bytes(struct pen_bytes *in)
-{
-	const uint64_t n = pen__take_u64(in);
-	const uint8_t *p = pen__take(in, n);
+/* ---- columns of obs ---- */
 
-	return (struct pen_span){ p, p ? (size_t)n : 0 };
+static bool is_alike(const struct pen_cells_field *a,
+		     const struct pen_cells_field *b)
+{
+	return a->dtype == b->dtype && a->coded == b->coded;
 }
 
-/* ---- one blob ---- */
-
-static bool take_starts(struct pen_bytes *in, struct pen_cells_view *v,
-			uint64_t *n)
+static struct pen_cells_field *find_column(const struct pen_cells_view *v,
+					   struct pen_span name)
 {
-	v->width = pen__take_u8(in);
-	*n = pen__take_u64(in);
-	if (in->bad || (v->width != 4 && v->width != 8) || !*n ||
-	    *n > pen__bytes_left(in) / v->width)
-		return false;
-	v->indptr = pen__take(in, *n * v->width);
+	for (uint32_t i = 0; i < v->nfields; i++)
+		if (pen__cells_compare(v->field[i].name, name) == 0)
+			return &v->field[i];
+	return NULL;
+}
+
+static int refuse_column(const struct binder *b,
+			 const struct pen_cells_field *c,
+			 const struct pen_cells_field *c0)
+{
+	return misfit(b,
+		      "column %.*s of obs is of %s%s, but of %s%s in files "
+		      "before",
+		      (int)c->name.n, (const char *)c->name.p,
+		      c->coded ? "categories, " : "", pen_dtype_name(c->dtype),
+		      c0->coded ? "categories, " : "",
+		      pen_dtype_name(c0->dtype));
+}
+
+/* obs=*: the columns that all files have, as the first has them. */
+static bool is_everywhere(const struct pen_cells *p,
+			  const struct pen_cells_field *c)
+{
+	for (uint64_t i = 0; i < p->nviews; i++) {
+		const struct pen_cells_field *o;
+
+		if (!p->view[i].matrix)
+			continue;
+		o = find_column(&p->view[i], c->name);
+		if (!o || !is_alike(o, c))
+			return false;
+	}
 	return true;
 }
 
-static bool take_rows(struct pen_bytes *in, struct pen_cells_view *v)
+/* Column k of the view becomes the one of that name. */
+static void move_column(struct pen_cells_view *v, uint32_t k,
+			struct pen_span name)
 {
-	struct pen_span s;
+	struct pen_cells_field *c = find_column(v, name);
+	const struct pen_cells_field was = v->field[k];
 
-	v->nsamples = v->nrows;
-	if (!pen__take_u8(in))
-		return !in->bad;
-	s = take_bytes(in);
-	if (in->bad)
-		return false;
-	v->rows = s.p;
-	v->nsamples = s.n / 4;
-	for (uint64_t i = 0; i < v->nsamples; i++)
-		if (pen__cells_u32(s.p, i) >= v->nrows)
-			return false;
-	return true;
+	v->field[k] = *c;
+	*c = was;
 }
 
-static bool take_columns(struct pen_bytes *in, struct pen_cells_view *v,
-			 uint32_t n)
+static int pick_columns(struct binder *b)
 {
-	for (uint32_t i = 0; i < n; i++) {
-		struct pen_cells_field *c = &v->field[i];
-		size_t bytes;
+	struct pen_cells *p = b->p;
+	const struct pen_cells_view *v0 = p->view0;
+	uint32_t n = 0;
 
-		c->dtype = pen__take_u8(in);
-		c->coded = pen__take_u8(in);
-		c->nnames = pen__take_u32(in);
-		c->names = take_bytes(in);
-		if (in->bad || c->dtype > PEN_F64 ||
-		    (c->coded && c->dtype != PEN_I32) ||
-		    !pen__mul((size_t)v->nsamples, pen_dtype_size(c->dtype),
-			      &bytes))
-			return false;
-		c->values = pen__take(in, bytes);
+	for (uint32_t i = 0; i < v0->nfields; i++) {
+		const struct pen_span name = v0->field[i].name;
+
+		if (!is_everywhere(p, &v0->field[i]))
+			continue;
+		if (2 * p->nmatrices + n + 1 >= PEN_MAX_FIELDS)
+			return pen__fail(b->err, PEN_EINVAL, "obs",
+					 "there are more columns than fields "
+					 "can be; name some of them");
+		for (uint64_t k = 0; k < p->nviews; k++)
+			if (p->view[k].matrix)
+				move_column(&p->view[k], n, name);
+		n++;
 	}
-	return !in->bad;
-}
-
-/* The longest row: what units and lists have to have room for. */
-static bool measure(struct pen_cells_view *v, uint32_t *data, uint32_t *genes)
-{
-	*data = *genes = 0;
-	v->extent = v->ncols;
-	v->most = v->ncols;
-	if (!v->sparse) {
-		*data = pen__cells_array_units(&v->data, 0, v->ncols);
-		return v->data.ncols == v->ncols;
-	}
-	v->most = 0;
-	for (uint64_t i = 0; i < v->nrows; i++) {
-		const uint64_t at = pen__cells_start(v, i);
-		const uint64_t end = pen__cells_start(v, i + 1);
-		uint32_t n;
-
-		if (end < at || end > v->nnz || end - at > INT32_MAX)
-			return false;
-		if (end - at > v->most)
-			v->most = end - at;
-		n = pen__cells_array_units(&v->data, at, end);
-		*data = n > *data ? n : *data;
-		n = pen__cells_array_units(&v->indices, at, end);
-		*genes = n > *genes ? n : *genes;
-	}
-	return v->data.ncols == v->nnz && v->indices.ncols == v->nnz;
-}
-
-static int take_view(struct binder *b, struct pen_cells_view *v)
-{
-	const struct pen_span s = b->ix->blob(b->ix, b->blob);
-	struct pen_bytes in = pen__bytes(s.p, s.n);
-	uint32_t data, genes;
-	uint64_t n = 0;
-
-	v->sparse = pen__take_u8(&in);
-	if (!pen__cells_array_take(&in, &v->data) ||
-	    (v->sparse && (!pen__cells_array_take(&in, &v->indices) ||
-			   !take_starts(&in, v, &n))))
-		return damaged(b);
-	v->nrows = pen__take_u64(&in);
-	v->ncols = pen__take_u64(&in);
-	v->nnz = pen__take_u64(&in);
-	if (in.bad || !v->ncols || v->ncols > PEN_CELLS_GENES ||
-	    (v->sparse && n != v->nrows + 1) || !take_rows(&in, v) ||
-	    !take_columns(&in, v, b->p->nobs))
-		return damaged(b);
-	v->genes_hash = pen__take_u64(&in);
-	v->genes = take_bytes(&in);
-	v->inventory = take_bytes(&in);
-	if (in.bad || !measure(v, &data, &genes))
-		return damaged(b);
-	if (data + genes > PEN_CELLS_UNITS)
-		return misfit(b,
-			      "a row of %s lies in more than %d chunks, each a "
-			      "read of its own; store it in larger ones",
-			      b->p->matrix, PEN_CELLS_UNITS);
-	b->data_units = data > b->data_units ? data : b->data_units;
-	b->gene_units = genes > b->gene_units ? genes : b->gene_units;
-	v->indices.id0 = (uint32_t)v->data.nchunks;
+	p->nobs = n;
 	return 0;
 }
 
-/* ---- all together ---- */
-
-/* Bytes that are the row as they are, so that nothing is copied. */
-static bool is_plain(const struct pen_cells *p, const struct pen_cells_view *v)
+static int check_columns(struct binder *b)
 {
-	const struct pen_cells_array *a = &v->data;
+	struct pen_cells *p = b->p;
+	const struct pen_cells_view *v0 = p->view0;
 
-	return a->flat && !a->swap && a->dtype == p->type &&
-	       p->normalize <= 0 && !p->log1p && !v->map &&
-	       (p->output == PEN_CELLS_CSR ||
-		(!v->sparse && v->extent == v->ntake));
-}
+	if (p->obs && strcmp(p->obs, "*") == 0)
+		return pick_columns(b);
+	p->nobs = v0->nfields;
+	for (b->blob = 0; b->blob < p->nviews; b->blob++) {
+		const struct pen_cells_view *v = &p->view[b->blob];
 
-static void note(struct binder *b, struct pen_cells_view *v)
-{
-	const struct pen_cells_array *a[] = { &v->data, &v->indices };
-
-	for (int i = 0; i < (v->sparse ? 2 : 1); i++) {
-		const size_t n =
-			pen__h5_pipe_room(&a[i]->pipe, a[i]->chunk_bytes);
-
-		if (a[i]->flat || !a[i]->pipe.n)
+		if (!v->matrix)
 			continue;
-		b->f->shares = true;
-		b->room = n > b->room ? n : b->room;
+		if (v->nfields != p->nobs ||
+		    p->nobs + 2 * p->nmatrices > PEN_MAX_FIELDS)
+			return misfit(b, "damaged index entry");
+		for (uint32_t i = 0; i < p->nobs; i++)
+			if (!is_alike(&v->field[i], &v0->field[i]))
+				return refuse_column(b, &v->field[i],
+						     &v0->field[i]);
 	}
-	v->plain = is_plain(b->p, v);
-	b->f->all_plain &= v->plain && !v->sparse && !b->p->nobs;
-	b->f->uniform &= b->f->all_plain && !v->rows && v->ntake == v->ncols;
-	b->most = v->most > b->most ? v->most : b->most;
+	return 0;
 }
 
-static int check_columns(const struct binder *b, const struct pen_cells_view *v)
+/* ---- genes ---- */
+
+static int check_genes(const struct binder *b, const struct pen_cells_view *v,
+		       int frame)
 {
-	const struct pen_cells_view *v0 = &b->p->view[0];
+	const struct pen_cells_var *g0 = &b->p->view0->var[frame];
+	const struct pen_cells_var *g = &v->var[frame];
 
-	for (uint32_t i = 0; i < b->p->nobs; i++) {
-		const struct pen_cells_field *c = &v->field[i];
-		const struct pen_cells_field *c0 = &v0->field[i];
-		char name[64] = "";
-		const char *s = b->p->obs;
-
-		for (uint32_t k = 0; k < i; k++)
-			s += strcspn(s, ",") + 1;
-		snprintf(name, sizeof(name), "%.*s", (int)strcspn(s, ","), s);
-		if (c->dtype != c0->dtype || c->coded != c0->coded)
-			return misfit(b,
-				      "column %s of obs is of %s%s, but of "
-				      "%s%s in files before",
-				      name, c->coded ? "categories, " : "",
-				      pen_dtype_name(c->dtype),
-				      c0->coded ? "categories, " : "",
-				      pen_dtype_name(c0->dtype));
-	}
+	if (b->p->join != PEN_CELLS_SAME ||
+	    (b->p->genes && *b->p->genes == '@') || !g->ncols)
+		return 0;
+	if (g->ncols != g0->ncols)
+		return misfit(b,
+			      "has %" PRIu64 " genes, files before have "
+			      "%" PRIu64 "; join=inner takes those of all, "
+			      "join=outer of any, genes=@FILE some",
+			      g->ncols, g0->ncols);
+	if (g->hash && g0->hash && g->hash != g0->hash)
+		return misfit(b, "has other genes than files before, or in "
+				 "another order; join=inner takes those of "
+				 "all, join=outer of any, genes=@FILE some");
+	if (b->p->set[g->set].ntake != b->p->set[g0->set].ntake)
+		return misfit(b,
+			      "genes=%s chooses %" PRIu32 ", in files before "
+			      "%" PRIu32,
+			      b->p->genes, b->p->set[g->set].ntake,
+			      b->p->set[g0->set].ntake);
 	return 0;
 }
 
 static int check_fit(const struct binder *b, const struct pen_cells_view *v)
 {
-	const struct pen_cells_view *v0 = &b->p->view[0];
-	const bool named = b->p->genes && *b->p->genes == '@';
+	int rc = 0;
 
-	if (b->p->output == PEN_CELLS_CSR && !v->sparse)
-		return misfit(b,
-			      "%s is a dense matrix, which output=csr does "
-			      "not make sparse; leave output=dense",
-			      b->p->matrix);
-	if (!named && (v->ncols != v0->ncols || v->ntake != v0->ntake))
-		return misfit(b,
-			      "has %" PRIu64 " genes, files before have "
-			      "%" PRIu64 "; choose some of all with "
-			      "genes=@FILE",
-			      v->ncols, v0->ncols);
-	if (!named && v->genes_hash && v0->genes_hash &&
-	    v->genes_hash != v0->genes_hash)
-		return misfit(b, "has other genes than files before, or in "
-				 "another order; choose some of all with "
-				 "genes=@FILE");
-	return check_columns(b, v);
+	for (int i = 0; rc >= 0 && i < PEN_CELLS_FRAMES; i++)
+		rc = check_genes(b, v, i);
+	for (uint32_t i = 0; rc >= 0 && i < b->p->nmatrices; i++) {
+		const struct pen_cells_slot *t = &b->p->slot[i];
+
+		if (v->matrix[i].ntake != t->ntake)
+			rc = misfit(b,
+				    "%s has %" PRIu64 " columns, in files "
+				    "before it has %" PRIu64,
+				    t->path, v->matrix[i].ncols,
+				    b->p->view0->matrix[i].ncols);
+	}
+	return rc;
 }
 
-static void set_field(struct pen_field *fd, const char *name, size_t n,
-		      enum pen_dtype t)
+/* ---- matrices ---- */
+
+static bool is_float(unsigned t)
 {
+	return t >= PEN_F16 && t <= PEN_F64;
+}
+
+/* What a matrix becomes is settled by the first file. */
+static void settle(struct binder *b)
+{
+	struct pen_cells *p = b->p;
+
+	for (uint32_t i = 0; i < p->nmatrices; i++) {
+		const struct pen_cells_matrix *m = &p->view0->matrix[i];
+		struct pen_cells_slot *t = &p->slot[i];
+		const unsigned own = m->data.dtype;
+
+		t->most = 0;
+		t->list = p->output == PEN_CELLS_CSR && (m->sparse || !i);
+		t->type = p->type;
+		t->ntake = m->ntake;
+		if (t->frame == PEN_CELLS_NOVAR &&
+		    (!p->dtype || !is_float(p->type)))
+			t->type = is_float(own) ? (enum pen_dtype)own : PEN_F32;
+	}
+}
+
+/* Are numbers changed on the way? */
+bool pen__cells_changes(const struct pen_cells *p,
+			const struct pen_cells_slot *t)
+{
+	return t->frame < PEN_CELLS_FRAMES && (p->normalize > 0 || p->log1p);
+}
+
+/* Bytes that are the row as they are, so that nothing is copied. */
+static bool is_plain(const struct pen_cells *p, const struct pen_cells_slot *t,
+		     const struct pen_cells_matrix *m)
+{
+	const struct pen_cells_array *a = &m->data;
+
+	return a->layout == PEN_CELLS_FLAT && !a->swap && a->dtype == t->type &&
+	       !pen__cells_changes(p, t) && !m->map &&
+	       (t->list ? pen__cells_whole(m)
+			: !m->sparse && m->extent == m->ntake);
+}
+
+static void note_room(struct binder *b, const struct pen_cells_array *a)
+{
+	const size_t n = pen__cells_decode_room(a);
+
+	if (a->layout == PEN_CELLS_FLAT || !a->pipe.n)
+		return;
+	b->f->shares = true;
+	b->room = n > b->room ? n : b->room;
+}
+
+static int note(struct binder *b, struct pen_cells_view *v, uint32_t i)
+{
+	struct pen_cells_matrix *m = &v->matrix[i];
+	struct pen_cells_slot *t = &b->p->slot[i];
+	uint32_t data = pen__cells_array_units(m, &m->data), indices = 0;
+	uint64_t n;
+
+	/* one at least, so that there always is a first one */
+	data += !data;
+	note_room(b, &m->data);
+	if (m->sparse) {
+		note_room(b, &m->indices);
+		indices = pen__cells_array_units(m, &m->indices);
+		indices += !indices;
+	}
+	if (data + indices > PEN_CELLS_UNITS)
+		return misfit(b,
+			      "a row of %s lies in more than %d chunks, each a "
+			      "read of its own; store it in larger ones",
+			      t->path, PEN_CELLS_UNITS);
+	if (data > b->most[i].data)
+		b->most[i].data = data;
+	if (indices > b->most[i].indices)
+		b->most[i].indices = indices;
+	m->plain = is_plain(b->p, t, m);
+	b->f->all_plain &= m->plain && !m->sparse && !b->p->nobs &&
+			   !b->p->source;
+	b->f->uniform &= b->f->all_plain && b->p->nmatrices == 1 && !v->rows &&
+			 m->ntake == m->ncols;
+	n = pen__cells_most(m);
+	t->most = n > t->most ? n : t->most;
+	return 0;
+}
+
+/* ---- fields ---- */
+
+static int add_field(struct binder *b, const char *name, size_t n,
+		     enum pen_dtype t)
+{
+	struct pen_format *f = b->f;
+	struct pen_field *fd = &f->field[f->nfields];
+
 	*fd = (struct pen_field){ .dtype = t };
 	memcpy(fd->name, name, n < sizeof(fd->name) ? n : 0);
 	fd->max_bytes = pen_dtype_size(t);
+	for (uint32_t i = 0; i < f->nfields; i++)
+		if (strcmp(f->field[i].name, fd->name) == 0)
+			return pen__fail(b->err, PEN_EINVAL, "cells",
+					 "two of the matrices and columns that "
+					 "are asked for would be field %s",
+					 fd->name);
+	f->nfields++;
+	return 0;
 }
 
-static void set_fields(struct binder *b)
+static int add_row(struct binder *b, const struct pen_cells_slot *t,
+		   const char *suffix, enum pen_dtype type)
 {
-	struct pen_format *f = b->f;
-	const char *s = b->p->obs;
-	const size_t size = pen_dtype_size(b->p->type);
+	struct pen_field *fd = &b->f->field[b->f->nfields];
+	char name[sizeof(fd->name)];
+	const int n = snprintf(name, sizeof(name), "%s%s", t->name, suffix);
+	const uint64_t len = t->list ? t->most : t->ntake;
+	int rc = add_field(b, name, (size_t)n, type);
 
-	f->nfields = b->p->output == PEN_CELLS_CSR ? 2 : 1;
-	for (uint32_t i = 0; i < f->nfields; i++) {
-		struct pen_field *fd = &f->field[i];
-
-		if (f->nfields == 1)
-			set_field(fd, "X", 1, b->p->type);
-		else if (i == 0)
-			set_field(fd, "X_data", 6, b->p->type);
-		else
-			set_field(fd, "X_indices", 9, PEN_I32);
-		fd->ndim = 1;
-		fd->layout = f->nfields == 1 ? PEN_DENSE : PEN_RAGGED;
-		fd->shape[0] = f->nfields == 1 ? (int64_t)b->p->view[0].ntake
-					       : -1;
-		fd->max_bytes = f->nfields == 1 ? b->p->view[0].ntake * size
-				: i == 0	? b->most * size
-						: b->most * 4;
-	}
-	for (uint32_t i = 0; i < b->p->nobs; i++) {
-		const size_t n = strcspn(s, ",");
-
-		set_field(&f->field[f->nfields++], s, n,
-			  b->p->view[0].field[i].dtype);
-		s += n + (s[n] == ',');
-	}
+	fd->ndim = 1;
+	fd->layout = t->list ? PEN_RAGGED : PEN_DENSE;
+	fd->shape[0] = t->list ? -1 : (int64_t)t->ntake;
+	fd->max_bytes = len * pen_dtype_size(type);
+	return rc;
 }
 
-static int add_view(struct binder *b)
+static int set_fields(struct binder *b)
 {
-	struct pen_cells_view *v = &b->p->view[b->blob];
-	char name[256];
-	int rc;
+	struct pen_cells *p = b->p;
+	int rc = 0;
 
-	v->field = b->p->field + b->blob * b->p->nobs;
-	rc = take_view(b, v);
-	if (rc < 0)
-		return rc;
-	pen__blob_name(b->ix, b->blob, name, sizeof(name));
-	rc = pen__cells_take_genes(b->p, v, name, b->err);
-	if (rc < 0)
-		return rc;
-	if (!v->sparse && !v->map && b->p->normalize <= 0)
-		v->extent = v->ntake;
-	rc = check_fit(b, v);
-	if (rc >= 0)
-		note(b, v);
+	b->f->nfields = 0;
+	for (uint32_t i = 0; rc >= 0 && i < p->nmatrices; i++) {
+		struct pen_cells_slot *t = &p->slot[i];
+
+		t->field = b->f->nfields;
+		rc = add_row(b, t, t->list ? "_data" : "", t->type);
+		if (rc >= 0 && t->list)
+			rc = add_row(b, t, "_indices", PEN_I32);
+	}
+	p->obs_field = b->f->nfields;
+	for (uint32_t i = 0; rc >= 0 && i < p->nobs; i++) {
+		const struct pen_cells_field *c = &p->view0->field[i];
+
+		rc = add_field(b, (const char *)c->name.p, c->name.n,
+			       (enum pen_dtype)c->dtype);
+	}
+	if (rc >= 0 && p->source)
+		rc = add_field(b, "source", 6, PEN_I32);
+	return rc;
+}
+
+/* Objects that have cells, counted. */
+static int set_sources(struct binder *b)
+{
+	const struct pen_index *ix = b->ix;
+	struct pen_cells *p = b->p;
+
+	if (!p->source)
+		return 0;
+	p->source_of = pen__alloc(ix->nobjects ? (size_t)ix->nobjects : 1,
+				  sizeof(*p->source_of));
+	if (!p->source_of)
+		return pen__fail_nomem(b->err, "source",
+				       (size_t)ix->nobjects * 4);
+	for (uint64_t i = 0; i < ix->nobjects; i++) {
+		const uint64_t blob = ix->blob_of(ix, i);
+
+		p->source_of[i] = p->nsources;
+		p->nsources += blob < p->nviews && p->view[blob].matrix;
+	}
+	return 0;
+}
+
+static void set_units(struct binder *b)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < b->p->nmatrices; i++) {
+		struct pen_cells_slot *t = &b->p->slot[i];
+
+		t->data = n;
+		t->indices = n + b->most[i].data;
+		n = t->indices + b->most[i].indices;
+	}
+	b->f->units_per_sample = n;
+	b->f->scratch_size = b->room;
+}
+
+static int bind_views(struct binder *b)
+{
+	struct pen_cells *p = b->p;
+	int rc = 0;
+
+	settle(b);
+	for (b->blob = 0; rc >= 0 && b->blob < p->nviews; b->blob++) {
+		struct pen_cells_view *v = &p->view[b->blob];
+
+		if (!v->matrix)
+			continue;
+		rc = check_fit(b, v);
+		for (uint32_t i = 0; rc >= 0 && i < p->nmatrices; i++)
+			rc = note(b, v, i);
+	}
 	return rc;
 }
 
@@ -313,37 +402,35 @@ int pen__cells_bind(struct pen_format *f, const struct pen_index *ix,
 {
 	struct pen_cells *p = f->priv;
 	struct binder b = { .f = f, .p = p, .ix = ix, .err = err };
-	size_t n;
+	char name[256];
 	int rc;
 
 	pen__cells_unbind(f);
 	f->ix = ix;
 	f->shares = false;
 	f->all_plain = f->uniform = true;
-	if (!ix->nblobs)
-		return pen__fail(err, PEN_ENOTFOUND, "cells", "no objects");
-	if (!pen__mul((size_t)ix->nblobs, p->nobs, &n))
-		return damaged(&b);
-	p->view = pen__calloc((size_t)ix->nblobs, sizeof(*p->view));
-	p->field = pen__calloc(n ? n : 1, sizeof(*p->field));
-	if (!p->view || !p->field)
-		return pen__fail_nomem(err, "cells",
-				       (size_t)ix->nblobs * sizeof(*p->view));
-	p->nviews = ix->nblobs;
-	for (; b.blob < ix->nblobs; b.blob++) {
-		rc = add_view(&b);
-		if (rc < 0)
-			return rc;
-	}
-	rc = pen__cells_merge(p, err);
-	if (rc < 0)
+	rc = pen__cells_take_views(p, ix, &b.blob, err);
+	if (rc >= 0)
+		rc = pen__cells_take_genes(p, &b.blob, err);
+	if (rc < 0) {
+		pen__blob_name(ix, b.blob, name, sizeof(name));
+		pen__err_where(err, name[0] ? name : "cells");
 		return rc;
-	p->indices = b.data_units;
-	f->units_per_sample = b.data_units + b.gene_units;
-	f->units_per_sample += !f->units_per_sample;
-	f->scratch_size = b.room;
-	set_fields(&b);
-	return 0;
+	}
+	rc = check_columns(&b);
+	if (rc >= 0)
+		rc = bind_views(&b);
+	if (rc >= 0)
+		rc = pen__cells_merge(p, err);
+	if (rc >= 0)
+		rc = set_fields(&b);
+	if (rc >= 0)
+		rc = set_sources(&b);
+	if (rc >= 0)
+		rc = pen__cells_name_genes(p, err);
+	if (rc >= 0)
+		set_units(&b);
+	return rc;
 }
 
 void pen__cells_unbind(struct pen_format *f)
@@ -351,14 +438,32 @@ void pen__cells_unbind(struct pen_format *f)
 	struct pen_cells *p = f->priv;
 
 	for (uint64_t i = 0; p->view && i < p->nviews; i++)
-		pen__free(p->view[i].map);
+		pen__free(p->view[i].field);
+	for (uint32_t i = 0; p->set && i < p->nsets; i++)
+		pen__free(p->set[i].map);
 	for (int i = 0; i < PEN_MAX_FIELDS; i++) {
 		pen__free(p->merged[i]);
+		pen__free(p->label[i].s);
 		p->merged[i] = NULL;
+		p->label[i] = (struct pen_cells_labels){ 0 };
 	}
 	pen__free(p->view);
-	pen__free(p->field);
+	pen__free(p->common);
+	pen__free(p->matrices);
+	pen__free(p->set);
+	pen__free(p->vars);
+	pen__free(p->var_row);
+	pen__free(p->gene);
+	pen__free(p->source_of);
 	p->view = NULL;
-	p->field = NULL;
+	p->view0 = NULL;
+	p->common = NULL;
+	p->matrices = NULL;
+	p->set = NULL;
+	p->vars = NULL;
+	p->var_row = NULL;
+	p->gene = NULL;
+	p->source_of = NULL;
 	p->nviews = 0;
+	p->nsets = p->ncommon = p->nvars = p->nsources = 0;
 }

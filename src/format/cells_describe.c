@@ -26,11 +26,16 @@ static void say_array(struct pen_describe *d, const char *name,
 	const char *order = a->swap ? ", big-endian" : "";
 	char filters[128];
 
-	if (a->flat) {
+	if (a->layout == PEN_CELLS_FLAT) {
 		say(d, name, "%s%s, in one piece, not compressed", type, order);
 		return;
 	}
-	pen__h5_pipe_text(&a->pipe, filters, sizeof(filters));
+	pen__cells_decode_text(a, filters, sizeof(filters));
+	if (a->layout == PEN_CELLS_GROUPED) {
+		say(d, name, "%s%s, %" PRIu64 " chunks of %" PRIu64 " rows, %s",
+		    type, order, a->nchunks, a->group_rows, filters);
+		return;
+	}
 	if (a->chunk_rows > 1)
 		say(d, name,
 		    "%s%s, %" PRIu64 " chunks of %" PRIu64 "x%" PRIu64 ", %s",
@@ -41,15 +46,17 @@ static void say_array(struct pen_describe *d, const char *name,
 		    type, order, a->nchunks, a->chunk_cols, filters);
 }
 
-static void advise(struct pen_describe *d, const struct pen_cells_view *v)
+static void advise(struct pen_describe *d, const struct pen_cells_matrix *m)
 {
-	const struct pen_cells_array *a = &v->data;
-	const uint64_t row = v->sparse && v->nrows ? v->nnz / v->nrows
-						   : v->ncols;
-	const uint64_t chunk = a->chunk_rows * a->chunk_cols;
+	const struct pen_cells_array *a = &m->data;
+	const uint64_t row = m->nrows ? m->nnz / m->nrows : 0;
+	const uint64_t chunk = a->layout == PEN_CELLS_GROUPED
+				       ? a->group_rows * row
+				       : a->chunk_rows * a->chunk_cols;
 	char text[256];
 
-	if (a->flat || !a->pipe.n || !row || chunk < 8 * row)
+	if (a->layout == PEN_CELLS_FLAT || !a->pipe.n || !row ||
+	    chunk < 8 * row)
 		return;
 	snprintf(text, sizeof(text),
 		 "a chunk holds %" PRIu64 " numbers, a row about %" PRIu64
@@ -57,6 +64,28 @@ static void advise(struct pen_describe *d, const struct pen_cells_view *v)
 		 "which unpacks a chunk once for all cells of it",
 		 chunk, row);
 	d->advice(d->arg, text);
+}
+
+static void say_matrix(struct pen_describe *d, const struct pen_cells_slot *t,
+		       const struct pen_cells_matrix *m)
+{
+	const double all = (double)m->nrows * (double)m->ncols;
+
+	say(d, "matrix", "%s, %s", t->path,
+	    m->sparse ? "sparse (csr)" : "dense");
+	say(d, t->frame < PEN_CELLS_FRAMES ? "genes" : "columns", "%" PRIu64,
+	    m->ncols);
+	if (m->ntake != m->ncols)
+		say(d, "genes taken", "%" PRIu32, m->ntake);
+	if (m->sparse) {
+		say(d, "non-zeros", "%" PRIu64 ", %.1f a cell, %.2f %%", m->nnz,
+		    m->nrows ? (double)m->nnz / (double)m->nrows : 0.0,
+		    all > 0 ? 100 * (double)m->nnz / all : 0.0);
+		say(d, "longest row", "%" PRIu64, m->most);
+	}
+	say_array(d, m->sparse ? "data" : "numbers", &m->data);
+	if (m->sparse)
+		say_array(d, "indices", &m->indices);
 }
 
 static void say_columns(struct pen_describe *d, const struct pen_cells_view *v)
@@ -73,51 +102,41 @@ static void say_columns(struct pen_describe *d, const struct pen_cells_view *v)
 	}
 }
 
-/* What the codes of a column that was asked for stand for, in this file. */
-static void say_codes(struct pen_describe *d, const char *column,
-		      const struct pen_cells_field *c)
+/* What codes of a field stand for: the first few. */
+static void say_codes(const struct pen_format *f, uint32_t field,
+		      struct pen_describe *d)
 {
-	struct pen_bytes b = pen__bytes(c->names.p, c->names.n);
-	char name[96], text[200] = "";
-	struct pen_span s;
+	const struct pen_cells *p = f->priv;
+	const uint64_t all = pen__cells_nlabels(f, field);
+	char name[96], text[200] = "", label[4096];
+	uint64_t i;
 	size_t n = 0;
 
-	for (uint32_t i = 0; i < c->nnames && n < sizeof(text) - 64 &&
-			     pen__cells_next_name(&b, &s);
-	     i++)
-		n += (size_t)snprintf(
-			text + n, sizeof(text) - n, "%s%" PRId32 " %.*s",
-			i ? ", " : "", c->merged ? c->merged[i] : (int32_t)i,
-			s.n < 40 ? (int)s.n : 40, (const char *)s.p);
-	snprintf(name, sizeof(name), "codes of %s", column);
-	say(d, name, "%s%s", text, pen__bytes_left(&b) ? ", ..." : "");
+	for (i = 0; i < all && n < sizeof(text) - 64; i++) {
+		const char *last;
+
+		pen__cells_label(f, field, i, label, sizeof(label));
+		/* files by their last name, which is what differs */
+		last = field == p->obs_field + p->nobs ? strrchr(label, '/')
+						       : NULL;
+		n += (size_t)snprintf(text + n, sizeof(text) - n,
+				      "%s%" PRIu64 " %.40s", i ? ", " : "", i,
+				      last ? last + 1 : label);
+	}
+	snprintf(name, sizeof(name), "codes of %s", f->field[field].name);
+	if (all)
+		say(d, name, "%s%s", text, i < all ? ", ..." : "");
 }
 
 void pen__cells_describe(const struct pen_format *f, struct pen_describe *d)
 {
 	const struct pen_cells *p = f->priv;
-	const struct pen_cells_view *v = &p->view[0];
+	const struct pen_cells_view *v = p->view0;
 
-	say(d, "matrix", "%s, %s", p->matrix,
-	    v->sparse ? "sparse (csr)" : "dense");
-	say(d, "genes", "%" PRIu64, v->ncols);
-	if (v->ntake != v->ncols)
-		say(d, "genes taken", "%" PRIu32, v->ntake);
-	if (v->sparse) {
-		const double all = (double)v->nrows * (double)v->ncols;
-
-		say(d, "non-zeros", "%" PRIu64 ", %.1f a cell, %.2f %%", v->nnz,
-		    v->nrows ? (double)v->nnz / (double)v->nrows : 0.0,
-		    all > 0 ? 100 * (double)v->nnz / all : 0.0);
-		say(d, "longest row", "%" PRIu64, v->most);
-	}
-	say_array(d, v->sparse ? "data" : "numbers", &v->data);
-	if (v->sparse)
-		say_array(d, "indices", &v->indices);
+	for (uint32_t i = 0; i < p->nmatrices; i++)
+		say_matrix(d, &p->slot[i], &v->matrix[i]);
 	say_columns(d, v);
-	for (uint32_t i = 0; i < p->nobs; i++)
-		if (v->field[i].coded)
-			say_codes(d, f->field[f->nfields - p->nobs + i].name,
-				  &v->field[i]);
-	advise(d, v);
+	for (uint32_t i = p->obs_field; i < f->nfields; i++)
+		say_codes(f, i, d);
+	advise(d, &v->matrix[0]);
 }

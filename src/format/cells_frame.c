@@ -173,16 +173,40 @@ static int compound_names(struct pen_cells_file *f, uint64_t addr,
 	return rc;
 }
 
-static int group_names(struct pen_cells_file *f, const struct pen_h5_head *hd,
-		       struct pen_buf *names, uint64_t *n)
+int pen__cells_index_name(struct pen_cells_file *f, const char *frame,
+			  char *buf, size_t cap)
+{
+	struct pen_h5_head hd;
+	uint64_t addr;
+	int rc = pen__cells_there(f, frame, &addr);
+
+	snprintf(buf, cap, "_index");
+	if (rc > 0)
+		rc = pen__h5_head_open(f->h, addr, &hd, f->err);
+	else
+		return rc;
+	if (rc < 0)
+		return rc;
+	if (pen__h5_is_group(&hd))
+		rc = pen__cells_text_attr(f, &hd, "_index", buf, cap);
+	else
+		snprintf(buf, cap, "index");
+	if (rc >= 0 && !*buf)
+		snprintf(buf, cap, "_index");
+	pen__h5_head_close(&hd);
+	return rc;
+}
+
+static int group_names(struct pen_cells_file *f, struct pen_buf *names,
+		       uint64_t *n)
 {
 	char name[128], path[256];
 	uint64_t addr;
-	int rc = pen__cells_text_attr(f, hd, "_index", name, sizeof(name));
+	int rc = pen__cells_index_name(f, f->var, name, sizeof(name));
 
 	if (rc < 0)
 		return rc;
-	snprintf(path, sizeof(path), "%s/%s", f->var, *name ? name : "_index");
+	snprintf(path, sizeof(path), "%s/%s", f->var, name);
 	*n = f->ncols; /* nameless ones are as many as they should be */
 	rc = pen__cells_there(f, path, &addr);
 	return rc <= 0 ? rc : pen__cells_names(f, addr, path, names, n);
@@ -199,7 +223,7 @@ int pen__cells_genes(struct pen_cells_file *f, struct pen_buf *names)
 	rc = pen__h5_head_open(f->h, addr, &hd, f->err);
 	if (rc < 0)
 		return rc;
-	rc = pen__h5_is_group(&hd) ? group_names(f, &hd, names, &n)
+	rc = pen__h5_is_group(&hd) ? group_names(f, names, &n)
 				   : compound_names(f, addr, names, &n);
 	pen__h5_head_close(&hd);
 	if (rc >= 0 && n != f->ncols)
@@ -214,6 +238,7 @@ int pen__cells_genes(struct pen_cells_file *f, struct pen_buf *names)
 
 struct lister {
 	struct pen_cells_file f; /* with an error of its own */
+	const char *frame;
 	struct pen_buf *out;
 	struct pen_err why;
 };
@@ -270,7 +295,8 @@ static void group_text(struct lister *l, const struct pen_h5_head *hd,
 	if (pen__cells_text_attr(&l->f, hd, "encoding-type", kind,
 				 sizeof(kind)) < 0)
 		return;
-	snprintf(path, sizeof(path), "obs/%.300s/categories", name);
+	snprintf(path, sizeof(path), "%.100s/%.300s/categories", l->frame,
+		 name);
 	if (pen__cells_there(&l->f, path, &addr) > 0)
 		n = length_at(l, addr);
 	if (strcmp(kind, "categorical") == 0)
@@ -333,16 +359,17 @@ static void list_members(struct lister *l, uint64_t addr)
 }
 
 /* What is damaged here need not keep anyone from reading the matrix. */
-int pen__cells_columns_list(struct pen_cells_file *f, struct pen_buf *out)
+int pen__cells_columns_list(struct pen_cells_file *f, const char *frame,
+			    struct pen_buf *out)
 {
-	struct lister l = { .f = *f, .out = out };
+	struct lister l = { .f = *f, .frame = frame, .out = out };
 	struct pen_h5_head hd;
 	uint64_t addr;
 	bool group;
 	int rc;
 
 	l.f.err = &l.why;
-	rc = pen__cells_there(&l.f, "obs", &addr);
+	rc = pen__cells_there(&l.f, frame, &addr);
 	if (rc > 0)
 		rc = pen__h5_head_open(f->h, addr, &hd, &l.why);
 	else if (rc == 0)

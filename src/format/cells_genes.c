@@ -1,147 +1,281 @@
 /*
  * Which genes a file's rows are made of: all, the first ones, those a column
- * of var marks, or those named in a list, in its order. Refuses names that a
- * file does not have, or has twice.
+ * of var marks, or those named in a list, in its order. What files have alike
+ * is looked at once. Refuses names that a file does not have, or has twice.
  */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/mem.h"
 #include "format/cells.h"
 
-struct gene {
-	struct pen_span s; /* first: what is compared */
-	uint32_t at;	   /* its place in the list or in the matrix */
-};
-
-static int by_name(const void *a, const void *b)
+static int bad_gene(struct pen_span s, const char *what, struct pen_err *err)
 {
-	return pen__cells_compare(*(const struct pen_span *)a,
-				  *(const struct pen_span *)b);
+	return pen__fail(err, PEN_EDATA, NULL, "gene %.*s %s",
+			 s.n < 100 ? (int)s.n : 100, (const char *)s.p, what);
 }
 
-static int bad_gene(const char *where, const struct gene *g, const char *what,
-		    struct pen_err *err)
+/* Each name of the file is looked for in the list. */
+static int match(const struct pen_cells_table *want, struct pen_cells_set *set,
+		 uint8_t *seen, struct pen_err *err)
 {
-	return pen__fail(err, PEN_EDATA, where, "gene %.*s %s",
-			 g->s.n < 100 ? (int)g->s.n : 100, (const char *)g->s.p,
-			 what);
-}
+	const struct pen_cells_var *v = set->var;
+	struct pen_bytes b = pen__bytes(v->genes.p, v->genes.n);
+	struct pen_span s;
 
-/* One a line; blanks around a name do not belong to it. */
-static uint32_t take_lines(const struct pen_buf *list, struct gene *g)
-{
-	struct pen_bytes b = pen__bytes(list->p, list->n);
-	uint32_t n = 0;
+	memset(seen, 0, want->n);
+	for (uint64_t i = 0; i < v->ncols && pen__cells_next_name(&b, &s);
+	     i++) {
+		const uint32_t id =
+			pen__cells_table_find(want, s, pen__cells_hash(s));
 
-	while (pen__bytes_left(&b)) {
-		const uint8_t *nl = memchr(b.p, '\n', pen__bytes_left(&b));
-		size_t len = nl ? (size_t)(nl - b.p) : pen__bytes_left(&b);
-		const uint8_t *p = pen__take(&b, len);
-
-		pen__take(&b, nl != NULL);
-		for (; len && (*p == ' ' || *p == '\t'); len--)
-			p++;
-		while (len && (p[len - 1] == ' ' || p[len - 1] == '\t' ||
-			       p[len - 1] == '\r'))
-			len--;
-		if (!len || n == PEN_CELLS_GENES)
+		set->map[i] = id;
+		if (id == PEN_CELLS_NONE)
 			continue;
-		g[n] = (struct gene){ { p, len }, n };
-		n++;
-	}
-	return n;
-}
-
-/* Both sorted: each of the list is looked for among the file's. */
-static int match(const struct gene *want, uint32_t n, const struct gene *have,
-		 uint64_t nhave, uint32_t *map, const char *where,
-		 struct pen_err *err)
-{
-	uint64_t k = 0;
-
-	for (uint32_t i = 0; i < n; i++) {
-		if (i && by_name(&want[i - 1], &want[i]) == 0)
-			return bad_gene("genes", &want[i],
-					"is in the list twice", err);
-		while (k < nhave && by_name(&have[k], &want[i]) < 0)
-			k++;
-		if (k == nhave || by_name(&have[k], &want[i]) != 0)
-			return bad_gene(where, &want[i],
-					"of the list is not in the file", err);
-		if (k + 1 < nhave && by_name(&have[k + 1], &want[i]) == 0)
-			return bad_gene(where, &want[i],
-					"is there twice, so that its name does "
-					"not say which",
+		if (seen[id]++)
+			return bad_gene(s,
+					"is there twice, so that its name "
+					"does not say which",
 					err);
-		map[have[k].at] = want[i].at;
 	}
+	for (uint32_t i = 0; i < want->n; i++)
+		if (!seen[i])
+			return bad_gene(want->s[i],
+					"of the list is not in the file", err);
+	set->ntake = want->n;
 	return 0;
 }
 
-static int take_listed(const struct pen_cells *p, struct pen_cells_view *v,
-		       uint32_t *map, const char *where, struct pen_err *err)
+static int take_first(const struct pen_cells *p, struct pen_cells_set *set,
+		      struct pen_err *err)
 {
-	struct pen_bytes b = pen__bytes(v->genes.p, v->genes.n);
-	/* a name and its line end are two bytes at least */
-	const size_t cap = p->list.n / 2 + 1;
-	struct gene *want = pen__alloc(cap, sizeof(*want));
-	struct gene *have = pen__alloc(v->ncols, sizeof(*have));
-	struct pen_span s;
-	uint64_t nhave = 0;
+	if (p->first > set->var->ncols)
+		return pen__fail(err, PEN_EINVAL, NULL,
+				 "has %" PRIu64 " genes, fewer than the first "
+				 "%" PRIu64,
+				 set->var->ncols, p->first);
+	set->ntake = (uint32_t)p->first;
+	return 0;
+}
+
+/* want: of genes=@FILE, with a byte for each in `seen`. */
+static int take_set(const struct pen_cells *p, struct pen_cells_set *set,
+		    const struct pen_cells_table *want, uint8_t *seen,
+		    struct pen_err *err)
+{
+	const struct pen_cells_var *v = set->var;
 	int rc = 0;
 
-	if (!want || !have)
-		rc = pen__fail_nomem(err, where, v->ncols * sizeof(*have));
-	while (rc >= 0 && nhave < v->ncols && pen__cells_next_name(&b, &s)) {
-		have[nhave] = (struct gene){ s, (uint32_t)nhave };
-		nhave++;
+	set->ntake = (uint32_t)v->ncols;
+	if (!p->genes)
+		return 0;
+	if (p->first)
+		return take_first(p, set, err);
+	set->map = pen__alloc(v->ncols, sizeof(*set->map));
+	if (!set->map)
+		return pen__fail_nomem(err, "genes",
+				       v->ncols * sizeof(*set->map));
+	memset(set->map, 0xff, v->ncols * sizeof(*set->map));
+	if (want->slot) {
+		rc = match(want, set, seen, err);
+	} else {
+		set->ntake = 0;
+		for (uint64_t i = 0; i < v->ncols && i < v->genes.n; i++)
+			if (v->genes.p[i])
+				set->map[i] = set->ntake++;
 	}
-	if (rc >= 0) {
-		v->ntake = take_lines(&p->list, want);
-		qsort(want, v->ntake, sizeof(*want), by_name);
-		qsort(have, nhave, sizeof(*have), by_name);
-		rc = match(want, v->ntake, have, nhave, map, where, err);
-	}
-	pen__free(want);
-	pen__free(have);
+	if (rc >= 0 && !set->ntake)
+		rc = pen__fail(err, PEN_EINVAL, NULL,
+			       "no gene is left by genes=%s", p->genes);
 	return rc;
 }
 
-int pen__cells_take_genes(const struct pen_cells *p, struct pen_cells_view *v,
-			  const char *where, struct pen_err *err)
+static int take_sets(struct pen_cells *p, uint32_t from, uint64_t *blob,
+		     struct pen_err *err)
 {
-	uint32_t *map;
+	struct pen_cells_table want = { 0 };
+	uint8_t *seen = NULL;
 	int rc = 0;
 
-	v->ntake = (uint32_t)v->ncols;
-	if (!p->genes)
-		return 0;
-	if (p->first) {
-		if (p->first > v->ncols)
-			return pen__fail(err, PEN_EINVAL, where,
-					 "has %" PRIu64 " genes, fewer than "
-					 "the first %" PRIu64,
-					 v->ncols, p->first);
-		v->ntake = (uint32_t)p->first;
-		return 0;
+	if (p->genes && *p->genes == '@') {
+		if (pen__cells_table_init(&want, 1024))
+			rc = pen__cells_table_lines(&want, &p->list, err);
+		else
+			rc = pen__fail_nomem(err, "genes", p->list.n);
+		seen = pen__alloc(want.n ? want.n : 1, 1);
+		if (rc >= 0 && !seen)
+			rc = pen__fail_nomem(err, "genes", want.n);
 	}
-	map = pen__alloc(v->ncols, sizeof(*map));
-	if (!map)
-		return pen__fail_nomem(err, where, v->ncols * sizeof(*map));
-	memset(map, 0xff, v->ncols * sizeof(*map));
-	v->map = map;
-	if (*p->genes == '@') {
-		rc = take_listed(p, v, map, where, err);
-	} else {
-		v->ntake = 0;
-		for (uint64_t i = 0; i < v->ncols && i < v->genes.n; i++)
-			if (v->genes.p[i])
-				map[i] = v->ntake++;
+	for (uint32_t i = from; rc >= 0 && i < p->nsets; i++) {
+		*blob = p->set[i].blob;
+		rc = take_set(p, &p->set[i], &want, seen, err);
 	}
-	if (rc >= 0 && !v->ntake)
-		rc = pen__fail(err, PEN_EINVAL, where,
-			       "no gene is left by genes=%s", p->genes);
+	pen__cells_table_fini(&want);
+	pen__free(seen);
 	return rc;
+}
+
+/* ---- sets ---- */
+
+static bool is_same(const struct pen_cells_var *a,
+		    const struct pen_cells_var *b)
+{
+	return a->hash == b->hash && a->ncols == b->ncols &&
+	       a->genes.n == b->genes.n &&
+	       (a->genes.p == b->genes.p || !a->genes.n ||
+		memcmp(a->genes.p, b->genes.p, a->genes.n) == 0);
+}
+
+/* Views by what genes they have, in the order these first come. of: room for
+ * a number for each view. */
+static int find_sets(struct pen_cells *p, int frame, uint32_t *of,
+		     struct pen_err *err)
+{
+	struct pen_cells_table t;
+	int rc = 0;
+
+	if (!pen__cells_table_init(&t, 16))
+		rc = pen__fail_nomem(err, "genes", 0);
+	for (uint64_t i = 0; rc >= 0 && i < p->nviews; i++) {
+		struct pen_cells_var *v = &p->view[i].var[frame];
+		const struct pen_span key = { (const uint8_t *)&v->hash,
+					      sizeof(v->hash) };
+		const uint32_t known = t.n;
+		uint32_t id;
+
+		if (!p->view[i].matrix || !v->ncols)
+			continue;
+		id = pen__cells_table_add(&t, key, pen__cells_hash(key));
+		if (id == PEN_CELLS_NONE) {
+			rc = pen__fail_nomem(err, "genes", 0);
+			break;
+		}
+		if (id < known && is_same(v, p->set[of[id]].var)) {
+			v->set = of[id];
+			continue;
+		}
+		v->set = p->nsets++;
+		p->set[v->set] = (struct pen_cells_set){ .var = v, .blob = i };
+		if (id == known)
+			of[id] = v->set;
+	}
+	pen__cells_table_fini(&t);
+	return rc;
+}
+
+/* A map that changes nothing is none. */
+static void drop_map(struct pen_cells_set *set)
+{
+	const uint64_t n = set->var->ncols;
+	uint64_t i = 0;
+
+	while (set->map && i < n && i < set->ntake && set->map[i] == i)
+		i++;
+	if (!set->map || (i < n && i < set->ntake))
+		return;
+	while (i < n && set->map[i] == PEN_CELLS_NONE)
+		i++;
+	if (i < n)
+		return;
+	pen__free(set->map);
+	set->map = NULL;
+}
+
+static void assign(const struct pen_cells *p, struct pen_cells_view *v)
+{
+	for (uint32_t i = 0; i < p->nmatrices; i++) {
+		const struct pen_cells_slot *t = &p->slot[i];
+		struct pen_cells_matrix *m = &v->matrix[i];
+
+		if (t->frame >= PEN_CELLS_FRAMES)
+			continue;
+		m->map = p->set[v->var[t->frame].set].map;
+		m->ntake = p->set[v->var[t->frame].set].ntake;
+		if (!m->sparse && !m->map && p->normalize <= 0 &&
+		    m->ntake < m->ncols)
+			m->extent = m->ntake;
+	}
+}
+
+int pen__cells_take_genes(struct pen_cells *p, uint64_t *blob,
+			  struct pen_err *err)
+{
+	uint32_t *of = pen__alloc((size_t)p->nviews, sizeof(*of));
+	int rc = 0;
+
+	*blob = 0;
+	p->set = pen__calloc((size_t)p->nviews * PEN_CELLS_FRAMES,
+			     sizeof(*p->set));
+	if (!of || !p->set)
+		rc = pen__fail_nomem(err, "genes",
+				     (size_t)p->nviews * sizeof(*p->set));
+	for (int i = 0; rc >= 0 && i < PEN_CELLS_FRAMES; i++) {
+		const uint32_t from = p->nsets;
+
+		rc = find_sets(p, i, of, err);
+		if (rc >= 0 && from < p->nsets)
+			rc = p->join == PEN_CELLS_SAME
+				     ? take_sets(p, from, blob, err)
+				     : pen__cells_join(p, from, p->nsets, blob,
+						       err);
+	}
+	pen__free(of);
+	if (rc < 0)
+		return rc;
+	for (uint32_t i = 0; i < p->nsets; i++)
+		drop_map(&p->set[i]);
+	for (uint64_t i = 0; i < p->nviews; i++)
+		if (p->view[i].matrix)
+			assign(p, &p->view[i]);
+	return 0;
+}
+
+/* ---- what columns came from ---- */
+
+/* names: those of the set, or none. */
+static void name_set(struct pen_cells *p, const struct pen_cells_set *set,
+		     struct pen_span names, bool first)
+{
+	struct pen_bytes b = pen__bytes(names.p, names.n);
+
+	for (uint64_t i = 0; i < set->var->ncols; i++) {
+		struct pen_span s = { NULL, 0 };
+		uint32_t to = set->map ? set->map[i] : (uint32_t)i;
+
+		if (names.n && !pen__cells_next_name(&b, &s))
+			return;
+		if (to >= set->ntake)
+			continue;
+		if (first)
+			p->var_row[to] = (uint32_t)i;
+		if (!p->gene[to].p)
+			p->gene[to] = s;
+	}
+}
+
+int pen__cells_name_genes(struct pen_cells *p, struct pen_err *err)
+{
+	const struct pen_cells_var *v0 = &p->view0->var[PEN_CELLS_VAR];
+	const bool named = p->join || (p->genes && *p->genes == '@');
+	uint32_t n;
+
+	if (!p->var || !v0->ncols)
+		return 0;
+	n = p->set[v0->set].ntake;
+	p->var_row = pen__alloc(n, sizeof(*p->var_row));
+	p->gene = pen__calloc(n, sizeof(*p->gene));
+	if (!p->var_row || !p->gene)
+		return pen__fail_nomem(err, "var", n * sizeof(*p->gene));
+	memset(p->var_row, 0xff, n * sizeof(*p->var_row));
+	/* sets of other frames come after, and have var's of their own */
+	for (uint32_t i = 0; i < p->nsets; i++) {
+		const struct pen_cells_set *set = &p->set[i];
+
+		if (set->var != &p->view[set->blob].var[PEN_CELLS_VAR])
+			continue;
+		name_set(p, set,
+			 named ? set->var->genes : (struct pen_span){ 0 },
+			 i == v0->set);
+	}
+	return 0;
 }

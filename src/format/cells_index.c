@@ -1,9 +1,9 @@
 /*
- * What index() finds in a file of single cells: the matrix, where its arrays
- * lie, where its rows begin, and of obs and var what the options ask for. All
- * that can be wrong with a whole file is found here; what is left to check in
- * every row are the genes it refers to. Refuses matrices by column (csc), whose
- * rows cannot be had without reading all of it.
+ * What index() finds in a file of single cells: the matrices, where their
+ * arrays lie, where rows begin, and of obs and var what the options ask for.
+ * All that can be wrong with a whole file is found here; what is left to check
+ * in every row are the genes it refers to. Refuses matrices by column (csc),
+ * whose rows cannot be had without reading all of it.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -14,17 +14,21 @@
 
 #define MOST_RATIO 1100 /* what deflate makes of a byte, and some */
 
-/* The matrix, while it is looked at. */
+/* A file, and the matrix in it that is looked at. */
 struct matrix {
-	struct pen_cells_file f;
+	struct pen_cells_file f; /* ncols: of this matrix */
 	const struct pen_cells *p;
-	struct pen_buf *blob;
+	struct pen_buf *blob, *common;
+	const struct pen_cells_slot *slot;
 	char path[256];
-	uint64_t addr, nnz;
+	uint64_t addr, nnz, most;
 	bool group;
 	char kind[32];	   /* encoding-type, or h5sparse_format */
 	uint64_t shape[2]; /* attribute; of length 0 when there is none */
 	uint32_t nshape;
+	/* of the file */
+	const char *var[PEN_CELLS_FRAMES];
+	uint64_t ngenes[PEN_CELLS_FRAMES]; /* 0: no matrix is over them */
 	struct pen_buf rows;
 };
 
@@ -45,23 +49,20 @@ refuse(const struct matrix *m, int code, const char *fmt, ...)
 
 static int find_matrix(struct matrix *m)
 {
-	const bool raw = strcmp(m->p->matrix, "raw") == 0 ||
-			 strcmp(m->p->matrix, "raw/X") == 0;
+	const bool raw = m->slot->frame == PEN_CELLS_RAW_VAR;
 	int rc;
 
-	snprintf(m->path, sizeof(m->path), "%.250s",
-		 raw ? "raw/X" : m->p->matrix);
-	m->f.var = raw ? "raw/var" : "var";
+	snprintf(m->path, sizeof(m->path), "%s", raw ? "raw/X" : m->slot->path);
 	rc = pen__cells_there(&m->f, m->path, &m->addr);
 	if (rc == 0 && raw) { /* before 0.7 */
 		snprintf(m->path, sizeof(m->path), "raw.X");
-		m->f.var = "raw.var";
+		m->var[PEN_CELLS_RAW_VAR] = "raw.var";
 		rc = pen__cells_there(&m->f, m->path, &m->addr);
 	}
 	if (rc == 0)
 		return refuse(m, PEN_ENOTFOUND,
 			      "there is no such matrix in the file; choose one "
-			      "with matrix=X, raw or layers/NAME");
+			      "with matrix=X, raw, layers/NAME or obsm/NAME");
 	return rc < 0 ? rc : 0;
 }
 
@@ -95,6 +96,7 @@ static int see_matrix(struct matrix *m)
 
 	if (rc < 0)
 		return rc;
+	m->nshape = 0;
 	m->group = pen__h5_is_group(&hd);
 	rc = pen__cells_text_attr(&m->f, &hd, "encoding-type", m->kind,
 				  sizeof(m->kind));
@@ -177,6 +179,7 @@ static int put_starts(struct matrix *m, const struct pen_cells_list *l)
 	const size_t size = l->d.type.size;
 	uint64_t last = 0;
 
+	m->most = 0;
 	if (l->d.type.dtype < 0 || t >= PEN_F16 || t == PEN_BOOL)
 		return refuse(m, PEN_EDATA, "its indptr is not of integers");
 	if (l->n != m->f.nrows + 1)
@@ -199,11 +202,18 @@ static int put_starts(struct matrix *m, const struct pen_cells_list *l)
 				      "that begins at %" PRIu64 ", of %" PRIu64
 				      " numbers (indptr)",
 				      i, at, last, m->nnz);
+		if (v - last > m->most)
+			m->most = v - last;
 		last = v;
 		w = (uint32_t)v;
 		pen__buf_put(m->blob, width == 4 ? (void *)&w : (void *)&v,
 			     width);
 	}
+	if (m->most > INT32_MAX)
+		return refuse(m, PEN_ENOTSUP,
+			      "a row has %" PRIu64 " numbers, more than can be "
+			      "loaded at once",
+			      m->most);
 	if (last != m->nnz)
 		return refuse(m, PEN_EDATA,
 			      "its rows end at %" PRIu64 ", but there are "
@@ -253,6 +263,7 @@ static int put_dense(struct matrix *m)
 			      "%" PRIu64 " bytes cannot hold",
 			      m->f.nrows, size);
 	m->nnz = m->f.nrows * m->f.ncols;
+	m->most = m->f.ncols;
 	return 0;
 }
 
@@ -280,41 +291,97 @@ static int put_rows(struct matrix *m, uint64_t *nsamples)
 	return 0;
 }
 
-static int put_column(struct matrix *m, const char *name)
+/* A column, as pen__cells_take_views() reads it; rows: some only. */
+static void put_column(struct pen_buf *b, const struct pen_cells_column *c,
+		       const char *name, const struct pen_buf *rows)
+{
+	const size_t size = pen_dtype_size((enum pen_dtype)c->dtype);
+
+	pen__buf_le(b, c->dtype, 1);
+	pen__buf_le(b, c->coded, 1);
+	pen__buf_le(b, c->ordered, 1);
+	pen__buf_le(b, c->nnames, 4);
+	pen__buf_le(b, strlen(name), 8);
+	pen__buf_str(b, name);
+	put_bytes(b, &c->names);
+	if (!rows)
+		pen__buf_put(b, c->values.p, c->values.n);
+	for (uint64_t i = 0; rows && i < rows->n / 4; i++)
+		pen__buf_put(b, c->values.p + pen__cells_u32(rows->p, i) * size,
+			     size);
+}
+
+/* Columns of a frame, into a blob. */
+struct columns {
+	const char *frame;
+	const char *ask; /* a,b,c or * */
+	uint64_t nrows;
+	const struct pen_buf *rows;
+	struct pen_buf *out;
+	uint32_t n;
+};
+
+/* any: one that cannot be a field is left out. */
+static int add_column(struct matrix *m, struct columns *cs, const char *name,
+		      bool any)
 {
 	struct pen_cells_column c;
-	int rc = pen__cells_column_open(&m->f, "obs", name, m->f.nrows, &c);
-	const size_t size = pen_dtype_size((enum pen_dtype)c.dtype);
+	struct pen_err why = { 0 }, *err = m->f.err;
+	int rc;
 
+	m->f.err = &why;
+	rc = pen__cells_column_open(&m->f, cs->frame, name, cs->nrows, &c);
+	m->f.err = err;
 	if (rc >= 0) {
-		pen__buf_le(m->blob, c.dtype, 1);
-		pen__buf_le(m->blob, c.coded, 1);
-		pen__buf_le(m->blob, c.nnames, 4);
-		put_bytes(m->blob, &c.names);
-		if (!m->p->filter)
-			pen__buf_put(m->blob, c.values.p, c.values.n);
-		for (uint64_t i = 0; m->p->filter && i < m->rows.n / 4; i++)
-			pen__buf_put(m->blob,
-				     c.values.p + pen__cells_u32(m->rows.p, i) *
-							  size,
-				     size);
+		put_column(cs->out, &c, name, cs->rows);
+		cs->n++;
 	}
 	pen__cells_column_close(&c);
+	if (rc >= 0 || (any && rc != PEN_ENOMEM && rc != PEN_EIO))
+		return 0;
+	*err = why;
 	return rc;
 }
 
-static int put_columns(struct matrix *m)
+static int add_all(struct matrix *m, struct columns *cs)
 {
-	const char *s = m->p->obs;
+	struct pen_buf list = { 0 };
+	struct pen_bytes b;
+	struct pen_span s, kind;
+	char name[64], index[64];
+	int rc = pen__cells_columns_list(&m->f, cs->frame, &list);
+
+	if (rc >= 0)
+		rc = pen__cells_index_name(&m->f, cs->frame, index,
+					   sizeof(index));
+	b = pen__bytes(list.p, list.n);
+	while (rc >= 0 && pen__cells_next_name(&b, &s) &&
+	       pen__cells_next_name(&b, &kind)) {
+		if (!s.n || s.n >= sizeof(name))
+			continue;
+		memcpy(name, s.p, s.n);
+		name[s.n] = '\0';
+		if (strcmp(name, index) != 0)
+			rc = add_column(m, cs, name, true);
+	}
+	pen__buf_fini(&list);
+	return rc;
+}
+
+static int add_columns(struct matrix *m, struct columns *cs)
+{
+	const char *s = cs->ask;
 	char name[64];
 	int rc = 0;
 
+	if (s && strcmp(s, "*") == 0)
+		return add_all(m, cs);
 	while (rc >= 0 && s) {
 		const size_t n = strcspn(s, ",");
 
 		/* open() made sure that names fit */
 		snprintf(name, sizeof(name), "%.*s", (int)n, s);
-		rc = put_column(m, name);
+		rc = add_column(m, cs, name, false);
 		s = s[n] ? s + n + 1 : NULL;
 	}
 	return rc;
@@ -342,33 +409,103 @@ static int put_mask(struct matrix *m, const char *name)
 			    "choose genes",
 			    name, m->f.var);
 	if (rc >= 0)
-		put_bytes(m->blob, &c.values);
+		put_bytes(m->common, &c.values);
 	pen__cells_column_close(&c);
 	return rc;
 }
 
-static int put_genes(struct matrix *m)
+static int put_genes(struct matrix *m, int frame)
 {
 	const char *genes = m->p->genes;
 	struct pen_buf names = { 0 };
-	int rc = pen__cells_genes(&m->f, &names);
+	int rc = 0;
 
+	m->f.var = m->var[frame];
+	m->f.ncols = m->ngenes[frame];
+	pen__buf_le(m->blob, m->f.ncols, 8);
+	if (m->f.ncols)
+		rc = pen__cells_genes(&m->f, &names);
 	if (rc >= 0) {
 		pen__buf_le(m->blob, hash(&names), 8);
-		if (genes && strncmp(genes, "var:", 4) == 0)
+		if (m->f.ncols && genes && strncmp(genes, "var:", 4) == 0)
 			rc = put_mask(m, genes + 4);
-		else if (genes && *genes == '@')
-			put_bytes(m->blob, &names);
+		else if ((genes && *genes == '@') || m->p->join)
+			put_bytes(m->common, &names);
 		else
-			pen__buf_le(m->blob, 0, 8);
+			pen__buf_le(m->common, 0, 8);
 	}
 	pen__buf_fini(&names);
 	return rc;
 }
 
-static int index_matrix(struct matrix *m, struct pen_found *found)
+/*
+ * All that is said of genes, which files of a collection tend to have alike, is
+ * a blob of its own; the file's refers to it by what it hashes to.
+ */
+static int put_vars(struct matrix *m, struct pen_buf *common)
 {
-	struct pen_buf list = { 0 };
+	struct pen_buf body = { 0 }, columns = { 0 };
+	struct columns cs = { .frame = m->var[PEN_CELLS_VAR],
+			      .ask = m->p->var,
+			      .nrows = m->ngenes[PEN_CELLS_VAR],
+			      .out = &columns };
+	struct pen_span s;
+	uint64_t key[2];
+	int rc = 0;
+
+	m->common = &body;
+	for (int i = 0; rc >= 0 && i < PEN_CELLS_FRAMES; i++)
+		rc = put_genes(m, i);
+	if (rc >= 0 && cs.nrows)
+		rc = add_columns(m, &cs);
+	pen__buf_le(&body, cs.n, 4);
+	pen__buf_put(&body, columns.p, columns.n);
+	if (rc >= 0 && (body.bad || columns.bad))
+		rc = pen__fail_nomem(m->f.err, m->f.pk->name, body.n);
+	s = (struct pen_span){ body.p, body.n };
+	key[0] = pen__cells_hash(s);
+	key[1] = hash(&body);
+	/* two lengths and a count: nothing */
+	if (rc >= 0 && body.n == PEN_CELLS_FRAMES * 8 + 4 && !cs.n)
+		key[0] = key[1] = 0;
+	pen__buf_le(m->blob, key[0], 8);
+	pen__buf_le(m->blob, key[1], 8);
+	if (rc >= 0 && (key[0] || key[1])) {
+		pen__buf_le(common, PEN_CELLS_COMMON, 4);
+		pen__buf_le(common, key[0], 8);
+		pen__buf_le(common, key[1], 8);
+		pen__buf_put(common, body.p, body.n);
+		if (common->bad)
+			rc = pen__fail_nomem(m->f.err, m->f.pk->name, body.n);
+	}
+	pen__buf_fini(&body);
+	pen__buf_fini(&columns);
+	return rc;
+}
+
+/* Matrices of one frame have the same columns, all have the same rows. */
+static int check_beside(struct matrix *m, uint64_t nrows)
+{
+	uint64_t *n = m->slot->frame < PEN_CELLS_FRAMES
+			      ? &m->ngenes[m->slot->frame]
+			      : NULL;
+
+	if (m->f.nrows != nrows)
+		return refuse(m, PEN_EDATA,
+			      "has %" PRIu64 " rows, but %s has %" PRIu64,
+			      m->f.nrows, m->p->slot[0].path, nrows);
+	if (n && *n && *n != m->f.ncols)
+		return refuse(m, PEN_EDATA,
+			      "has %" PRIu64 " columns, another matrix over "
+			      "the same genes has %" PRIu64,
+			      m->f.ncols, *n);
+	if (n)
+		*n = m->f.ncols;
+	return 0;
+}
+
+static int put_matrix(struct matrix *m, uint64_t *nrows)
+{
 	int rc = find_matrix(m);
 
 	if (rc >= 0)
@@ -379,18 +516,56 @@ static int index_matrix(struct matrix *m, struct pen_found *found)
 	rc = m->group ? put_sparse(m) : put_dense(m);
 	if (rc >= 0)
 		rc = check_size(m);
+	if (rc >= 0 && m->slot == m->p->slot)
+		*nrows = m->f.nrows;
+	if (rc >= 0)
+		rc = check_beside(m, *nrows);
 	if (rc < 0)
 		return rc;
 	pen__buf_le(m->blob, m->f.nrows, 8);
 	pen__buf_le(m->blob, m->f.ncols, 8);
 	pen__buf_le(m->blob, m->nnz, 8);
-	rc = put_rows(m, &found->nsamples);
+	pen__buf_le(m->blob, m->most, 8);
+	return 0;
+}
+
+/* Columns of obs, and before all matrices how many there are. */
+static int put_obs(struct matrix *m, size_t at)
+{
+	struct columns cs = { .frame = "obs",
+			      .ask = m->p->obs,
+			      .nrows = m->f.nrows,
+			      .rows = m->p->filter ? &m->rows : NULL,
+			      .out = m->blob };
+	int rc = add_columns(m, &cs);
+
+	for (int i = 0; !m->blob->bad && i < 4; i++)
+		m->blob->p[at + (size_t)i] = (uint8_t)(cs.n >> 8 * i);
+	return rc;
+}
+
+static int put_file(struct matrix *m, struct pen_found *found)
+{
+	struct pen_buf list = { 0 };
+	uint64_t nrows = 0;
+	size_t at;
+	int rc = 0;
+
+	pen__buf_le(m->blob, m->p->nmatrices, 4);
+	at = m->blob->n;
+	pen__buf_le(m->blob, 0, 4);
+	for (uint32_t i = 0; rc >= 0 && i < m->p->nmatrices; i++) {
+		m->slot = &m->p->slot[i];
+		rc = put_matrix(m, &nrows);
+	}
 	if (rc >= 0)
-		rc = put_columns(m);
+		rc = put_rows(m, &found->nsamples);
 	if (rc >= 0)
-		rc = put_genes(m);
+		rc = put_obs(m, at);
 	if (rc >= 0)
-		rc = pen__cells_columns_list(&m->f, &list);
+		rc = put_vars(m, &found->common);
+	if (rc >= 0)
+		rc = pen__cells_columns_list(&m->f, "obs", &list);
 	if (rc >= 0)
 		put_bytes(m->blob, &list);
 	pen__buf_fini(&list);
@@ -402,7 +577,9 @@ static int index_matrix(struct matrix *m, struct pen_found *found)
 int pen__cells_index(const struct pen_format *f, struct pen_peek *pk,
 		     struct pen_found *found, struct pen_err *err)
 {
-	struct matrix m = { .p = f->priv, .blob = &found->blob };
+	struct matrix m = { .p = f->priv,
+			    .blob = &found->blob,
+			    .var = { "var", "raw/var" } };
 	struct pen_err mine;
 	int rc;
 
@@ -413,7 +590,7 @@ int pen__cells_index(const struct pen_format *f, struct pen_peek *pk,
 	m.f.err = err;
 	rc = pen__h5_open(&m.f.h, pk, err);
 	if (rc >= 0)
-		rc = index_matrix(&m, found);
+		rc = put_file(&m, found);
 	pen__buf_fini(&m.rows);
 	pen__h5_close(m.f.h);
 	return rc;

@@ -579,10 +579,17 @@ int pen__cells_column_open(struct pen_cells_file *f, const char *frame,
 			   const char *name, uint64_t n,
 			   struct pen_cells_column *c)
 {
+	char index[sizeof(c->name) + 1];
 	size_t size;
 	int rc;
 
 	*c = (struct pen_cells_column){ 0 };
+	if (strcmp(name, "_index") == 0) {
+		rc = pen__cells_index_name(f, frame, index, sizeof(index));
+		if (rc < 0)
+			return rc;
+		name = index;
+	}
 	if (strlen(name) >= sizeof(c->name))
 		return refuse(f, PEN_ENOTSUP, frame,
 			      "the name of column %s is longer than %zu bytes",

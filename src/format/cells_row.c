@@ -23,9 +23,11 @@ struct logs {
 struct cell {
 	const struct pen_format *f;
 	const struct pen_cells *p;
-	const struct pen_cells_view *v;
+	const struct pen_cells_slot *t;
+	const struct pen_cells_matrix *m;
 	const struct pen_row *r;
 	struct pen_err *err;
+	bool changes;
 	uint64_t row; /* in the matrix */
 	double scale; /* of normalizing; 1 without */
 	void *dst;
@@ -38,7 +40,7 @@ static int fail(const struct cell *c, const char *what)
 
 	c->f->ix->name_of(c->f->ix, c->r->object, name, sizeof(name));
 	return pen__fail(c->err, PEN_EDATA, name, "row %" PRIu64 " of %s: %s",
-			 c->row, c->p->matrix, what);
+			 c->row, c->t->path, what);
 }
 
 static int fail_gene(const struct cell *c, uint32_t most)
@@ -47,7 +49,7 @@ static int fail_gene(const struct cell *c, uint32_t most)
 
 	snprintf(text, sizeof(text),
 		 "refers to gene %" PRIu32 ", but there are %" PRIu64, most,
-		 c->v->ncols);
+		 c->m->ncols);
 	return fail(c, text);
 }
 
@@ -57,7 +59,7 @@ static int fail_value(const struct cell *c, double v)
 
 	snprintf(text, sizeof(text),
 		 "%g does not fit %s; ask for another with dtype=", v,
-		 pen_dtype_name(c->p->type));
+		 pen_dtype_name(c->t->type));
 	return fail(c, text);
 }
 
@@ -231,20 +233,22 @@ static void change(const struct cell *c, double *v, uint64_t n)
 {
 	const double scale = c->scale;
 
+	if (!c->changes)
+		return;
 	if (c->p->log1p)
 		for (uint64_t i = 0; i < n; i++)
 			v[i] = log_of(c->logs, v[i], scale);
-	else if (c->p->normalize > 0)
+	else
 		for (uint64_t i = 0; i < n; i++)
 			v[i] *= scale;
 }
 
 /* A gene's column in the row. */
-static uint32_t column(const struct pen_cells_view *v, uint32_t gene)
+static uint32_t column(const struct pen_cells_matrix *m, uint32_t gene)
 {
-	if (v->map)
-		return v->map[gene];
-	return gene < v->ntake ? gene : PEN_CELLS_NONE;
+	if (m->map)
+		return m->map[gene];
+	return gene < m->ntake ? gene : PEN_CELLS_NONE;
 }
 
 static int put_block(const struct cell *c, const uint32_t *at, double *v,
@@ -253,7 +257,7 @@ static int put_block(const struct cell *c, const uint32_t *at, double *v,
 	uint64_t k;
 
 	change(c, v, n);
-	k = add(c->p->type, c->dst, at, v, n);
+	k = add(c->t->type, c->dst, at, v, n);
 	return k < n ? fail_value(c, v[k]) : 0;
 }
 
@@ -262,28 +266,29 @@ static int put_block(const struct cell *c, const uint32_t *at, double *v,
 /* float32 at 32-bit genes into float32, unchanged: what most files are. */
 static bool is_common(const struct cell *c)
 {
-	const struct pen_cells_array *d = &c->v->data, *g = &c->v->indices;
+	const struct pen_cells_array *d = &c->m->data, *g = &c->m->indices;
 
 	return d->dtype == PEN_F32 && !d->swap && !g->swap &&
 	       (g->dtype == PEN_I32 || g->dtype == PEN_U32) &&
-	       c->p->type == PEN_F32 && c->p->normalize <= 0 && !c->p->log1p;
+	       c->t->type == PEN_F32 && !c->changes;
 }
 
 static int scatter_common(const struct cell *c, const uint8_t *d,
-			  const uint8_t *g, uint64_t n)
+			  const uint8_t *g, uint64_t n, uint64_t *arg)
 {
-	const struct pen_cells_view *v = c->v;
+	const struct pen_cells_matrix *m = c->m;
 	uint32_t most = 0, at;
 	float *dst = c->dst;
 	float x;
 
+	(void)arg;
 	for (uint64_t i = 0; i < n; i++) {
 		memcpy(&at, g + i * 4, 4);
 		most = at > most ? at : most;
 	}
-	if (most >= v->ncols)
+	if (most >= m->ncols)
 		return fail_gene(c, most);
-	if (!v->map && v->ntake == v->ncols) {
+	if (!m->map && m->ntake == m->ncols) {
 		for (uint64_t i = 0; i < n; i++) {
 			memcpy(&at, g + i * 4, 4);
 			memcpy(&x, d + i * 4, 4);
@@ -294,7 +299,7 @@ static int scatter_common(const struct cell *c, const uint8_t *d,
 	for (uint64_t i = 0; i < n; i++) {
 		memcpy(&at, g + i * 4, 4);
 		memcpy(&x, d + i * 4, 4);
-		at = column(v, at);
+		at = column(m, at);
 		if (at != PEN_CELLS_NONE)
 			dst[at] += x;
 	}
@@ -302,24 +307,25 @@ static int scatter_common(const struct cell *c, const uint8_t *d,
 }
 
 static int scatter(const struct cell *c, const uint8_t *d, const uint8_t *g,
-		   uint64_t n)
+		   uint64_t n, uint64_t *arg)
 {
-	const struct pen_cells_array *da = &c->v->data, *ga = &c->v->indices;
+	const struct pen_cells_array *da = &c->m->data, *ga = &c->m->indices;
 	uint32_t at[BLOCK];
 	double v[BLOCK];
 	int rc = 0;
 
+	(void)arg;
 	for (uint64_t i = 0; rc >= 0 && i < n; i += BLOCK) {
 		const uint64_t k = n - i < BLOCK ? n - i : BLOCK;
 		uint32_t most;
 
 		to_genes(ga, g + i * ga->item, k, at);
 		most = largest(at, k);
-		if (most >= c->v->ncols)
+		if (most >= c->m->ncols)
 			return fail_gene(c, most);
 		to_doubles(da, d + i * da->item, k, v);
 		for (uint64_t j = 0; j < k; j++)
-			at[j] = column(c->v, at[j]);
+			at[j] = column(c->m, at[j]);
 		rc = put_block(c, at, v, k);
 	}
 	return rc;
@@ -328,26 +334,24 @@ static int scatter(const struct cell *c, const uint8_t *d, const uint8_t *g,
 static struct pen_cells_run
 run_of(const struct cell *c, const struct pen_cells_array *a, uint32_t unit)
 {
-	struct pen_cells_run run = { .a = a,
+	struct pen_cells_run run = { .m = c->m,
+				     .a = a,
 				     .unit = c->r->units + unit,
-				     .data = c->r->data + unit };
+				     .data = c->r->data + unit,
+				     .row = c->row };
 
-	if (c->v->sparse) {
-		run.at = pen__cells_start(c->v, c->row);
-		run.end = pen__cells_start(c->v, c->row + 1);
-	} else {
-		run.row = c->row;
-		run.end = c->v->extent;
-	}
+	pen__cells_span(c->m, c->row, &run.at, &run.end);
 	return run;
 }
 
+typedef int piece_fn(const struct cell *, const uint8_t *d, const uint8_t *g,
+		     uint64_t n, uint64_t *arg);
+
 /* What data and indices both have in one piece, one after another. */
-static int emit_scattered(const struct cell *c)
+static int each_piece(const struct cell *c, piece_fn *fn, uint64_t *arg)
 {
-	struct pen_cells_run dr = run_of(c, &c->v->data, 0);
-	struct pen_cells_run gr = run_of(c, &c->v->indices, c->p->indices);
-	const bool common = is_common(c);
+	struct pen_cells_run dr = run_of(c, &c->m->data, c->t->data);
+	struct pen_cells_run gr = run_of(c, &c->m->indices, c->t->indices);
 	const uint8_t *d = NULL, *g = NULL;
 	uint64_t left = dr.end - dr.at, dn = 0, gn = 0;
 	int rc = 0;
@@ -362,14 +366,19 @@ static int emit_scattered(const struct cell *c)
 		if (!dn || !gn || !d || !g)
 			return fail_bytes(c);
 		n = dn < gn ? dn : gn;
-		rc = common ? scatter_common(c, d, g, n) : scatter(c, d, g, n);
-		d += n * c->v->data.item;
-		g += n * c->v->indices.item;
+		rc = fn(c, d, g, n, arg);
+		d += n * c->m->data.item;
+		g += n * c->m->indices.item;
 		dn -= n;
 		gn -= n;
 		left -= n;
 	}
 	return rc;
+}
+
+static int emit_scattered(const struct cell *c)
+{
+	return each_piece(c, is_common(c) ? scatter_common : scatter, NULL);
 }
 
 /* ---- lists, and dense matrices ---- */
@@ -378,7 +387,7 @@ static int emit_scattered(const struct cell *c)
 static int put_piece(const struct cell *c, const uint8_t *p, uint64_t n,
 		     uint64_t first)
 {
-	const struct pen_cells_array *a = &c->v->data;
+	const struct pen_cells_array *a = &c->m->data;
 	uint32_t at[BLOCK];
 	double v[BLOCK];
 	int rc = 0;
@@ -388,9 +397,9 @@ static int put_piece(const struct cell *c, const uint8_t *p, uint64_t n,
 
 		to_doubles(a, p ? p + i * a->item : NULL, k, v);
 		for (uint64_t j = 0; j < k; j++)
-			at[j] = c->v->sparse
+			at[j] = c->m->sparse
 					? (uint32_t)(first + i + j)
-					: column(c->v,
+					: column(c->m,
 						 (uint32_t)(first + i + j));
 		rc = put_block(c, at, v, k);
 	}
@@ -400,11 +409,11 @@ static int put_piece(const struct cell *c, const uint8_t *p, uint64_t n,
 /* The row's data in order: a dense matrix, or the values of a list. */
 static int emit_in_order(const struct cell *c)
 {
-	struct pen_cells_run run = run_of(c, &c->v->data, 0);
-	const struct pen_cells_array *a = &c->v->data;
-	const bool all = c->v->sparse || c->v->extent == c->v->ntake;
-	const bool same = a->dtype == c->p->type && !a->swap && !c->v->map &&
-			  c->p->normalize <= 0 && !c->p->log1p && all;
+	struct pen_cells_run run = run_of(c, &c->m->data, c->t->data);
+	const struct pen_cells_array *a = &c->m->data;
+	const bool all = c->m->sparse || c->m->extent == c->m->ntake;
+	const bool same = a->dtype == c->t->type && !a->swap && !c->m->map &&
+			  !c->changes && all;
 	const uint64_t start = run.at;
 	const uint8_t *p;
 	int rc = 0;
@@ -433,12 +442,12 @@ static int check_genes(const struct cell *c, const uint8_t *p, uint64_t n)
 		memcpy(&at, p + i * 4, 4);
 		most = at > most ? at : most;
 	}
-	return n && most >= c->v->ncols ? fail_gene(c, most) : 0;
+	return n && most >= c->m->ncols ? fail_gene(c, most) : 0;
 }
 
 static int emit_genes(const struct cell *c, uint8_t *dst)
 {
-	struct pen_cells_run run = run_of(c, &c->v->indices, c->p->indices);
+	struct pen_cells_run run = run_of(c, &c->m->indices, c->t->indices);
 	uint32_t at[BLOCK], most;
 	const uint8_t *p;
 
@@ -452,7 +461,7 @@ static int emit_genes(const struct cell *c, uint8_t *dst)
 
 			to_genes(run.a, p + i * run.a->item, k, at);
 			most = largest(at, k);
-			if (most >= c->v->ncols)
+			if (most >= c->m->ncols)
 				return fail_gene(c, most);
 			memcpy(dst, at, k * 4);
 			dst += k * 4;
@@ -464,12 +473,12 @@ static int emit_genes(const struct cell *c, uint8_t *dst)
 /* The sum of the row as it is in the file, whatever genes are taken. */
 static int measure(struct cell *c)
 {
-	struct pen_cells_run run = run_of(c, &c->v->data, 0);
+	struct pen_cells_run run = run_of(c, &c->m->data, c->t->data);
 	double v[BLOCK], total = 0;
 	const uint8_t *p;
 
 	c->scale = 1;
-	if (c->p->normalize <= 0)
+	if (!c->changes || c->p->normalize <= 0)
 		return 0;
 	while (run.at < run.end) {
 		const uint64_t n = pen__cells_run_next(&run, &p);
@@ -488,22 +497,179 @@ static int measure(struct cell *c)
 	return 0;
 }
 
+/* ---- lists that are shorter than what is stored ---- */
+
+/* What of a block is kept comes first; how many. at: columns, or
+ * PEN_CELLS_NONE; zeros: these, too. */
+static uint64_t keep(uint32_t *at, double *v, uint64_t n, bool zeros)
+{
+	uint64_t k = 0;
+
+	for (uint64_t i = 0; i < n; i++) {
+		at[k] = at[i];
+		v[k] = v[i];
+		k += at[i] != PEN_CELLS_NONE && (zeros || v[i] != 0);
+	}
+	return k;
+}
+
+/* Appends a block to both lists, after the first *kept. */
+static int append(const struct cell *c, const uint32_t *at, double *v,
+		  uint64_t n, uint64_t *kept)
+{
+	uint32_t place[BLOCK];
+	uint8_t *genes = c->r->dst[c->t->field + 1];
+	int rc;
+
+	if (*kept + n > c->r->dst_len[c->t->field + 1] / 4)
+		return fail_bytes(c);
+	for (uint64_t i = 0; i < n; i++)
+		place[i] = (uint32_t)(*kept + i);
+	memcpy(genes + *kept * 4, at, n * 4);
+	rc = put_block(c, place, v, n);
+	*kept += n;
+	return rc;
+}
+
+static int keep_sparse(const struct cell *c, const uint8_t *d, const uint8_t *g,
+		       uint64_t n, uint64_t *kept)
+{
+	const struct pen_cells_array *da = &c->m->data, *ga = &c->m->indices;
+	uint32_t at[BLOCK];
+	double v[BLOCK];
+	int rc = 0;
+
+	for (uint64_t i = 0; rc >= 0 && i < n; i += BLOCK) {
+		uint64_t k = n - i < BLOCK ? n - i : BLOCK;
+		uint32_t most;
+
+		to_genes(ga, g + i * ga->item, k, at);
+		most = largest(at, k);
+		if (most >= c->m->ncols)
+			return fail_gene(c, most);
+		to_doubles(da, d + i * da->item, k, v);
+		for (uint64_t j = 0; j < k; j++)
+			at[j] = column(c->m, at[j]);
+		k = keep(at, v, k, true);
+		rc = append(c, at, v, k, kept);
+	}
+	return rc;
+}
+
+/* The same where nothing but the choice is to be made. */
+static int keep_common(const struct cell *c, const uint8_t *d, const uint8_t *g,
+		       uint64_t n, uint64_t *kept)
+{
+	uint8_t *genes = c->r->dst[c->t->field + 1], *out = c->dst;
+	uint64_t k = *kept;
+	uint32_t most = 0, at;
+
+	if (k + n > c->r->dst_len[c->t->field + 1] / 4)
+		return fail_bytes(c);
+	for (uint64_t i = 0; i < n; i++) {
+		memcpy(&at, g + i * 4, 4);
+		most = at > most ? at : most;
+	}
+	if (most >= c->m->ncols)
+		return fail_gene(c, most);
+	for (uint64_t i = 0; i < n; i++) {
+		memcpy(&at, g + i * 4, 4);
+		at = column(c->m, at);
+		memcpy(genes + k * 4, &at, 4);
+		memcpy(out + k * 4, d + i * 4, 4);
+		k += at != PEN_CELLS_NONE;
+	}
+	*kept = k;
+	return 0;
+}
+
+static int keep_dense(const struct cell *c, uint64_t *kept)
+{
+	struct pen_cells_run run = run_of(c, &c->m->data, c->t->data);
+	uint32_t at[BLOCK];
+	double v[BLOCK];
+	const uint8_t *p;
+	int rc = 0;
+
+	while (rc >= 0 && run.at < run.end) {
+		const uint64_t first = run.at;
+		const uint64_t n = pen__cells_run_next(&run, &p);
+
+		if (!n)
+			return fail_bytes(c);
+		for (uint64_t i = 0; rc >= 0 && i < n; i += BLOCK) {
+			uint64_t k = n - i < BLOCK ? n - i : BLOCK;
+
+			to_doubles(run.a, p ? p + i * run.a->item : NULL, k, v);
+			for (uint64_t j = 0; j < k; j++)
+				at[j] = column(c->m, (uint32_t)(first + i + j));
+			k = keep(at, v, k, false);
+			rc = append(c, at, v, k, kept);
+		}
+	}
+	return rc;
+}
+
+/* Lists of what is left: of the genes that are taken, or without zeros. */
+static int emit_kept(const struct cell *c)
+{
+	const uint32_t f = c->t->field;
+	uint64_t kept = 0;
+	piece_fn *fn = is_common(c) ? keep_common : keep_sparse;
+	int rc = c->m->sparse ? each_piece(c, fn, &kept) : keep_dense(c, &kept);
+
+	c->r->used[f] = (size_t)kept * pen_dtype_size(c->t->type);
+	c->r->used[f + 1] = (size_t)kept * 4;
+	return rc;
+}
+
+static int emit_lists(const struct cell *c)
+{
+	const struct pen_row *r = c->r;
+	const struct pen_unit *g = &r->units[c->t->indices];
+	const uint32_t field = c->t->field + 1;
+
+	if (g->object != PEN_NO_OBJECT && g->flags & PEN_UNIT_PLAIN)
+		return check_genes(c, r->dst[field], r->dst_len[field] / 4);
+	return emit_genes(c, r->dst[field]);
+}
+
+/* Bytes that the row has to have room for. */
+static uint64_t room_of(const struct cell *c)
+{
+	const size_t size = pen_dtype_size(c->t->type);
+	uint64_t at, end;
+
+	if (!c->t->list)
+		return c->t->ntake * size;
+	if (!c->m->sparse)
+		return pen__cells_most(c->m) * size;
+	pen__cells_span(c->m, c->row, &at, &end);
+	return (end - at) * size;
+}
+
 static int emit_matrix(struct cell *c)
 {
-	const bool list = c->p->output == PEN_CELLS_CSR;
 	const struct pen_row *r = c->r;
-	int rc = measure(c);
+	const struct pen_unit *d = &r->units[c->t->data];
+	const uint64_t n = room_of(c);
+	int rc;
 
-	if (rc >= 0 && !(r->units[0].flags & PEN_UNIT_PLAIN)) {
-		memset(c->dst, 0, r->dst_len[0]);
-		rc = c->v->sparse && !list ? emit_scattered(c)
-					   : emit_in_order(c);
-	}
-	if (rc < 0 || !list)
+	c->dst = r->dst[c->t->field];
+	c->changes = pen__cells_changes(c->p, c->t);
+	if (r->dst_len[c->t->field] != n)
+		return fail_bytes(c);
+	rc = measure(c);
+	if (rc < 0)
 		return rc;
-	if (r->units[c->p->indices].flags & PEN_UNIT_PLAIN)
-		return check_genes(c, r->dst[1], r->dst_len[1] / 4);
-	return emit_genes(c, r->dst[1]);
+	if (!(d->flags & PEN_UNIT_PLAIN))
+		memset(c->dst, 0, n);
+	if (c->t->list && !pen__cells_whole(c->m))
+		return emit_kept(c);
+	if (!(d->flags & PEN_UNIT_PLAIN))
+		rc = c->m->sparse && !c->t->list ? emit_scattered(c)
+						 : emit_in_order(c);
+	return rc < 0 || !c->t->list ? rc : emit_lists(c);
 }
 
 static void put_column(const struct pen_cells_field *c, uint64_t k, void *dst)
@@ -525,24 +691,21 @@ int pen__cells_emit(const struct pen_format *f, const struct pen_row *r,
 	const struct pen_cells *p = f->priv;
 	const struct pen_cells_view *v =
 		&p->view[f->ix->blob_of(f->ix, r->object)];
+	const uint32_t first = p->obs_field;
 	struct logs logs;
-	struct cell c = { .f = f, .p = p, .v = v, .r = r, .err = err };
-	const uint32_t nx = p->output == PEN_CELLS_CSR ? 2 : 1;
-	uint64_t n = f->field[0].max_bytes;
-	int rc;
+	struct cell c = { .f = f, .p = p, .r = r, .err = err, .logs = &logs };
+	int rc = 0;
 
-	c.row = v->rows ? pen__cells_u32(v->rows, r->k) : r->k;
-	c.dst = r->dst[0];
-	c.logs = &logs;
-	logs.known = 0;
-	if (nx == 2)
-		n = (pen__cells_start(v, c.row + 1) -
-		     pen__cells_start(v, c.row)) *
-		    pen_dtype_size(p->type);
-	if (r->dst_len[0] != n)
-		return fail_bytes(&c);
-	rc = emit_matrix(&c);
+	c.row = pen__cells_row(v, r->k);
+	for (uint32_t i = 0; rc >= 0 && i < p->nmatrices; i++) {
+		c.t = &p->slot[i];
+		c.m = &v->matrix[i];
+		logs.known = 0;
+		rc = emit_matrix(&c);
+	}
 	for (uint32_t i = 0; rc >= 0 && i < p->nobs; i++)
-		put_column(&v->field[i], r->k, r->dst[nx + i]);
+		put_column(&v->field[i], r->k, r->dst[first + i]);
+	if (p->source)
+		memcpy(r->dst[first + p->nobs], &p->source_of[r->object], 4);
 	return rc;
 }

@@ -47,6 +47,10 @@ struct pen_peek {
 struct pen_found {
 	uint64_t nsamples;
 	struct pen_buf blob;
+	/* What other objects are likely to have alike, though not their whole
+	 * blobs: becomes a blob that is no object's, once for all of them.
+	 * Which blob refers to it, and how, is the format's business. */
+	struct pen_buf common;
 };
 
 /* All objects together, as bind() and locate() see them. */
@@ -93,6 +97,9 @@ struct pen_row {
 	 * writes exactly these; padding is the engine's. */
 	void *const *dst;
 	const size_t *dst_len;
+	/* Per field, dst_len to begin with: of a list whose length only emit()
+	 * knows, shape() says the most, and emit() how many bytes it has. */
+	size_t *used;
 	struct pen_scratch *scratch; /* this thread's, f->scratch_size bytes */
 };
 
@@ -197,6 +204,11 @@ struct pen_format_ops {
 		      struct pen_err *);
 	int (*emit)(const struct pen_format *, const struct pen_row *,
 		    struct pen_err *);
+	/* What codes of a field stand for: how many there are, and the name
+	 * of one (0, or PEN_ENOTFOUND). NULL: no field has codes. */
+	uint64_t (*nlabels)(const struct pen_format *, uint32_t field);
+	int (*label)(const struct pen_format *, uint32_t field, uint64_t code,
+		     char *buf, size_t cap);
 	/* inspect; may be NULL */
 	void (*describe)(const struct pen_format *, struct pen_describe *);
 	/* Writes one object; NULL when the format is only read. */

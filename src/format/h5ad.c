@@ -20,5 +20,7 @@ const struct pen_format_ops pen__format_h5ad = {
 	.locate = pen__cells_locate,
 	.unpack = pen__cells_unpack,
 	.emit = pen__cells_emit,
+	.nlabels = pen__cells_nlabels,
+	.label = pen__cells_label,
 	.describe = pen__cells_describe,
 };

@@ -50,6 +50,20 @@ def lists(m, dtype=np.float32, **more):
              **{k: v[i] for k, v in more.items()}} for i in range(m.shape[0])]
 
 
+def some(m, order, dtype=np.float32, **more):
+    """Lists of some columns, as stored, numbered as they are chosen."""
+    m = sp.csr_matrix(m)
+    to = {g: i for i, g in enumerate(order)}
+    out = []
+    for i in range(m.shape[0]):
+        at = [k for k in range(m.indptr[i], m.indptr[i + 1])
+              if m.indices[k] in to]
+        out.append({'X_data': m.data[at].astype(dtype), 'X_indices': np.array(
+            [to[m.indices[k]] for k in at], 'i4'),
+            **{k: v[i] for k, v in more.items()}})
+    return out
+
+
 def case(name, file, samples, *options):
     mf.want(name, ' '.join([file] + ['format.' + o for o in options]), samples)
 
@@ -141,6 +155,12 @@ def make_anndata():
     a.layers['f8'] = (m * 0.5).astype('f8')
     a.layers['sparse'] = sp.csr_matrix((m * 3).astype('f8'))
     a.layers['csc'] = sp.csc_matrix(m)
+    a.layers['i8'] = m
+    a.obsm['X_pca'] = rng.random((N, 5))
+    a.obsm['X_umap'] = rng.random((N, 2), dtype='f4')
+    a.obsm['bins'] = rng.integers(0, 99, (N, 3))
+    a.obsm['atac'] = sp.csr_matrix(counts(N, 6))
+    a.obsm['table'] = pd.DataFrame({'a': np.arange(N)}, index=obs.index)
     # anndata puts string columns into categories unless they are kept away
     for comp in (None, 'gzip', 'lzf'):
         f = 'anndata-%s.h5ad' % comp
@@ -183,11 +203,18 @@ def make_anndata():
              'genes=@' + path('genes.txt'))
         case('ad-%s-list-u2' % comp, f, rows(m[:, chosen], 'u2'),
              'genes=@' + path('genes.txt'), 'dtype=uint16')
+        make_lists(comp, f, m, chosen, hv, obs)
         make_filters(comp, f, m, obs, cols, ask)
+        make_several(comp, f, a, m, raw)
         make_changes(comp, f, m, chosen)
     f = 'anndata-None.h5ad'
     refuse(f, 'a.X.tocsr()', 'matrix=layers/csc')
     refuse(f, 'no such matrix', 'matrix=layers/none')
+    refuse(f, 'no such matrix', 'matrix=X,obsm/none')
+    refuse(f, "of kind 'dataframe'", 'matrix=X,obsm/table')
+    refuse(f, 'would be field sparse', 'matrix=X,layers/sparse,layers/sparse')
+    refuse(f, 'would be field i8', 'matrix=X,layers/i8', 'obs=i8')
+    refuse(f, 'is no matrix', 'matrix=X,')
     refuse(f, 'has no column none', 'obs=none')
     refuse(f, 'is there twice', 'obs=i8,i8')
     refuse(f, 'not of booleans', 'genes=var:length')
@@ -196,8 +223,6 @@ def make_anndata():
     refuse(f, 'cannot hold', 'dtype=int32', 'log1p=true')
     refuse(f, 'no type of a matrix', 'dtype=complex64')
     refuse(f, 'does not fit', 'matrix=layers/f8', 'dtype=uint16')
-    refuse(f, 'dense matrix', 'matrix=layers/dense', 'output=csr')
-    refuse(f, 'output=csr gives all', 'genes=first:3', 'output=csr')
     refuse(f, 'is no filter', 'filter=tissue')
     refuse(f, 'is no filter', 'filter=tissue:lung&')
     mf.put('missing.txt', b'gene1\ngeneX\n')
@@ -207,6 +232,74 @@ def make_anndata():
     mf.put('empty.txt', b'\n')
     refuse(f, 'no gene is left', 'genes=@' + path('empty.txt'))
     refuse(f, 'cannot be read', 'genes=@/nowhere/at/all')
+
+
+def make_lists(comp, f, m, chosen, hv, obs):
+    """Lists whose length nobody knows before."""
+    listed = 'genes=@' + path('genes.txt')
+    one, i8 = 'ad-%s-lists-' % comp, obs.i8.values
+    case(one + 'list', f, some(m, chosen, i8=i8), listed, 'output=csr',
+         'obs=i8')
+    case(one + 'list-u2', f, some(m, chosen, 'u2'), listed, 'output=csr',
+         'dtype=uint16')
+    case(one + 'first', f, some(m, range(7)), 'genes=first:7', 'output=csr')
+    case(one + 'hv', f, some(m, np.flatnonzero(hv)), 'output=csr',
+         'genes=var:highly_variable')
+    case(one + 'log', f, some(np.log1p(m.astype('f8')), chosen), listed,
+         'output=csr', 'log1p=true')
+    case(one + 'dense', f, lists(m * 2, i8=i8), 'matrix=layers/dense',
+         'output=csr', 'obs=i8')
+    case(one + 'dense-list', f, [
+        {'X_data': x['X_data'][o], 'X_indices': x['X_indices'][o]}
+        for x in some(m * 2, chosen)
+        for o in [np.argsort([chosen[k] for k in x['X_indices']])]], listed,
+        'matrix=layers/dense', 'output=csr')
+    case(one + 'dense-first', f, some(m * 2, range(4)), 'genes=first:4',
+         'matrix=layers/dense', 'output=csr')
+    case(one + 'several', f, [
+        {**x, 'sparse_data': y['X_data'], 'sparse_indices': y['X_indices']}
+        for x, y in zip(some(m * 2, range(4)), some(m * 3, range(4)))],
+        'genes=first:4', 'matrix=layers/dense,layers/sparse', 'output=csr')
+    keep = obs.tissue == 'lung'
+    case(one + 'filter', f, some(m[keep], chosen), listed, 'output=csr',
+         'filter=tissue:lung')
+
+
+def make_several(comp, f, a, m, raw):
+    """More than one matrix; only those over genes are changed."""
+    pca, umap = a.obsm['X_pca'], a.obsm['X_umap']
+    bins, atac = a.obsm['bins'], a.obsm['atac'].toarray()
+    hv = a.var.highly_variable.values
+    n = a.obs.i8.values
+    one = 'ad-%s-several-' % comp
+    case(one + 'all', f, rows(m, X_pca=pca, X_umap=umap, bins=bins.astype(
+        'f4'), atac=atac, dense=m * 2, raw=raw, i8=n),
+        'matrix=X,obsm/X_pca,obsm/X_umap,obsm/bins,obsm/atac,layers/dense,raw',
+        'obs=i8')
+    case(one + 'f8', f, rows(m, 'f8', X_umap=umap.astype('f8')),
+         'matrix=X,obsm/X_umap', 'dtype=float64')
+    case(one + 'u2', f, rows(m, 'u2', X_pca=pca), 'matrix=X,obsm/X_pca',
+         'dtype=uint16')
+    case(one + 'csr', f, [
+        {**x, 'X_pca': pca[i], 'sparse_data': y['X_data'], 'sparse_indices':
+         y['X_indices'], 'dense': 2 * m[i], 'i8': n[i]} for i, (x, y) in
+        enumerate(zip(lists(m), lists(m * 3)))],
+        'matrix=X,obsm/X_pca,layers/sparse,layers/dense', 'output=csr',
+        'obs=i8')
+    case(one + 'genes', f, rows(np.log1p(m[:, hv].astype('f8')), X_pca=pca,
+                                dense=np.log1p(
+                                    m[:, hv].astype('f8') * 2).astype('f4')),
+         'matrix=X,obsm/X_pca,layers/dense', 'genes=var:highly_variable',
+         'log1p=true')
+    case(one + 'first', f, rows(raw[:, :3], X_pca=pca,
+                                f8=(m[:, :3] * .5).astype('f4')),
+         'matrix=raw,obsm/X_pca,layers/f8', 'genes=first:3')
+    case(one + 'obsm', f, rows(pca, 'f8'), 'matrix=obsm/X_pca')
+    case(one + 'obsm-f4', f, rows(pca), 'matrix=obsm/X_pca',
+         'dtype=float32')
+    case(one + 'flat', f, [{'X': pca[i], 'X_umap': umap[i]}
+                           for i in range(N)],
+         'matrix=obsm/X_pca,obsm/X_umap')
 
 
 def make_filters(comp, f, m, obs, cols, ask):
@@ -480,6 +573,96 @@ def make_many():
          'genes=@' + path('order.txt'))
 
 
+def make_joins():
+    """Files with other genes, against anndata.concat."""
+    os.makedirs(path('joins'))
+    sets = [list('abcdef'), list('fedxb'), list('bzdfa')]
+    all_, both = list('abcdefxz'), list('bdf')
+    files = []
+    for i, genes in enumerate(sets):
+        m = counts(6 + i, len(genes))
+        x = m if i == 1 else sp.csr_matrix(m)
+        obs = pd.DataFrame({
+            'kind': pd.Categorical(rng.choice(['u', 'v', 'w%d' % i], 6 + i)),
+            'n': np.arange(6 + i), 'other%d' % i: np.arange(6 + i)},
+            index=['f%dc%d' % (i, k) for k in range(6 + i)])
+        a = anndata.AnnData(x, obs, pd.DataFrame(index=genes),
+                            dtype=np.float32)
+        a.layers['l'] = m * 2
+        a.obsm['p'] = rng.random((6 + i, 2))
+        a.write_h5ad(path('joins/%d.h5ad' % i), compression='gzip')
+        files.append(a)
+    source = np.repeat(np.arange(3), [6, 7, 8]).astype('i4')
+    kind = np.concatenate([f.obs.kind.astype(str) for f in files])
+    names = sorted(set(kind))
+    kind = np.array([names.index(k) for k in kind], 'i4')
+    n = np.concatenate([f.obs.n for f in files])
+    p = np.concatenate([f.obsm['p'] for f in files])
+    index = text_codes(np.concatenate([f.obs.index for f in files]))
+    for f in files:
+        f.X = sp.csr_matrix(f.X)
+    mf.put('join.txt', b'f\nb\n')
+    for join, order in ('inner', both), ('outer', all_):
+        c = anndata.concat(files, join=join, fill_value=0)
+        assert sorted(c.var_names) == sorted(order)
+        x = np.asarray(c[:, order].X.todense())
+        layer = np.asarray(c[:, order].layers['l'])
+        j = 'join=' + join
+        case('join-' + join, 'joins', rows(x, l=layer, p=p, kind=kind,
+                                           source=source), j,
+             'matrix=X,layers/l,obsm/p', 'obs=kind', 'source=true')
+        case('join-%s-all' % join, 'joins', rows(x, kind=kind, n=n), j,
+             'obs=*')
+        case('join-%s-index' % join, 'joins', rows(x, _index=index), j,
+             'obs=_index')
+        case('join-%s-first' % join, 'joins', rows(x[:, :2]), j,
+             'genes=first:2')
+        at = [order.index('f'), order.index('b')]
+        case('join-%s-list' % join, 'joins', rows(x[:, at]), j,
+             'genes=@' + path('join.txt'))
+        at = files[0].var_names.tolist()
+        by_file = []
+        for f in files:
+            have = [order.index(g) if g in order else -1
+                    for g in f.var_names]
+            pick = {g: k for k, g in enumerate(have) if g >= 0}
+            y = some(f.X, [pick.get(g, -2) for g in range(len(order))])
+            by_file += y
+        case('join-%s-csr' % join, 'joins', by_file, j, 'output=csr')
+    case('join-one', 'joins/0.h5ad', rows(files[0].X.toarray(), source=np
+         .zeros(6, 'i4')), 'join=outer', 'source=true')
+    refuse('joins', 'join=inner takes')
+    refuse('joins', 'var:COLUMN', 'genes=var:x', 'join=inner')
+    refuse('joins', 'not in all of the files', 'join=inner',
+           'genes=@' + path('some.txt'))
+    mf.put('some.txt', b'a\n')
+    refuse('joins', 'not in any of the files', 'join=outer',
+           'genes=@' + path('genes.txt'))
+    refuse('joins', 'fewer than', 'join=inner', 'genes=first:4')
+    os.makedirs(path('twice'))
+    for i in range(2):
+        h = by_hand('twice/%d.h5ad' % i, counts(5, 4))
+        h['var/_index'][:] = ['a', 'b', 'c', 'c' if i else 'd']
+        h.close()
+    refuse('twice', 'gene c is there twice', 'join=inner')
+    os.makedirs(path('apart'))
+    for i in range(2):
+        h = by_hand('apart/%d.h5ad' % i, counts(5, 2))
+        h['var/_index'][:] = ['%s%d' % (x, i) for x in 'ab']
+        h.close()
+    refuse('apart', 'join=outer takes', 'join=inner')
+    # beside files without cells, and without numbers
+    os.makedirs(path('few'))
+    parts = [counts(5, 3), np.zeros((0, 3), 'f4'), np.zeros((4, 3), 'f4')]
+    for i, m in enumerate(parts):
+        by_hand('few/%d.h5ad' % i, m).close()
+    m = np.concatenate(parts)
+    src = np.array([0] * 5 + [2] * 4, 'i4')
+    case('few', 'few', rows(m, source=src), 'source=true')
+    case('few-csr', 'few', lists(m, source=src), 'source=true', 'output=csr')
+    case('few-join', 'few', rows(m), 'join=outer')
+
+
 # ---- files that are wrong ----
 
 def make_wrong():
@@ -496,7 +679,8 @@ def make_wrong():
         refuse(name + '.h5ad', text, *options)
 
     def replace(h, name, v):
-        del h[name]
+        if name in h:
+            del h[name]
         h[name] = v
 
     def attr(h, name, v):
@@ -508,6 +692,10 @@ def make_wrong():
         h, 'X/indices', past))
     wrong('gene-past-csr', 'refers to gene 5', lambda h: replace(
         h, 'X/indices', past), 'output=csr')
+    bad = np.searchsorted(m.indptr, 2, 'right') - 1
+    mf.want('gene-past-skip', 'gene-past.h5ad format.output=csr '
+            'format.genes=first:3 on_error=skip',
+            some(np.delete(m.toarray(), bad, 0), range(3)))
     wrong('gene-negative', 'refers to gene', lambda h: replace(
         h, 'X/indices', -1 - past))
     wrong('gene-wide', 'refers to gene', lambda h: replace(
@@ -543,6 +731,10 @@ def make_wrong():
     wrong('dense-1d', 'axes', lambda h: replace(h, 'X', m.data))
     wrong('dense-text', 'numbers', lambda h: replace(
         h, 'X', np.array([['a'] * 5] * 6, 'S1')))
+    wrong('rows', 'has 5 rows, but X has 6', lambda h: replace(
+        h, 'layers/a', np.zeros((5, 5))), 'matrix=X,layers/a')
+    wrong('cols', 'over the same genes', lambda h: replace(
+        h, 'layers/a', np.zeros((6, 4))), 'matrix=X,layers/a')
     wrong('obs-short', 'has 5 values', lambda h: replace(
         h, 'obs/n', np.arange(5)), 'obs=n')
     wrong('obs-2d', 'axes', lambda h: replace(
@@ -577,6 +769,8 @@ def make_tiny():
         h.create_dataset('X', data=m, chunks=(2, 2), compression='lzf')
         put_frame(h, 'obs', 4, kind=np.arange(4))
         put_frame(h, 'var', 3)
+        h['layers/l'] = m
+        h['obsm/p'] = m[:, :2]
 
 
 def make_big():
@@ -594,6 +788,8 @@ def make_big():
         case('big-%s' % comp, f, rows(m, label=label), 'obs=label')
         case('big-%s-csr' % comp, f, lists(m, label=label), 'obs=label',
              'output=csr')
+        case('big-%s-some' % comp, f, some(m, range(50), label=label),
+             'obs=label', 'output=csr', 'genes=first:50')
 
 
 def make_archive(folder):
@@ -629,6 +825,7 @@ def main():
     make_odd()
     make_obs_kinds()
     make_many()
+    make_joins()
     make_wrong()
     make_tiny()
     make_big()

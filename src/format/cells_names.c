@@ -1,0 +1,140 @@
+/*
+ * Names of genes and categories by hash: each gets a number, in the order they
+ * came. The text stays where it is.
+ */
+#include "base/mem.h"
+#include "base/rng.h"
+#include "format/cells.h"
+
+bool pen__cells_table_init(struct pen_cells_table *t, uint32_t cap)
+{
+	uint32_t nslots = 16;
+
+	*t = (struct pen_cells_table){ .cap = cap ? cap : 1 };
+	while (nslots / 2 < t->cap && nslots < UINT32_C(1) << 31)
+		nslots *= 2;
+	t->mask = nslots - 1;
+	t->s = pen__alloc(t->cap, sizeof(*t->s));
+	t->hash = pen__alloc(t->cap, sizeof(*t->hash));
+	t->slot = pen__calloc(nslots, sizeof(*t->slot));
+	return t->s && t->hash && t->slot;
+}
+
+void pen__cells_table_fini(struct pen_cells_table *t)
+{
+	pen__free(t->s);
+	pen__free(t->hash);
+	pen__free(t->slot);
+	*t = (struct pen_cells_table){ 0 };
+}
+
+uint64_t pen__cells_hash(struct pen_span s)
+{
+	uint64_t h = s.n, v;
+
+	for (; s.n >= 8; s.n -= 8, s.p += 8) {
+		memcpy(&v, s.p, 8);
+		h = pen__mix64(h ^ v) + 0x9e3779b97f4a7c15u;
+	}
+	v = 0;
+	if (s.n)
+		memcpy(&v, s.p, s.n);
+	return pen__mix64(h ^ v);
+}
+
+static bool is_same(struct pen_span a, struct pen_span b)
+{
+	return a.n == b.n && (!a.n || memcmp(a.p, b.p, a.n) == 0);
+}
+
+uint32_t pen__cells_table_find(const struct pen_cells_table *t,
+			       struct pen_span s, uint64_t hash)
+{
+	for (uint32_t i = (uint32_t)hash & t->mask; t->slot[i];
+	     i = (i + 1) & t->mask) {
+		const uint32_t id = t->slot[i] - 1;
+
+		if (t->hash[id] == hash && is_same(t->s[id], s))
+			return id;
+	}
+	return PEN_CELLS_NONE;
+}
+
+static void put_slot(struct pen_cells_table *t, uint32_t id)
+{
+	uint32_t i = (uint32_t)t->hash[id] & t->mask;
+
+	while (t->slot[i])
+		i = (i + 1) & t->mask;
+	t->slot[i] = id + 1;
+}
+
+static bool grow(struct pen_cells_table *t)
+{
+	struct pen_cells_table to;
+
+	if (t->cap > UINT32_MAX / 4 ||
+	    !pen__cells_table_init(&to, t->cap * 2)) {
+		if (t->cap <= UINT32_MAX / 4)
+			pen__cells_table_fini(&to);
+		return false;
+	}
+	memcpy(to.s, t->s, t->n * sizeof(*t->s));
+	memcpy(to.hash, t->hash, t->n * sizeof(*t->hash));
+	for (; to.n < t->n; to.n++)
+		put_slot(&to, to.n);
+	pen__cells_table_fini(t);
+	*t = to;
+	return true;
+}
+
+uint32_t pen__cells_table_add(struct pen_cells_table *t, struct pen_span s,
+			      uint64_t hash)
+{
+	const uint32_t id = pen__cells_table_find(t, s, hash);
+
+	if (id != PEN_CELLS_NONE)
+		return id;
+	if (t->n == t->cap && !grow(t))
+		return PEN_CELLS_NONE;
+	t->s[t->n] = s;
+	t->hash[t->n] = hash;
+	put_slot(t, t->n);
+	return t->n++;
+}
+
+static struct pen_span trim(const uint8_t *p, size_t n)
+{
+	for (; n && (*p == ' ' || *p == '\t'); n--)
+		p++;
+	while (n && (p[n - 1] == ' ' || p[n - 1] == '\t' || p[n - 1] == '\r'))
+		n--;
+	return (struct pen_span){ p, n };
+}
+
+int pen__cells_table_lines(struct pen_cells_table *t,
+			   const struct pen_buf *list, struct pen_err *err)
+{
+	struct pen_bytes b = pen__bytes(list->p, list->n);
+
+	while (pen__bytes_left(&b) && t->n < PEN_CELLS_GENES) {
+		const uint8_t *nl = memchr(b.p, '\n', pen__bytes_left(&b));
+		const size_t n = nl ? (size_t)(nl - b.p) : pen__bytes_left(&b);
+		const uint32_t before = t->n;
+		struct pen_span s = trim(pen__take(&b, n), n);
+		uint32_t id;
+
+		pen__take(&b, nl != NULL);
+		if (!s.n)
+			continue;
+		id = pen__cells_table_add(t, s, pen__cells_hash(s));
+		if (id == PEN_CELLS_NONE)
+			return pen__fail_nomem(err, "genes", list->n);
+		if (id < before)
+			return pen__fail(err, PEN_EDATA, "genes",
+					 "gene %.*s is in the list twice",
+					 s.n < 100 ? (int)s.n : 100,
+					 (const char *)s.p);
+	}
+	return 0;
+}

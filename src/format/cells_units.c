@@ -1,0 +1,278 @@
+/*
+ * From a row of a matrix to the units its numbers lie in, and back from their
+ * bytes to runs of numbers. Numbers that are not filtered are read as the byte
+ * ranges they are, also out of chunks. Of filtered chunks each is fetched and
+ * unpacked once for all rows in it.
+ */
+#include "format/cells.h"
+
+/* ---- chunks of a grid ---- */
+
+/* The place in the map of a cell's chunk, or nchunks. */
+static uint64_t place_of(const struct pen_cells_array *a, uint64_t cell)
+{
+	uint64_t lo = 0, hi = a->nchunks;
+
+	if (!a->cells)
+		return cell < hi ? cell : hi;
+	while (lo < hi) {
+		uint64_t mid = lo + (hi - lo) / 2;
+
+		if (pen__cells_u64(a->cells, mid) < cell)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < a->nchunks && pen__cells_u64(a->cells, lo) == cell
+		       ? lo
+		       : a->nchunks;
+}
+
+/* Where column `col` of a row is in its chunk. */
+static uint64_t within(const struct pen_cells_array *a, uint64_t row,
+		       uint64_t col)
+{
+	return (row % a->chunk_rows * a->chunk_cols + col % a->chunk_cols) *
+	       a->item;
+}
+
+/* The columns of the chunk that `at` is in end here. */
+static uint64_t chunk_end(const struct pen_cells_array *a, uint64_t at,
+			  uint64_t end)
+{
+	const uint64_t next = (at / a->chunk_cols + 1) * a->chunk_cols;
+
+	return next < end ? next : end;
+}
+
+static void locate_chunk(const struct pen_cells_array *a, uint64_t i,
+			 uint64_t size, struct pen_unit *u)
+{
+	u->object = 0;
+	u->offset = pen__cells_u64(a->offsets, i);
+	u->len = pen__cells_u32(a->sizes, i);
+	u->size = size;
+	u->id = a->id0 + i;
+	u->flags = PEN_UNIT_SHARED | PEN_UNIT_PACKED;
+}
+
+static void locate_grid(const struct pen_cells_array *a, uint64_t row,
+			uint64_t from, uint64_t to, struct pen_unit *u)
+{
+	uint64_t next;
+
+	for (; from < to; from = next, u++) {
+		const uint64_t i =
+			place_of(a, row / a->chunk_rows * a->grid_cols +
+					    from / a->chunk_cols);
+
+		next = chunk_end(a, from, to);
+		if (i == a->nchunks)
+			continue;
+		if (a->pipe.n) {
+			locate_chunk(a, i, a->chunk_bytes, u);
+			continue;
+		}
+		u->object = 0;
+		u->offset =
+			pen__cells_u64(a->offsets, i) + within(a, row, from);
+		u->len = (next - from) * a->item;
+	}
+}
+
+/* ---- chunks of groups of rows ---- */
+
+struct group {
+	uint64_t number, first, n; /* elements */
+};
+
+/* False when the blob contradicts itself. */
+static bool group_of(const struct pen_cells_matrix *m,
+		     const struct pen_cells_array *a, uint64_t row,
+		     struct group *g)
+{
+	const uint64_t from = row - row % a->group_rows;
+	const uint64_t left = m->nrows - from;
+	const uint64_t to =
+		from + (left < a->group_rows ? left : a->group_rows);
+	uint64_t end;
+
+	g->number = from / a->group_rows;
+	g->first = m->sparse ? pen__cells_start(m, from) : from * m->ncols;
+	end = m->sparse ? pen__cells_start(m, to) : to * m->ncols;
+	g->n = end - g->first;
+	return g->number < a->nchunks && g->first <= end && end <= m->nnz &&
+	       g->n <= a->chunk_bytes / a->item;
+}
+
+/* Where [from, to) of the row begins in the group's elements. */
+static bool group_at(const struct pen_cells_matrix *m, const struct group *g,
+		     uint64_t row, const uint64_t span[2], uint64_t *at)
+{
+	const uint64_t base = m->sparse ? 0 : row * m->ncols;
+
+	*at = base + span[0] - g->first;
+	return base + span[0] >= g->first && *at <= g->n &&
+	       span[1] - span[0] <= g->n - *at;
+}
+
+static void locate_group(const struct pen_cells_matrix *m,
+			 const struct pen_cells_array *a, uint64_t row,
+			 const uint64_t span[2], struct pen_unit *u)
+{
+	struct group g;
+	uint64_t at;
+
+	if (span[0] >= span[1] || !group_of(m, a, row, &g) ||
+	    !group_at(m, &g, row, span, &at))
+		return;
+	if (a->pipe.n) {
+		locate_chunk(a, g.number, g.n * a->item, u);
+		return;
+	}
+	u->object = 0;
+	u->offset = pen__cells_u64(a->offsets, g.number) + at * a->item;
+	u->len = (span[1] - span[0]) * a->item;
+}
+
+/* ---- any ---- */
+
+void pen__cells_span(const struct pen_cells_matrix *m, uint64_t row,
+		     uint64_t *from, uint64_t *to)
+{
+	*from = 0;
+	*to = m->extent;
+	if (!m->sparse)
+		return;
+	*from = pen__cells_start(m, row);
+	*to = pen__cells_start(m, row + 1);
+	if (*to < *from || *to > m->nnz || *to - *from > m->most)
+		*from = *to = 0;
+}
+
+uint32_t pen__cells_array_units(const struct pen_cells_matrix *m,
+				const struct pen_cells_array *a)
+{
+	const uint64_t n = m->sparse ? m->most : m->extent;
+	uint64_t k;
+
+	if (!n)
+		return 0;
+	if (a->layout != PEN_CELLS_CHUNKED)
+		return 1;
+	/* a row of a list begins anywhere in a chunk */
+	k = m->sparse ? (n - 1 + a->chunk_cols - 1) / a->chunk_cols + 1
+		      : (n - 1) / a->chunk_cols + 1;
+	k = k < a->grid_cols ? k : a->grid_cols;
+	return k > PEN_CELLS_UNITS ? PEN_CELLS_UNITS + 1 : (uint32_t)k;
+}
+
+void pen__cells_array_locate(const struct pen_cells_matrix *m,
+			     const struct pen_cells_array *a, uint64_t row,
+			     struct pen_unit *u)
+{
+	uint64_t span[2];
+
+	pen__cells_span(m, row, &span[0], &span[1]);
+	if (a->layout == PEN_CELLS_GROUPED) {
+		locate_group(m, a, row, span, u);
+		return;
+	}
+	row = m->sparse ? 0 : row;
+	if (a->layout == PEN_CELLS_CHUNKED) {
+		locate_grid(a, row, span[0], span[1], u);
+	} else if (span[0] < span[1]) {
+		u->offset = a->at + (row * a->ncols + span[0]) * a->item;
+		u->len = (span[1] - span[0]) * a->item;
+		u->object = 0;
+	}
+}
+
+/* Where the run begins in its unit, and how long it and the unit are. */
+static bool piece(const struct pen_cells_run *r, uint64_t *at, uint64_t *n,
+		  uint64_t *size)
+{
+	const struct pen_cells_array *a = r->a;
+	const uint64_t span[2] = { r->at, r->end };
+	struct group g;
+
+	*at = 0;
+	*n = r->end - r->at;
+	if (a->layout == PEN_CELLS_CHUNKED) {
+		*n = chunk_end(a, r->at, r->end) - r->at;
+		*size = a->pipe.n ? a->chunk_bytes : *n * a->item;
+		if (a->pipe.n)
+			*at = within(a, r->m->sparse ? 0 : r->row, r->at);
+		return true;
+	}
+	*size = *n * a->item;
+	if (a->layout == PEN_CELLS_FLAT || !a->pipe.n)
+		return true;
+	if (!group_of(r->m, a, r->row, &g) ||
+	    !group_at(r->m, &g, r->row, span, at))
+		return false;
+	*at *= a->item;
+	*size = g.n * a->item;
+	return true;
+}
+
+uint64_t pen__cells_run_next(struct pen_cells_run *r, const uint8_t **p)
+{
+	uint64_t at, n, size;
+
+	*p = NULL;
+	if (r->unit->object != PEN_NO_OBJECT) {
+		if (!piece(r, &at, &n, &size) || r->data->n != size)
+			return 0;
+		*p = r->data->p + at;
+	} else if (r->a->layout != PEN_CELLS_CHUNKED) {
+		return 0;
+	} else {
+		n = chunk_end(r->a, r->at, r->end) - r->at;
+	}
+	r->at += n;
+	r->unit++;
+	r->data++;
+	return n;
+}
+
+/* ---- chunks that are packed ---- */
+
+static bool is_codec(const struct pen_cells_array *a)
+{
+	return a->pipe.n == 1 && a->pipe.f[0].id >= PEN_CELLS_CODEC;
+}
+
+size_t pen__cells_decode_room(const struct pen_cells_array *a)
+{
+	if (a->layout == PEN_CELLS_FLAT || is_codec(a))
+		return 0;
+	return pen__h5_pipe_room(&a->pipe, a->chunk_bytes);
+}
+
+void pen__cells_decode_text(const struct pen_cells_array *a, char *buf,
+			    size_t cap)
+{
+	pen__h5_pipe_text(&a->pipe, buf, cap);
+}
+
+int pen__cells_decode(const struct pen_cells_chunk *c, const char **why)
+{
+	const struct pen_cells_array *a = c->a;
+	const struct pen_h5_run run = {
+		.pipe = &a->pipe,
+		.mask = a->masks ? (uint32_t)pen__cells_u32(a->masks, c->number)
+				 : 0,
+		.room = c->scratch->mem,
+		.scratch = c->scratch,
+	};
+
+	*why = "no room to unpack";
+	if (c->scratch->size < pen__cells_decode_room(a))
+		return PEN_EDATA;
+	if (is_codec(a)) {
+		*why = "its chunks are stored in a way that is not known";
+		return PEN_ENOTSUP;
+	}
+	return pen__h5_pipe_run(&run, c->raw, c->out, c->size, why);
+}
