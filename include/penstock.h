@@ -180,6 +180,7 @@ PEN_API void pen_dataset_describe(const struct pen_dataset *, void *arg,
 				  void (*fact)(void *arg, const char *name,
 					       const char *value),
 				  void (*advice)(void *arg, const char *text));
+
 /*
  * What the codes of an integer field stand for, 0 .. nlabels - 1: categories,
  * distinct strings, files. nlabels is 0 when the field has no codes. label

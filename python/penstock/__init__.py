@@ -17,6 +17,7 @@ __all__ = ["Array", "Batch", "CellLoader", "DataError", "Dataset", "Error",
            "Loader", "Ragged", "SettingError", "TensorStore", "torch"]
 
 _LATER = {"Dataset": "_dataset", "CellLoader": "_cells",
+          "RaggedArrays": "_convert",
           "TensorStore": "_tensors"}
 
 

@@ -71,6 +71,18 @@ def scipy_csr(batch, name=None, ncols=None):
                       shape=(batch.nsamples, _ncols(batch, ncols)))
 
 
+def torch_sparse(batch):
+    """batch.torch() of a batch with matrices in CSR form."""
+    out = {}
+    for key, array in batch.items():
+        name, _, part = key.rpartition("_")
+        if part == "data" and name + "_indices" in batch:
+            out[name] = torch_csr(batch, name)
+        elif part != "indices" or name + "_data" not in batch:
+            out[key] = array.torch()
+    return out
+
+
 def torch_csr(batch, name=None, ncols=None):
     import torch
     data, indices = _csr_fields(batch, name)

@@ -229,6 +229,14 @@ class Loader:
     def store(self):
         return self._engine.store
 
+    def labels(self, field):
+        """What the codes of a field stand for, as a list of names; None when
+        it has no codes."""
+        for i, (name, *_) in enumerate(self._engine.fields):
+            if name == field:
+                return self._engine.labels(i)
+        raise KeyError(field)
+
     def about(self):
         """What `penstock inspect` says of the data: {fact: value}."""
         return self._engine.about()

@@ -431,6 +431,8 @@ class TensorStore:
     def append(self, values):
         """Rows at the end: {key: array of rows}; returns the first's number.
         """
+        if self._mode == "r":
+            raise ValueError("the store was opened to be read")
         flat = {k: numpy.asarray(v) for k, v in _flat(values).items()}
         if set(flat) != set(self._files):
             odd = sorted(set(flat) ^ set(self._files))

@@ -24,7 +24,7 @@ _warned = set()
 def _ignored(name, why):
     if name not in _warned:
         _warned.add(name)
-        warnings.warn(f"penstock: {name}= is ignored: {why}", stacklevel=4)
+        warnings.warn(f"penstock: {name}= is ignored: {why}", stacklevel=3)
 
 
 def collate(samples):

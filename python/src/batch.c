@@ -177,12 +177,6 @@ static PyObject *batch_numpy(PyObject *self, PyObject *unused)
 	return convert(self, "numpy", penpy_to_numpy);
 }
 
-static PyObject *batch_torch(PyObject *self, PyObject *unused)
-{
-	(void)unused;
-	return convert(self, "torch", penpy_to_torch);
-}
-
 /* csr() and scipy(), which few need, are written in Python. */
 static PyObject *by_python(PyObject *self, PyObject *args, PyObject *kw,
 			   const char *name)
@@ -197,6 +191,19 @@ static PyObject *by_python(PyObject *self, PyObject *args, PyObject *kw,
 	Py_XDECREF(one);
 	Py_XDECREF(f);
 	Py_XDECREF(m);
+	return out;
+}
+
+static PyObject *batch_torch(PyObject *self, PyObject *unused)
+{
+	PyObject *none, *out;
+
+	(void)unused;
+	if (!((struct batch *)self)->ncols)
+		return convert(self, "torch", penpy_to_torch);
+	none = PyTuple_New(0);
+	out = none ? by_python(self, none, NULL, "torch_sparse") : NULL;
+	Py_XDECREF(none);
 	return out;
 }
 
@@ -270,7 +277,8 @@ static PyMethodDef batch_methods[] = {
 	{ "numpy", batch_numpy, METH_NOARGS,
 	  "{name: NumPy array}, without a copy." },
 	{ "torch", batch_torch, METH_NOARGS,
-	  "{name: PyTorch tensor}, without a copy." },
+	  "{name: PyTorch tensor}, without a copy. A matrix in CSR form is a\n"
+	  "sparse tensor, under its own name." },
 	{ "csr", (PyCFunction)(void (*)(void))batch_csr,
 	  METH_VARARGS | METH_KEYWORDS,
 	  "csr(name=None) -> (data, indices, indptr)\n\n"

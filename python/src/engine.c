@@ -396,6 +396,38 @@ static PyObject *engine_fields(PyObject *self, void *unused)
 	return out;
 }
 
+/* labels(i): the names of field i's codes, None: it has no codes */
+static PyObject *engine_labels(PyObject *self, PyObject *arg)
+{
+	struct pen_loader *l = usable((struct engine *)self);
+	unsigned long long field = PyLong_AsUnsignedLongLong(arg), n;
+	const struct pen_dataset *ds = l ? pen_loader_dataset(l) : NULL;
+	PyObject *out;
+	char name[4096];
+
+	if (!l || PyErr_Occurred())
+		return NULL;
+	if (field >= pen_dataset_nfields(ds))
+		return PyErr_Format(PyExc_IndexError, "no such field");
+	n = pen_dataset_nlabels(ds, (uint32_t)field);
+	if (!n)
+		Py_RETURN_NONE;
+	out = PyList_New(0);
+	for (uint64_t i = 0; out && i < n; i++) {
+		PyObject *x;
+
+		if (pen_dataset_label(ds, (uint32_t)field, i, name,
+				      sizeof(name)))
+			name[0] = '\0';
+		x = PyUnicode_DecodeUTF8(name, (Py_ssize_t)strlen(name),
+					 "replace");
+		if (!x || PyList_Append(out, x))
+			Py_CLEAR(out);
+		Py_XDECREF(x);
+	}
+	return out;
+}
+
 static void add_fact(void *dict, const char *name, const char *value)
 {
 	PyObject *text = PyUnicode_DecodeUTF8(value, (Py_ssize_t)strlen(value),
@@ -520,6 +552,7 @@ static PyMethodDef engine_methods[] = {
 	  "Seconds waited for a batch." },
 	{ "skipped", engine_skipped, METH_NOARGS,
 	  "[(sample, where, why)] of those left out." },
+	{ "labels", engine_labels, METH_O, "What a field's codes mean." },
 	{ "about", engine_about, METH_NOARGS, "{fact: value} of the data." },
 	{ "object_name", engine_object_name, METH_O,
 	  "The file that holds a sample." },

@@ -319,6 +319,7 @@ static int start(struct pen_loader *l, struct pen_cursor from,
 
 static void stop(struct pen_loader *l)
 {
+	atomic_store(&l->stopping, true);
 	if (l->pool)
 		pen__pool_stop(l->pool);
 	if (l->ring)
@@ -332,6 +333,7 @@ static void stop(struct pen_loader *l)
 	l->parked = NULL;
 	atomic_store(&l->planned, 0);
 	atomic_store(&l->unit_tasks, 0);
+	atomic_store(&l->stopping, false);
 	pen__units_fini(&l->units);
 }
 

@@ -88,8 +88,9 @@ struct pen_loader {
 	struct pen_unit *plan_units; /* room for one sample's */
 	atomic_uint planned;	     /* batches planned and not finished */
 	atomic_uint unit_tasks;	     /* fetches queued or under way */
-	pthread_mutex_t lock;	     /* parked, skipped */
-	struct pen_pooled *parked;   /* their plans wait for memory */
+	atomic_bool stopping;	   /* workers leave what they have not begun */
+	pthread_mutex_t lock;	   /* parked, skipped */
+	struct pen_pooled *parked; /* their plans wait for memory */
 	struct pen_row_fault *skipped;
 	uint64_t *skipped_id;
 	uint64_t nskipped_kept;

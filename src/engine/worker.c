@@ -224,6 +224,11 @@ static void issue(struct pen_worker *w)
 		unsigned lane;
 		uint64_t t0;
 
+		if (atomic_load(&w->l->stopping)) {
+			w->rows.batch = NULL;
+			w->closed = true;
+			return;
+		}
 		if (!w->rows.batch) {
 			t = next_task(w, &lane);
 			if (!t)

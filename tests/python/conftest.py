@@ -48,20 +48,5 @@ def x(data):
     return numpy.load(data / "x.npy")
 
 
-@pytest.fixture(autouse=True)
-def names(request):
-    """What the examples in the documentation take for given."""
-    if "doctest_namespace" in request.fixturenames:
-        space = request.getfixturevalue("doctest_namespace")
-        space.update(request.getfixturevalue("examples"))
-
-
-@pytest.fixture
-def examples(data, tmp_path):
-    (tmp_path / "x.npy").write_bytes((data / "x.npy").read_bytes())
-    return {"penstock": penstock, "numpy": numpy, "data": tmp_path,
-            "loader": penstock.Loader(tmp_path / "x.npy", 256, True)}
-
-
 def ids_of(loader):
     return [b.ids.tolist() for b in loader]

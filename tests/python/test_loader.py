@@ -142,7 +142,8 @@ def test_two_iterations_at_once(data):
 
 
 def test_fields(data):
-    batch = next(iter(penstock.Loader(data / "tables", samples="first", fields=["y"])))
+    batch = next(iter(penstock.Loader(data / "tables", samples="first",
+                                      fields=["y"])))
     assert batch.keys() == ["y"]
     loader = penstock.Loader(data / "tables", samples="first", fields="x")
     assert next(iter(loader)).keys() == ["x"]
@@ -254,7 +255,8 @@ def test_close(data):
 def test_close_while_waiting(data):
     """Another thread closes what this one waits for."""
     loader = penstock.Loader(data / "x.npy", 100, store="fault",
-                             delay="20s", under="posix", threads=1)
+                             delay="300ms", under="posix", threads=1,
+                             queue_depth=1)
     timer = threading.Timer(0.05, loader.close)
     timer.start()
     with pytest.raises(ValueError, match="closed"):

@@ -1,0 +1,123 @@
+"""Views outlive batch, loader and module; memory goes back, and nothing
+leaks."""
+import gc
+import os
+import subprocess
+import sys
+import tracemalloc
+import weakref
+
+import numpy as np
+import penstock
+import pytest
+
+
+def rss():
+    with open("/proc/self/statm", encoding="ascii") as f:
+        return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.parametrize("how", [np.asarray, np.from_dlpack, memoryview])
+def test_views_outlive_all(data, x, how):
+    views = []
+    for seed in range(3):
+        loader = penstock.Loader(data / "x.npy", 50, True, seed=seed)
+        for n, batch in enumerate(loader):
+            views.append((batch.ids.tolist(), how(batch["x"])))
+            if n == 12:
+                break
+        loader.close()
+        del loader, batch
+    gc.collect()
+    for ids, view in views:
+        assert np.array_equal(np.asarray(view), x[ids])
+
+
+def test_memory_is_used_again(data):
+    """With nothing kept, a handful of batches serves a whole epoch."""
+    loader = penstock.Loader(data / "x.npy", 10, prefetch=2)
+    places = set()
+    for batch in loader:
+        places.add(np.asarray(batch["x"]).__array_interface__["data"][0])
+    assert len(places) <= 4
+
+
+def test_a_kept_view_is_not_written_over(data, x):
+    loader = penstock.Loader(data / "x.npy", 10, True, prefetch=2)
+    it = iter(loader)
+    first = next(it)
+    ids, view = first.ids.tolist(), np.asarray(first["x"])
+    del first
+    for _ in it:
+        pass
+    assert np.array_equal(view, x[ids])
+
+
+def test_an_unused_capsule(data):
+    loader = penstock.Loader(data / "x.npy", 10, prefetch=1)
+    for batch in loader:
+        batch["x"].__dlpack__()     # nobody takes it
+    assert loader.stats()["memory_bytes"] < 10000
+
+
+def test_loader_is_dropped(data):
+    loader = penstock.Loader(data / "x.npy", 10)
+    gone = weakref.ref(loader)
+    it = iter(loader)
+    next(it)
+    del loader, it
+    gc.collect()
+    assert gone() is None
+
+
+def test_views_at_exit(data):
+    """Views that are still there when the interpreter goes down."""
+    for more in ("", "loader.close(); del loader",
+                 "del sys.modules['penstock']; del penstock"):
+        code = f"""
+import sys, penstock, numpy
+loader = penstock.Loader({str(data / 'x.npy')!r}, 10, True,
+                         transform=lambda b: b)
+it = iter(loader)
+kept = [next(it) for _ in range(5)]
+views = [numpy.asarray(b["x"]) for b in kept] + [
+    numpy.from_dlpack(b["x"]) for b in kept]
+{more}
+print(len(views))
+"""
+        p = subprocess.run([sys.executable, "-c", code], timeout=60, text=True,
+                           capture_output=True)
+        assert (p.returncode, p.stdout, p.stderr) == (0, "10\n", "")
+
+
+def test_no_leak(data):
+    """100,000 batches; every kind of view of some of them."""
+    def work(n):
+        loader = penstock.Loader(store="null", format="raw", record=64,
+                                 batch_size=2, store_size=n * 128, threads=1)
+        for k, batch in enumerate(loader):
+            if k % 10 == 0:
+                batch.numpy()
+                batch["x"].shape
+                memoryview(batch["x"])
+                np.from_dlpack(batch["x"])
+                batch.ids.tolist()
+                batch.items()
+    field, = [f[0] for f in penstock.Loader(
+        store="null", format="raw", record=64, store_size=640).fields]
+    assert field == "x"
+    work(20000)
+    gc.collect()
+    tracemalloc.start()
+    work(1000)
+    gc.collect()
+    before, start = tracemalloc.take_snapshot(), rss()
+    work(100000)
+    gc.collect()
+    after, end = tracemalloc.take_snapshot(), rss()
+    tracemalloc.stop()
+    grown = sum(s.size_diff for s in after.compare_to(before, "filename"))
+    assert grown < 20000
+    # a sanitizer keeps what was freed for a while
+    if not os.environ.get("SANITIZE"):
+        assert end - start < 2 << 20

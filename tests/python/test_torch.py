@@ -1,0 +1,265 @@
+"""penstock.torch.DataLoader beside PyTorch's own."""
+import warnings
+
+import numpy as np
+import penstock
+import pytest
+
+torch = pytest.importorskip("torch", reason="python3-torch is not installed")
+from penstock.torch import DataLoader, collate  # noqa: E402
+from torch.utils import data as tud             # noqa: E402
+
+
+class Rows(tud.Dataset):
+    """The same data as PyTorch users write it."""
+
+    def __init__(self, x):
+        self.x = x
+
+    def __len__(self):
+        return len(self.x)
+
+    def __getitem__(self, i):
+        return {"x": self.x[i]}
+
+
+def same(ours, theirs):
+    ours, theirs = list(ours), list(theirs)
+    assert len(ours) == len(theirs)
+    for a, b in zip(ours, theirs):
+        assert a.keys() == b.keys()
+        for k in a:
+            assert a[k].dtype == b[k].dtype and torch.equal(a[k], b[k])
+
+
+def test_batch_torch(data, x):
+    for batch in penstock.Loader(data / "x.npy", 64, True):
+        t = batch.torch()["x"]
+        assert torch.equal(t, torch.from_numpy(x[np.asarray(batch.ids)]))
+        t[0, 0] = -1
+        assert np.asarray(batch["x"])[0, 0] == -1   # the same memory
+    assert torch.equal(torch.from_dlpack(batch["x"]), batch["x"].torch())
+
+
+def test_types(tmp_path):
+    for name, want in {"bool": torch.bool, "uint16": torch.int32,
+                       "uint32": torch.int64, "uint64": torch.int64,
+                       "float16": torch.float16, "int8": torch.int8,
+                       "complex64": torch.complex64}.items():
+        a = (np.arange(24).reshape(6, 4) % 3).astype(name)
+        np.save(tmp_path / f"{name}.npy", a)
+        t = next(iter(penstock.Loader(tmp_path / f"{name}.npy", 6)))["x"]
+        t = t.torch()
+        assert t.dtype == want
+        assert t.tolist() == a.tolist()
+    a[:] = 2**63
+    np.save(tmp_path / "big.npy", np.full((3, 2), 2**63, "u8"))
+    with pytest.raises(OverflowError):
+        next(iter(penstock.Loader(tmp_path / "big.npy"))).torch()
+    np.save(tmp_path / "wide.npy", np.zeros((3, 2), "longdouble"))
+    with pytest.raises(TypeError):
+        next(iter(penstock.Loader(tmp_path / "wide.npy"))).torch()
+
+
+def test_views_outlive_all(data, x):
+    kept = []
+    loader = penstock.Loader(data / "x.npy", 100, True)
+    for batch in loader:
+        kept.append((batch.ids.tolist(), batch.torch()["x"]))
+    loader.close()
+    del loader, batch
+    for ids, t in kept:
+        assert torch.equal(t, torch.from_numpy(x[ids]))
+    t = kept[0][1]
+    del kept
+    assert t.sum().item() == t.numpy().sum()
+
+
+@pytest.mark.parametrize("drop_last", [False, True])
+@pytest.mark.parametrize("batch_size", [1, 64, 1000, 3000])
+def test_same_as_pytorch(data, x, batch_size, drop_last):
+    ours = DataLoader(data / "x.npy", batch_size, drop_last=drop_last)
+    theirs = tud.DataLoader(Rows(x), batch_size, drop_last=drop_last)
+    assert len(ours) == len(theirs)
+    if len(theirs):
+        same(ours, theirs)
+
+
+def test_sampler(data, x):
+    def sampler():
+        return tud.RandomSampler(range(1000),
+                                 generator=torch.Generator().manual_seed(4))
+    ours = DataLoader(data / "x.npy", 64, sampler=sampler())
+    theirs = tud.DataLoader(Rows(x), 64, sampler=sampler())
+    assert len(ours) == len(theirs) == 16
+    same(ours, theirs)
+    same(DataLoader(data / "x.npy", 64, sampler=[5, 2, -1]),
+         tud.DataLoader(Rows(x), 64, sampler=[5, 2, -1]))
+
+
+def test_batch_sampler(data, x):
+    groups = [[1, 2], list(range(100)), [999], list(range(500, 800))]
+    ours = DataLoader(penstock.Dataset(data / "x.npy"), batch_sampler=groups)
+    assert len(ours) == 4
+    same(ours, tud.DataLoader(Rows(x), batch_sampler=groups))
+    same(ours, tud.DataLoader(Rows(x), batch_sampler=groups))
+    for _ in ours:      # left early, and again
+        break
+    same(ours, tud.DataLoader(Rows(x), batch_sampler=groups))
+    with pytest.raises(ValueError):
+        DataLoader(data / "x.npy", 3, batch_sampler=groups)
+    with pytest.raises(IndexError):
+        list(DataLoader(data / "x.npy", batch_sampler=[[1], [1000]]))
+
+
+def test_no_batching(data, x):
+    ours = DataLoader(data / "x.npy", None)
+    got = list(ours)
+    assert len(got) == len(ours) == 1000
+    assert torch.equal(got[7]["x"], torch.from_numpy(x[7]))
+    ours = DataLoader(data / "x.npy", None, sampler=[[1, 2], [3]])
+    assert [len(b["x"].shape) for b in ours] == [2, 1]
+
+
+def test_collate_fn(data, x):
+    def fn(samples):
+        return torch.stack([s["x"] for s in samples]).sum(0)
+    ours = DataLoader(data / "x.npy", 100, collate_fn=fn)
+    theirs = tud.DataLoader(Rows(torch.from_numpy(x)), 100, collate_fn=fn)
+    for a, b in zip(ours, theirs):
+        assert torch.equal(a, b)
+
+
+def test_tuples(data):
+    x, y = next(iter(DataLoader(data / "tables", 8, samples="first",
+                                tuples=True)))
+    assert x.shape == (8, 4) and y.tolist() == list(range(8))
+
+
+def test_shuffle_and_seed(data):
+    def order(**kw):
+        return torch.cat([b["x"][:, 0] for b in DataLoader(
+            data / "x.npy", 100, shuffle=True, **kw)]).tolist()
+    assert sorted(order()) == [8.0 * i for i in range(1000)]
+    assert order(seed=1) == order(seed=1) != order(seed=2)
+    g = torch.Generator().manual_seed(9)
+    assert order(generator=g) == order(seed=9)
+    torch.manual_seed(5)
+    a = order()
+    torch.manual_seed(6)
+    assert a != order()
+    torch.manual_seed(5)
+    assert a == order()
+
+
+def test_epochs(data):
+    loader = DataLoader(data / "x.npy", 100, shuffle=True, seed=1)
+    first = [b["x"][0, 0].item() for b in loader]
+    second = [b["x"][0, 0].item() for b in loader]
+    assert first != second
+    loader.sampler.set_epoch(0)     # as Lightning and others do
+    assert [b["x"][0, 0].item() for b in loader] == first
+    loader.set_epoch(0)
+    assert [b["x"][0, 0].item() for b in loader] == first
+    assert len(loader.sampler) == 1000 and len(loader.dataset) == 1000
+
+
+def test_distributed_sampler(data, x):
+    ours, theirs = [], []
+    for epoch in range(2):
+        for rank in range(3):
+            def sampler():
+                s = tud.distributed.DistributedSampler(range(1000), 3, rank,
+                                                       shuffle=True, seed=1)
+                s.set_epoch(epoch)
+                return s
+            ours += DataLoader(data / "x.npy", 50, sampler=sampler())
+            theirs += tud.DataLoader(Rows(x), 50, sampler=sampler())
+    same(ours, theirs)
+
+
+def test_ranks(data):
+    got = []
+    for rank in range(4):
+        got.append(torch.cat([b["x"][:, 0] for b in DataLoader(
+            data / "x.npy", 25, shuffle=True, rank=rank, world=4)]))
+    assert len({len(g) for g in got}) == 1      # all have the same steps
+    assert sorted(torch.cat(got).tolist()) == [8.0 * i for i in range(1000)]
+
+
+@pytest.mark.parametrize("sampler", [None, list(range(999, -1, -1))])
+def test_state(data, sampler):
+    def loader():
+        return DataLoader(data / "x.npy", 30, sampler=sampler,
+                          shuffle=sampler is None or None,
+                          **({"seed": 3} if sampler is None else {}))
+    want = [b["x"] for b in loader()]
+    first = loader()
+    it = iter(first)
+    got = [next(it)["x"] for _ in range(5)]
+    state = first.state_dict()
+    second = loader()
+    second.load_state_dict(state)
+    got += [b["x"] for b in second]
+    assert len(got) == len(want)
+    assert all(torch.equal(a, b) for a, b in zip(got, want))
+    assert len(list(second)) == 34      # the next epoch is whole
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_in_pytorchs_loader(data, x, workers):
+    ds = penstock.Dataset(data / "x.npy")
+    same(tud.DataLoader(ds, 64, num_workers=workers),
+         tud.DataLoader(Rows(x), 64))
+    batched = tud.DataLoader(
+        ds, batch_size=None, num_workers=workers, collate_fn=_numpy,
+        sampler=tud.BatchSampler(range(1000), 64, False))
+    same(batched, tud.DataLoader(Rows(x), 64))
+
+
+def _numpy(batch):
+    return {k: torch.from_numpy(v.copy()) for k, v in batch.numpy().items()}
+
+
+def test_collate_of_a_dataset(data, x):
+    ds = penstock.Dataset(data / "x.npy")
+    got = collate(ds.__getitems__([3, 1]))
+    assert torch.equal(got["x"], torch.from_numpy(x[[3, 1]]))
+    got = collate([ds[3], ds[1]])
+    assert torch.equal(got["x"], torch.from_numpy(x[[3, 1]]))
+
+
+def test_what_is_ignored_is_said_once(data):
+    import penstock.torch as module
+    module._warned.clear()
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            DataLoader(data / "x.npy", 10, num_workers=2, prefetch_factor=2,
+                       persistent_workers=True, worker_init_fn=print,
+                       multiprocessing_context="spawn", pin_memory=True)
+    ours = [str(w.message) for w in seen if "penstock" in str(w.message)]
+    assert len(ours) == 3
+    assert seen[0].filename == __file__
+
+
+def test_refuses(data, x):
+    with pytest.raises(TypeError, match="path"):
+        DataLoader(Rows(x))
+    with pytest.raises(ValueError):
+        DataLoader(data / "x.npy", shuffle=True, sampler=[1])
+    with pytest.raises(ValueError, match="did you mean"):
+        DataLoader(data / "x.npy", thread=3)
+
+
+def test_ragged(data):
+    values, offsets, shapes = next(iter(DataLoader(data / "words", 10)))["x"]
+    assert values.dtype == torch.int32 and len(offsets) == 11
+    assert shapes.shape == (10, 2)
+
+
+def test_close(data):
+    with DataLoader(data / "x.npy", 10) as loader:
+        t = next(iter(loader))["x"]
+        assert loader.stats()["nbatches"] == 1
+    assert t[0, 1] == 1
