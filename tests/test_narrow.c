@@ -45,7 +45,7 @@ static void one(enum pen_dtype t, size_t at, double v, bool small)
 		put(t, in, i, (double)(pen__rng_at(7, i) & UINT16_MAX));
 	put(t, in, at, v);
 	memcpy(work, in, n);
-	rc = pen__cells_narrow(&a, work);
+	rc = pen__cells_narrow(&a, work, a.chunk_bytes);
 	if (!CHECK_EQ(rc, small ? N * 2 : 0))
 		fprintf(stderr, "%s, %g at %zu\n", pen_dtype_name(t), v, at);
 	if (!rc) {
@@ -103,16 +103,16 @@ static void left_alone(void)
 				     .item = 4,
 				     .chunk_bytes = 4092 };
 
-	CHECK_EQ(pen__cells_narrow(&a, work), 0);
+	CHECK_EQ(pen__cells_narrow(&a, work, a.chunk_bytes), 0);
 	a.chunk_bytes = 8192;
 	a.swap = true;
-	CHECK_EQ(pen__cells_narrow(&a, work), 0);
+	CHECK_EQ(pen__cells_narrow(&a, work, a.chunk_bytes), 0);
 	a.swap = false;
-	CHECK_EQ(pen__cells_narrow(&a, work), 4096);
+	CHECK_EQ(pen__cells_narrow(&a, work, a.chunk_bytes), 4096);
 	for (size_t k = 0; k < 4; k++) {
 		a.dtype = (uint8_t)types[k];
 		a.item = (uint8_t)item_of(types[k]);
-		CHECK_EQ(pen__cells_narrow(&a, work), 0);
+		CHECK_EQ(pen__cells_narrow(&a, work, a.chunk_bytes), 0);
 	}
 }
 
