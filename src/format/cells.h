@@ -378,6 +378,13 @@ static inline uint64_t pen__cells_row(const struct pen_cells_view *v,
 	return row < v->nrows ? row : 0;
 }
 
+/* The frame that columns of var are taken from: the first matrix' own. */
+static inline int pen__cells_frame(const struct pen_cells *p)
+{
+	return p->slot[0].frame == PEN_CELLS_RAW_VAR ? PEN_CELLS_RAW_VAR
+						     : PEN_CELLS_VAR;
+}
+
 extern const struct pen_opt pen__cells_opts[];
 int pen__cells_open(struct pen_format *, struct pen_err *);
 void pen__cells_close(struct pen_format *);
@@ -440,7 +447,7 @@ uint32_t pen__cells_nvar(const struct pen_format *);
 const struct pen_cells_field *pen__cells_var(const struct pen_format *,
 					     uint32_t i);
 /*
- * Which row of var describes each column that matrices over var have after
+ * Which row of var describes each column that the first matrix has after
  * genes= and join=, PEN_CELLS_NONE when the first file lacks the gene; and its
  * name, of length 0 when only column _index of var has it. With var= only.
  */

@@ -421,9 +421,10 @@ static int put_genes(struct matrix *m, int frame)
 static int put_vars(struct matrix *m, struct pen_buf *common)
 {
 	struct pen_buf body = { 0 }, columns = { 0 };
-	struct columns cs = { .frame = m->var[PEN_CELLS_VAR],
+	const int frame = pen__cells_frame(m->p);
+	struct columns cs = { .frame = m->var[frame],
 			      .ask = m->p->var,
-			      .nrows = m->ngenes[PEN_CELLS_VAR],
+			      .nrows = m->ngenes[frame],
 			      .out = &columns };
 	struct pen_span s;
 	uint64_t key[2];
