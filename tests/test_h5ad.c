@@ -158,7 +158,7 @@ static void test_var(void)
 	char listed[PATH_MAX], name[16];
 	struct pen_opts_kv kv[] = { { "var", "*" },
 				    { "genes", listed },
-				    { "obs", "tissue" } };
+				    { "obs", "tissue,rank" } };
 	static const struct pen_opts_kv outer[] = { { "var", "_index" },
 						    { "join", "outer" } };
 	const struct pen_cells_field *c;
@@ -178,6 +178,7 @@ static void test_var(void)
 	}
 	c = pen__cells_obs(d.f, 0);
 	CHECK(is_text(c->name, "tissue") && c->coded && c->nnames == 3);
+	CHECK(!c->ordered && pen__cells_obs(d.f, 1)->ordered);
 	drv_close(&d);
 	drv_open_files(&d, three, outer, 2);
 	CHECK_EQ(pen__cells_nvar(d.f), 1);
