@@ -321,6 +321,19 @@ static int open_at(struct pen_cells_file *f, const char *path,
 	return rc < 0 ? rc : pen__cells_list_open(f, &node, l);
 }
 
+static int take_order(struct pen_cells_file *f, struct pen_cells_column *c,
+		      const char *path)
+{
+	struct pen_cells_node node;
+	char text[8];
+	int rc = pen__cells_need(f, path, &node);
+
+	if (rc >= 0)
+		rc = f->src->text_attr(f, &node, "ordered", text, sizeof(text));
+	c->ordered = rc >= 0 && strcmp(text, "true") == 0;
+	return rc;
+}
+
 /* A group: {codes, categories} or {values, mask}. */
 static int take_group(struct pen_cells_file *f, struct pen_cells_column *c,
 		      const char *path)
@@ -343,6 +356,8 @@ static int take_group(struct pen_cells_file *f, struct pen_cells_column *c,
 			rc = take_names(f, c, &node);
 		if (rc >= 0)
 			rc = take_codes(f, c, &l, path);
+		if (rc >= 0)
+			rc = take_order(f, c, path);
 	} else {
 		snprintf(part, sizeof(part), "%.480s/values", path);
 		rc = open_at(f, part, &l);

@@ -73,8 +73,13 @@ static int see_text(void *arg, const struct pen_h5_attr *a, struct pen_err *err)
 	struct text_attr *t = arg;
 	int rc;
 
-	if (strcmp(a->name, t->name) != 0 || a->space.ndim ||
-	    (a->type.cls != PEN_H5_STRING && !a->type.vlen_string))
+	if (strcmp(a->name, t->name) != 0 || a->space.ndim)
+		return 0;
+	if (a->type.dtype == PEN_BOOL && a->data.n) {
+		pen__buf_str(&t->text, a->data.p[0] ? "true" : "false");
+		return 1;
+	}
+	if (a->type.cls != PEN_H5_STRING && !a->type.vlen_string)
 		return 0;
 	rc = pen__h5_string(t->f->in, &a->type, a->data, 0, &t->text, err);
 	return rc < 0 ? rc : 1;

@@ -95,7 +95,10 @@ static int zarr_text_attr(struct pen_cells_file *f,
 	buf[0] = '\0';
 	if (rc >= 0) {
 		v = pen__zarr_attr(&node, name, &j);
-		s = pen__jdoc_text(j, v);
+		s = pen__jdoc_type(j, v) == PEN_JDOC_TRUE ? "true"
+		    : pen__jdoc_type(j, v) == PEN_JDOC_FALSE
+			    ? "false"
+			    : pen__jdoc_text(j, v);
 	}
 	if (s)
 		snprintf(buf, cap, "%s", s);
