@@ -78,6 +78,7 @@ static int list_file(struct pen_dataset *ds, const char *path, struct wanted *w,
 		/* relative names are relative to the list */
 		snprintf(full, sizeof(full), "%.*s%s",
 			 line[0] == '/' ? 0 : dirlen, path, line);
+		w->whole = w->format && format_marked(full) == w->format;
 		rc = ds->store->ops->list(ds->store, full, keep_name, w,
 					  &ds->objs, err);
 	}
