@@ -16,7 +16,7 @@
 #include "codec/deflate.h"
 #include "format/format.h"
 
-#define DRV_MAX 8
+#define DRV_MAX 40
 
 #define DRV_MUST(x) drv_must((x), #x, __FILE__, __LINE__)
 
@@ -303,7 +303,9 @@ static inline int drv_sample(struct drv *d, uint32_t object, uint64_t k,
 	for (uint32_t i = 0; i < n && rc >= 0; i++) {
 		if (units[i].object == PEN_NO_OBJECT)
 			continue;
-		DRV_MUST(units[i].object == object);
+		DRV_MUST(units[i].object == object ||
+			 (d->f->ops->markers &&
+			  units[i].object < d->ix.nobjects));
 		DRV_MUST(!d->f->all_plain || units[i].flags & PEN_UNIT_PLAIN);
 		rc = drv_fetch(d, &units[i], r, &held[i], &data[i], err);
 	}

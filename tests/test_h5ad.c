@@ -3,6 +3,7 @@
  * value by value, through the loader; any order, store and number of threads;
  * what inspect says; files that are wrong, and damaged in every place.
  */
+#include "format/cells.h"
 #include "orders.h"
 
 /* ---- orders ---- */
@@ -125,6 +126,73 @@ static void test_labels(void)
 	pen_loader_close(l);
 }
 
+/* ---- what is kept of var ---- */
+
+static bool is_text(struct pen_span s, const char *text)
+{
+	return s.n == strlen(text) && memcmp(s.p, text, s.n) == 0;
+}
+
+static void drv_open_files(struct drv *d, const char *const *files,
+			   const struct pen_opts_kv *kv, size_t nkv)
+{
+	struct pen_err err;
+	uint8_t *p;
+	size_t n;
+
+	CHECK_EQ(drv_start(d, pen__format_find("h5ad"), kv, nkv, &err), 0);
+	for (; *files; files++) {
+		p = golden_read(*files, &n);
+		drv_add(d, p, n);
+		free(p);
+	}
+	CHECK_EQ(drv_bind(d, 0, &err), 0);
+}
+
+static void test_var(void)
+{
+	static const uint32_t rows[] = { 11, 2, 20, 3 };
+	static const char *const one[] = { "anndata-gzip.h5ad", NULL };
+	static const char *const three[] = { "joins/0.h5ad", "joins/1.h5ad",
+					     "joins/2.h5ad", NULL };
+	char listed[PATH_MAX], name[16];
+	struct pen_opts_kv kv[] = { { "var", "*" },
+				    { "genes", listed },
+				    { "obs", "tissue,rank" } };
+	static const struct pen_opts_kv outer[] = { { "var", "_index" },
+						    { "join", "outer" } };
+	const struct pen_cells_field *c;
+	struct drv d;
+
+	snprintf(listed, sizeof(listed), "@%s/genes.txt", golden_dir);
+	drv_open_files(&d, one, kv, 3);
+	CHECK_EQ(pen__cells_nvar(d.f), 2);
+	c = pen__cells_var(d.f, 0);
+	CHECK(is_text(c->name, "highly_variable") && c->dtype == PEN_BOOL);
+	c = pen__cells_var(d.f, 1);
+	CHECK(is_text(c->name, "length") && c->dtype == PEN_I64);
+	for (uint32_t i = 0; i < 4; i++) {
+		CHECK_EQ(pen__cells_var_row(d.f, i), rows[i]);
+		snprintf(name, sizeof(name), "gene%u", rows[i]);
+		CHECK(is_text(pen__cells_gene(d.f, i), name));
+	}
+	c = pen__cells_obs(d.f, 0);
+	CHECK(is_text(c->name, "tissue") && c->coded && c->nnames == 3);
+	CHECK(!c->ordered && pen__cells_obs(d.f, 1)->ordered);
+	drv_close(&d);
+	drv_open_files(&d, three, outer, 2);
+	CHECK_EQ(pen__cells_nvar(d.f), 1);
+	c = pen__cells_var(d.f, 0);
+	CHECK(is_text(c->name, "_index") && c->coded && c->nnames == 6);
+	for (uint32_t i = 0; i < 8; i++) {
+		CHECK_EQ(pen__cells_var_row(d.f, i),
+			 i < 6 ? i : PEN_CELLS_NONE);
+		CHECK(is_text(pen__cells_gene(d.f, i),
+			      (char[2]){ "abcdefxz"[i], '\0' }));
+	}
+	drv_close(&d);
+}
+
 /* ---- inspect ---- */
 
 struct facts {
@@ -234,6 +302,7 @@ int main(void)
 	test_reads();
 	test_kept();
 	test_labels();
+	test_var();
 	test_describe();
 	test_damage();
 	return test_end();

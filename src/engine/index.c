@@ -15,7 +15,7 @@
 #include "base/rng.h"
 #include "base/team.h"
 
-#define RUN 64 /* objects a thread takes at a time */
+#define MOST_RUN 64 /* objects a thread takes at a time */
 #define PEEK 4096
 #define NO_BLOB UINT32_MAX /* of an object that could not be indexed */
 
@@ -129,6 +129,7 @@ struct build {
 	atomic_uint_fast64_t next;
 	atomic_uint_fast64_t stop_at; /* objects from here on do not matter */
 	uint64_t *nsamples;
+	uint64_t run;	 /* objects of a run */
 	uint16_t *owner; /* per run: which part did it */
 	struct part *part;
 	unsigned nparts;
@@ -350,12 +351,12 @@ static void build_part(void *arg, unsigned t)
 		pk.pub.find = peek_find;
 		pk.pub.read_of = peek_read_of;
 	}
-	while ((run = atomic_fetch_add(&b->next, 1)) * RUN <
+	while ((run = atomic_fetch_add(&b->next, 1)) * b->run <
 	       atomic_load(&b->stop_at)) {
-		uint64_t end = (run + 1) * RUN;
+		uint64_t end = (run + 1) * b->run;
 
 		b->owner[run] = (uint16_t)t;
-		for (uint64_t i = run * RUN; i < end && i < b->objs->nobj;
+		for (uint64_t i = run * b->run; i < end && i < b->objs->nobj;
 		     i++) {
 			err = (struct pen_err){ 0 };
 			if (!index_one(b, p, &pk, (uint32_t)i, &err))
@@ -395,7 +396,7 @@ static int join_blobs(struct pen_index_data *ix, struct build *b)
 	}
 	for (uint64_t i = 0; ok && i < b->objs->nobj; i++) {
 		struct pen_object *o = &b->objs->obj[i];
-		unsigned t = b->owner[i / RUN];
+		unsigned t = b->owner[i / b->run];
 
 		if (o->blob == NO_BLOB) { /* nobody asks: it has no samples */
 			o->blob = 0;
@@ -498,9 +499,17 @@ static int run_parts(struct build *b, struct pen_err *err)
 	return worst->err.code;
 }
 
-static unsigned parts_for(uint64_t nobj)
+/* Few objects may be large ones, of which each is worth a thread. */
+static uint64_t run_for(uint64_t nobj)
 {
-	uint64_t runs = (nobj + RUN - 1) / RUN, n = pen__cpus();
+	const uint64_t n = nobj / (8 * (uint64_t)pen__cpus());
+
+	return !n ? 1 : n < MOST_RUN ? n : MOST_RUN;
+}
+
+static unsigned parts_for(uint64_t runs)
+{
+	uint64_t n = pen__cpus();
 
 	return (unsigned)(n < runs ? n : runs);
 }
@@ -509,14 +518,16 @@ int pen__index_build(struct pen_index_data *ix, struct pen_objects *objs,
 		     struct pen_store *st, const struct pen_format *f,
 		     bool keep_bad, struct pen_err *err)
 {
-	uint64_t runs = (objs->nobj + RUN - 1) / RUN;
+	const uint64_t run = run_for(objs->nobj);
+	uint64_t runs = (objs->nobj + run - 1) / run;
 	struct build b = {
 		.objs = objs,
 		.st = st,
 		.f = f,
 		.keep_bad = keep_bad,
 		.stop_at = objs->nobj,
-		.nparts = parts_for(objs->nobj),
+		.nparts = parts_for(runs),
+		.run = run,
 		.nsamples = pen__calloc(objs->nobj, sizeof(uint64_t)),
 		.owner = pen__calloc(runs, sizeof(uint16_t)),
 	};

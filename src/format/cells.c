@@ -434,6 +434,16 @@ const struct pen_cells_field *pen__cells_var(const struct pen_format *f,
 	return &((const struct pen_cells *)f->priv)->vars[i];
 }
 
+uint32_t pen__cells_var_row(const struct pen_format *f, uint32_t column)
+{
+	return ((const struct pen_cells *)f->priv)->var_row[column];
+}
+
+struct pen_span pen__cells_gene(const struct pen_format *f, uint32_t column)
+{
+	return ((const struct pen_cells *)f->priv)->gene[column];
+}
+
 const struct pen_cells_field *pen__cells_obs(const struct pen_format *f,
 					     uint32_t i)
 {

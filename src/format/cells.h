@@ -224,7 +224,10 @@ bool pen__cells_next_name(struct pen_bytes *, struct pen_span *);
 struct pen_cells_table {
 	struct pen_span *s; /* by number */
 	uint64_t *hash;
-	uint32_t *slot; /* number + 1, or 0 */
+	struct pen_cells_bucket {
+		uint32_t tag; /* upper half of the hash */
+		uint32_t id;  /* number + 1, or 0 */
+	} * slot;
 	uint32_t n, cap;
 	uint32_t mask; /* slots - 1 */
 };
@@ -238,6 +241,10 @@ uint32_t pen__cells_table_find(const struct pen_cells_table *, struct pen_span,
 /* The same, added when it is not there; PEN_CELLS_NONE: no memory. */
 uint32_t pen__cells_table_add(struct pen_cells_table *, struct pen_span,
 			      uint64_t hash);
+/* Has what finding n of them will look at come nearer: most of the time goes
+ * into waiting for memory, which several can do at once. */
+void pen__cells_table_near(const struct pen_cells_table *, const uint64_t *hash,
+			   uint32_t n);
 /* The lines of a list, blanks around them aside; refuses any that is there
  * twice. */
 int pen__cells_table_lines(struct pen_cells_table *, const struct pen_buf *,
@@ -329,6 +336,8 @@ struct pen_cells {
 	uint32_t nsources;
 	struct pen_cells_field *vars; /* columns of var, of the first file */
 	uint32_t nvars;
+	uint32_t *var_row; /* var=: by column, and its name */
+	struct pen_span *gene;
 };
 
 /* Names in the order of their bytes. */
@@ -396,6 +405,8 @@ int pen__cells_take_views(struct pen_cells *, const struct pen_index *,
 /* Which genes views take, joined: fills sets, maps and ntake. *blob is that of
  * the file an error is about. */
 int pen__cells_take_genes(struct pen_cells *, uint64_t *blob, struct pen_err *);
+/* var=: what columns of matrices over var were in the first file. */
+int pen__cells_name_genes(struct pen_cells *, struct pen_err *);
 /* The sets [from, to) together, for one frame. */
 int pen__cells_join(struct pen_cells *, uint32_t from, uint32_t to,
 		    uint64_t *blob, struct pen_err *);
@@ -434,10 +445,18 @@ int pen__cells_label(const struct pen_format *, uint32_t field, uint64_t code,
 
 /* ---- for who copies cells elsewhere ---- */
 
-/* Columns of var that option var= asks for, of the first file. */
+/* Columns of var that option var= asks for, of the first file; there must be
+ * a matrix over var. */
 uint32_t pen__cells_nvar(const struct pen_format *);
 const struct pen_cells_field *pen__cells_var(const struct pen_format *,
 					     uint32_t i);
+/*
+ * Which row of var describes each column that matrices over var have after
+ * genes= and join=, PEN_CELLS_NONE when the first file lacks the gene; and its
+ * name, of length 0 when only column _index of var has it. With var= only.
+ */
+uint32_t pen__cells_var_row(const struct pen_format *, uint32_t column);
+struct pen_span pen__cells_gene(const struct pen_format *, uint32_t column);
 /* A column of obs that is a field, of the first file; its labels are those of
  * field obs_field + i. */
 const struct pen_cells_field *pen__cells_obs(const struct pen_format *,

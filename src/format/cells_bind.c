@@ -427,6 +427,8 @@ int pen__cells_bind(struct pen_format *f, const struct pen_index *ix,
 	if (rc >= 0)
 		rc = set_sources(&b);
 	if (rc >= 0)
+		rc = pen__cells_name_genes(p, err);
+	if (rc >= 0)
 		set_units(&b);
 	return rc;
 }
@@ -450,6 +452,8 @@ void pen__cells_unbind(struct pen_format *f)
 	pen__free(p->matrices);
 	pen__free(p->set);
 	pen__free(p->vars);
+	pen__free(p->var_row);
+	pen__free(p->gene);
 	pen__free(p->source_of);
 	p->view = NULL;
 	p->view0 = NULL;
@@ -457,6 +461,8 @@ void pen__cells_unbind(struct pen_format *f)
 	p->matrices = NULL;
 	p->set = NULL;
 	p->vars = NULL;
+	p->var_row = NULL;
+	p->gene = NULL;
 	p->source_of = NULL;
 	p->nviews = 0;
 	p->nsets = p->ncommon = p->nvars = p->nsources = 0;

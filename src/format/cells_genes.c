@@ -229,3 +229,53 @@ int pen__cells_take_genes(struct pen_cells *p, uint64_t *blob,
 			assign(p, &p->view[i]);
 	return 0;
 }
+
+/* ---- what columns came from ---- */
+
+/* names: those of the set, or none. */
+static void name_set(struct pen_cells *p, const struct pen_cells_set *set,
+		     struct pen_span names, bool first)
+{
+	struct pen_bytes b = pen__bytes(names.p, names.n);
+
+	for (uint64_t i = 0; i < set->var->ncols; i++) {
+		struct pen_span s = { NULL, 0 };
+		uint32_t to = set->map ? set->map[i] : (uint32_t)i;
+
+		if (names.n && !pen__cells_next_name(&b, &s))
+			return;
+		if (to >= set->ntake)
+			continue;
+		if (first)
+			p->var_row[to] = (uint32_t)i;
+		if (!p->gene[to].p)
+			p->gene[to] = s;
+	}
+}
+
+int pen__cells_name_genes(struct pen_cells *p, struct pen_err *err)
+{
+	const struct pen_cells_var *v0 = &p->view0->var[PEN_CELLS_VAR];
+	const bool named = p->join || (p->genes && *p->genes == '@');
+	uint32_t n;
+
+	if (!p->var || !v0->ncols)
+		return 0;
+	n = p->set[v0->set].ntake;
+	p->var_row = pen__alloc(n, sizeof(*p->var_row));
+	p->gene = pen__calloc(n, sizeof(*p->gene));
+	if (!p->var_row || !p->gene)
+		return pen__fail_nomem(err, "var", n * sizeof(*p->gene));
+	memset(p->var_row, 0xff, n * sizeof(*p->var_row));
+	/* sets of other frames come after, and have var's of their own */
+	for (uint32_t i = 0; i < p->nsets; i++) {
+		const struct pen_cells_set *set = &p->set[i];
+
+		if (set->var != &p->view[set->blob].var[PEN_CELLS_VAR])
+			continue;
+		name_set(p, set,
+			 named ? set->var->genes : (struct pen_span){ 0 },
+			 i == v0->set);
+	}
+	return 0;
+}

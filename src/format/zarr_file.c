@@ -95,11 +95,10 @@ static int zarr_text_attr(struct pen_cells_file *f,
 	buf[0] = '\0';
 	if (rc >= 0) {
 		v = pen__zarr_attr(&node, name, &j);
-		s = pen__jdoc_text(j, v);
-		if (pen__jdoc_type(j, v) == PEN_JDOC_TRUE)
-			s = "True";
-		if (pen__jdoc_type(j, v) == PEN_JDOC_FALSE)
-			s = "False";
+		s = pen__jdoc_type(j, v) == PEN_JDOC_TRUE ? "true"
+		    : pen__jdoc_type(j, v) == PEN_JDOC_FALSE
+			    ? "false"
+			    : pen__jdoc_text(j, v);
 	}
 	if (s)
 		snprintf(buf, cap, "%s", s);
@@ -331,9 +330,10 @@ static int zarr_inventory(struct pen_cells_file *f, const char *frame,
 
 	mine.err = &why;
 	rc = pen__zarr_node_open(f->in, frame, &obs, &why);
-	if (rc > 0)
-		v = pen__jdoc_first(j,
-				    pen__zarr_attr(&obs, "column-order", &j));
+	if (rc > 0) {
+		v = pen__zarr_attr(&obs, "column-order", &j);
+		v = pen__jdoc_first(j, v);
+	}
 	for (; v != PEN_JDOC_NONE; v = pen__jdoc_next(j, v)) {
 		const char *name = pen__jdoc_text(j, v);
 		char text[96] = "unreadable";

@@ -12,7 +12,7 @@
 #include "base/half.h"
 #include "format/zarr.h"
 
-#define MOST_DOC ((uint64_t)64 << 20) /* bytes of a document */
+#define MOST_DOC ((uint64_t)16 << 20) /* bytes of a document */
 
 /* ---- nodes ---- */
 

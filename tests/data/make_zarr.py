@@ -2,6 +2,7 @@
 """AnnData in zarr for the tests, and what is in it.
 
     make_zarr.py DIRECTORY [ARCHIVE]
+    make_zarr.py --seeds DIRECTORY        for the fuzzer
 
 Version 2 is written by anndata and by zarr in every variant they have. Version
 3 is written here, by hand from its specification, with numpy and numcodecs,
@@ -777,7 +778,34 @@ def make_archive(folder):
             case('old-raw-' + f, f, rows(a.raw.X), 'matrix=raw')
 
 
+def seeds(to):
+    """Small stores as fuzz_zarr takes them."""
+    import tempfile
+    os.makedirs(to, exist_ok=True)
+    with tempfile.TemporaryDirectory() as mf.out:
+        make_tiny()
+        m = counts(5, 4)
+        v3_array('alone.zarr', m, (2, 2), CODECS['gzip'], shard=(4, 4))
+        for f in os.listdir(mf.out):
+            if not f.endswith('.zarr'):
+                continue
+            b = b''
+            for d, _, files in sorted(os.walk(path(f))):
+                for x in sorted(files):
+                    p = os.path.join(d, x)
+                    name = os.path.relpath(p, path(f)).encode()
+                    data = open(p, 'rb').read()
+                    b += struct.pack('<BH', len(name), len(data))
+                    b += name + data
+            for pick in range(8):
+                with open('%s/%s-%d' % (to, f, pick), 'wb') as o:
+                    o.write(bytes([pick]) + b)
+
+
 def main():
+    if sys.argv[1] == '--seeds':
+        seeds(sys.argv[2])
+        return
     mf.out = sys.argv[1]
     os.makedirs(mf.out)
     make_anndata()
