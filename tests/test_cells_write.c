@@ -1,6 +1,7 @@
 /*
- * Writers of single cells: files that anndata, h5py, zarr 2 and a reader made
- * from version 3's specification find to hold what was asked, value by value;
+ * Writers of single cells: files that anndata, h5py, zarr 2, a reader made from
+ * version 3's specification and our own find to hold what was asked, value by
+ * value;
  * the same bytes whatever the threads; and nothing under the final name, nor
  * beside it, when anything went wrong.
  */
@@ -12,14 +13,13 @@
 
 #include "base/bytes.h"
 #include "base/mem.h"
-#include "codec/codec.h"
 #include "codec/pack.h"
-#include "codec/shuffle.h"
 #include "format/cells_write.h"
-#include "golden.h"
+#include "formats.h"
 
 #define NVAR 2
-#define NOBS 6
+#define NOBS 7
+#define MANY 300
 
 /* What check_cells.py knows, too. */
 struct cells {
@@ -36,6 +36,9 @@ struct cells {
 static const char *const types[] = { "B cell", "T cell",
 				     "Zelle \xc3\xa4\xc3\xb6",
 				     "naive, \"mixed\"", "" };
+
+static const char *many[MANY]; /* too many for int8 */
+static char many_text[MANY][8];
 
 static uint64_t in_row(const struct cells *c, uint64_t i)
 {
@@ -59,8 +62,16 @@ static void cells_columns(struct cells *c)
 		{ .name = "frac", .dtype = PEN_F32 },
 		{ .name = "is_primary", .dtype = PEN_BOOL },
 		{ .name = "small", .dtype = PEN_U8 },
+		{ .name = "many",
+		  .coded = true,
+		  .nnames = MANY,
+		  .names = many },
 	};
 
+	for (int i = 0; i < MANY; i++) {
+		snprintf(many_text[i], sizeof(many_text[i]), "n%03d", i);
+		many[i] = many_text[i];
+	}
 	memcpy(c->obs, obs, sizeof(obs));
 	c->var[0] =
 		(struct pen_cells_column_spec){ .name = "gene",
@@ -139,7 +150,7 @@ struct some {
 	int64_t values[64 * 512]; /* the widest */
 	char text[64][24];
 	const char *name[64];
-	int32_t type[64];
+	int32_t type[64], many[64];
 	int64_t counts[64];
 	float frac[64], pca[64 * 7];
 	bool primary[64];
@@ -159,6 +170,7 @@ static void some_obs(const struct cells *c, struct some *s, uint64_t k,
 	s->frac[k] = (float)(i % 64) / 64;
 	s->primary[k] = i % 3 == 0;
 	s->small[k] = (uint8_t)(i % 100);
+	s->many[k] = (int32_t)(i * 13 % MANY);
 	for (uint64_t j = 0; j < 7; j++)
 		s->pca[k * 7 + j] = (float)((i * 7 + j) % 1009);
 	for (uint64_t j = 0; j < c->spec.ncols; j++)
@@ -195,6 +207,7 @@ static void some_fill(const struct cells *c, struct some *s, uint64_t first,
 	s->obs[3] = s->frac;
 	s->obs[4] = s->primary;
 	s->obs[5] = s->small;
+	s->obs[6] = s->many;
 	s->dense[0] = s->pca;
 	s->dense[1] = s->scaled;
 	s->r = (struct pen_cells_rows){ n,	   s->start, s->index,
@@ -205,10 +218,13 @@ static void some_fill(const struct cells *c, struct some *s, uint64_t first,
 static size_t split(char *text, struct pen_opts_kv *kv, size_t cap)
 {
 	size_t n = 0;
+	char *p;
 
-	for (char *p = strtok(text, ","); p && n < cap; p = strtok(NULL, ",")) {
+	while ((p = strsep(&text, ",")) && n < cap) {
 		char *eq = strchr(p, '=');
 
+		if (!eq)
+			continue;
 		*eq = '\0';
 		kv[n++] = (struct pen_opts_kv){ p, eq + 1 };
 	}
@@ -301,6 +317,19 @@ static const struct {
 	{ "v3shardn.zarr", "version=3,chunk=777,shard=1,compression=none" },
 };
 
+/* Does this build have what that needs? */
+static bool can(const char *name, const char *settings)
+{
+	const char *by = strstr(settings, "compression=");
+
+	if (!pen__cells_writer_for(name))
+		return false;
+	return !by || ((strncmp(by + 12, "zstd", 4) != 0 ||
+			pen__packer_find("zstd")) &&
+		       (strncmp(by + 12, "blosc", 5) != 0 ||
+			pen__packer_find("blosc")));
+}
+
 static void write_kind(size_t k)
 {
 	char name[64];
@@ -336,6 +365,77 @@ static void write_others(const char *suffix, const char *settings)
 	cells_fini(&c);
 }
 
+/* ---- what our own loader reads ---- */
+
+static bool row_right(const struct cells *c, const struct pen_batch *b,
+		      uint32_t k, const struct some *s)
+{
+	const struct pen_tensor *x = formats_tensor(b, "X");
+	const struct pen_tensor *n = formats_tensor(b, "n_counts");
+	const struct pen_tensor *t = formats_tensor(b, "cell_type");
+	const uint64_t m = c->spec.ncols;
+	const float *row = (const float *)x->data + k * m;
+	uint64_t has = 0;
+
+	for (uint64_t j = 0; j < m; j++)
+		has += row[j] != 0;
+	for (uint64_t i = s->start[k]; i < s->start[k + 1]; i++)
+		if (row[s->index[i]] != ((const float *)s->values)[i])
+			return false;
+	return has == s->start[k + 1] - s->start[k] &&
+	       ((const int64_t *)n->data)[k] == s->counts[k] &&
+	       ((const int32_t *)t->data)[k] == s->type[k];
+}
+
+static void test_own_reads(const char *name)
+{
+	struct some *s = calloc(1, sizeof(*s));
+	struct pen_err err = { 0 };
+	struct pen_loader *l;
+	struct pen_batch *b;
+	struct cells c;
+	uint64_t seen = 0;
+	int rc = 0;
+
+	cells_init(&c, 700, 300, true);
+	l = eng_open(&err,
+		     "%s/%s format=%s batch_size=64 epochs=1 "
+		     "sampler=sequential format.obs=n_counts,cell_type",
+		     golden_dir, name, strrchr(name, '.') + 1);
+	while (l && (rc = pen_loader_next(l, &b, &err)) == 0) {
+		some_fill(&c, s, seen, b->nsamples);
+		for (uint32_t k = 0; k < b->nsamples; k++)
+			CHECK(row_right(&c, b, k, s));
+		seen += b->nsamples;
+		pen_batch_unref(b);
+	}
+	CHECK_EQ(rc, PEN_END);
+	if (!CHECK_EQ(seen, 700))
+		fprintf(stderr, "  %s: %s: %s\n", name, err.where, err.msg);
+	pen_loader_close(l);
+	cells_fini(&c);
+	free(s);
+}
+
+/* h5py lacks the filter. */
+static void test_zstd(void)
+{
+	struct pen_err err = { 0 };
+	char path[128];
+	struct cells c;
+
+	if (!can("x.h5ad", "compression=zstd"))
+		return;
+	snprintf(path, sizeof(path), "%s/zstd.h5ad", golden_dir);
+	cells_init(&c, 700, 300, true);
+	CHECK_EQ(write_cells(&c, path,
+			     "compression=zstd,shuffle=true,chunk=999", 64,
+			     &err),
+		 0);
+	test_own_reads("zstd.h5ad");
+	cells_fini(&c);
+}
+
 static void test_others_read(void)
 {
 	char path[PATH_MAX] = __FILE__, cmd[PATH_MAX + 256];
@@ -343,10 +443,16 @@ static void test_others_read(void)
 
 	snprintf(path, sizeof(path), "%s/manifest", golden_dir);
 	manifest = fopen(path, "w");
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		if (!can(kinds[i].name, kinds[i].settings))
+			continue;
 		write_kind(i);
-	write_others("-a.h5ad", "");
-	write_others("-b.h5ad", "compression=gzip");
+		test_own_reads(kinds[i].name);
+	}
+	if (can("x.h5ad", "")) {
+		write_others("-a.h5ad", "");
+		write_others("-b.h5ad", "compression=gzip");
+	}
 	write_others("-c.zarr", "");
 	write_others("-d.zarr", "version=3,shard=10");
 	fclose(manifest);
@@ -415,8 +521,10 @@ static void test_same(const char *suffix, const char *settings)
 	uint64_t first = 0, v;
 	struct cells c;
 
-	cells_init(&c, 700, 300, true);
 	snprintf(path, sizeof(path), "%s/same%s", golden_dir, suffix);
+	if (!can(path, settings))
+		return;
+	cells_init(&c, 700, 300, true);
 	for (int i = 0; i < 3; i++) {
 		snprintf(all, sizeof(all), "%s,threads=%s", settings,
 			 threads[i]);
@@ -450,11 +558,13 @@ static void test_nomem(const char *name, const char *settings)
 	struct cells c;
 	int rc = PEN_ENOMEM;
 
+	if (!can(name, settings))
+		return;
 	snprintf(dir, sizeof(dir), "%s/nomem", golden_dir);
 	mkdir(dir, 0777);
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
 	cells_init(&c, 40, 30, true);
-	for (uint64_t n = 1; rc && n < 3000; n++) {
+	for (uint64_t n = 1; rc && n < 3000; n += 1 + n / 48) {
 		err = (struct pen_err){ 0 };
 		pen__mem_fail_nth(n, false);
 		rc = write_cells(&c, path, settings, 17, &err);
@@ -474,6 +584,8 @@ static void test_full(const char *name, const char *settings)
 	struct pen_err err = { 0 };
 	struct cells c;
 
+	if (!can(name, settings))
+		return;
 	snprintf(dir, sizeof(dir), "%s/full", golden_dir);
 	mkdir(dir, 0777);
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
@@ -522,15 +634,16 @@ static void test_targets(void)
 	fclose(fopen(path, "w"));
 	CHECK_EQ(write_cells(&c, path, "", 64, &err), 0);
 	nftw(path, golden_unlink, 16, FTW_DEPTH | FTW_PHYS);
-	snprintf(path, sizeof(path), "%s/there.h5ad", golden_dir);
-	fclose(fopen(path, "w"));
-	CHECK_EQ(write_cells(&c, path, "", 64, &err), 0);
-	unlink(path);
-	snprintf(path, sizeof(path), "%s/no/where.h5ad", golden_dir);
-	refused(&c, path, "", "cannot be written");
 	snprintf(path, sizeof(path), "%s/no/where.zarr", golden_dir);
 	refused(&c, path, "", "cannot be written");
-	refused(&c, "/dev/null.h5ad/x.h5ad", "", "cannot be written");
+	if (can("x.h5ad", "")) {
+		snprintf(path, sizeof(path), "%s/there.h5ad", golden_dir);
+		fclose(fopen(path, "w"));
+		CHECK_EQ(write_cells(&c, path, "", 64, &err), 0);
+		unlink(path);
+		snprintf(path, sizeof(path), "%s/no/where.h5ad", golden_dir);
+		refused(&c, path, "", "cannot be written");
+	}
 	cells_fini(&c);
 }
 
@@ -541,8 +654,10 @@ static void test_settings(void)
 
 	cells_init(&c, 40, 30, true);
 	snprintf(path, sizeof(path), "%s/s.h5ad", golden_dir);
-	refused(&c, path, "compression=blosc", "lzf");
-	refused(&c, path, "compression=gzip,level=13", "from 1 to 12");
+	if (can(path, "")) {
+		refused(&c, path, "compression=blosc", "lzf");
+		refused(&c, path, "compression=gzip,level=13", "from 1 to 12");
+	}
 	snprintf(path, sizeof(path), "%s/s.zarr", golden_dir);
 	refused(&c, path, "shard=10", "version=3");
 	refused(&c, path, "compression=zstd,level=99", "out of range");
@@ -586,6 +701,10 @@ static void test_rows(const char *name)
 	char path[160];
 	struct cells c;
 
+	if (!can(name, "")) {
+		free(s);
+		return;
+	}
 	cells_init(&c, 40, 30, true);
 	snprintf(path, sizeof(path), "%s/%s", golden_dir, name);
 	for (int wrong = 0; wrong < 6; wrong++) {
@@ -612,48 +731,6 @@ static void test_rows(const char *name)
 	cells_fini(&c);
 }
 
-/* ---- packers ---- */
-
-static void test_packers(void)
-{
-	static const char *const pairs[][2] = { { "zlib", "zlib" },
-						{ "lzf", "lzf" },
-						{ "zstd", "zstd" },
-						{ "blosc", "blosc" } };
-	static uint8_t in[40000], out[50000], back[40000];
-	struct pen_scratch s;
-
-	CHECK_EQ(pen__scratch_init(&s, 0), 0);
-	for (size_t i = 0; i < sizeof(in); i++)
-		in[i] = i % 4 ? 0 : (uint8_t)(i * i >> 7);
-	for (size_t i = 0; i < 4; i++) {
-		const struct pen_packer *p = pen__packer_find(pairs[i][0]);
-		const struct pen_codec *u = pen__codec_find(pairs[i][1]);
-
-		for (int level = p ? p->least : 99;
-		     u && level <= p->most && level < p->least + 3; level++) {
-			const struct pen_pack how = { level, 4 };
-			size_t got = 0, n = p->pack(&s, &how, in, sizeof(in),
-						    out, sizeof(out));
-
-			CHECK(n > 0 && n < sizeof(in));
-			CHECK_EQ(
-				u->unpack(&s, out, n, back, sizeof(back), &got),
-				0);
-			CHECK(got == sizeof(in) && !memcmp(in, back, got));
-			CHECK_EQ(p->pack(&s, &how, in, sizeof(in), out, 40), 0);
-		}
-	}
-	CHECK(!pen__packer_find("none"));
-	for (size_t item = 1; item < 10; item++)
-		for (size_t n = 0; n < sizeof(in); n = n * 3 + 1) {
-			pen__shuffle(item, in, n, out);
-			pen__unshuffle(item, out, n, back);
-			CHECK(!memcmp(in, back, n));
-		}
-	pen__scratch_fini(&s);
-}
-
 int main(void)
 {
 	snprintf(golden_dir, sizeof(golden_dir), "cells-write-%d",
@@ -661,7 +738,6 @@ int main(void)
 	if (mkdir(golden_dir, 0777))
 		return 1;
 	atexit(golden_remove);
-	test_packers();
 	test_targets();
 	test_settings();
 	test_rows("r.h5ad");
@@ -678,6 +754,7 @@ int main(void)
 	test_same(".h5ad", "compression=gzip,chunk=300");
 	test_same(".zarr", "chunk=300");
 	test_same(".zarr", "version=3,chunk=300,shard=50,compression=zstd");
+	test_zstd();
 	test_others_read();
 	return test_end();
 }

@@ -12,30 +12,12 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "cli/cli.h"
+#include "cli/gen.h"
 #include "engine/spec.h"
 #include "engine/synth.h"
 #include "engine/write.h"
 #include "format/format.h"
 #include "store/store.h"
-
-struct gen {
-	/* settings */
-	char *format, *dtype, *shape, *prefix, *store;
-	uint64_t files, samples, classes, subfolders, seed;
-	int64_t threads;
-	/* settled */
-	char path[3072];
-	bool single, force, json;
-	const struct pen_format_ops *ops;
-	struct pen_format *f;
-	struct pen_store *st;
-	struct pen_field field[2];
-	uint32_t nfields;
-	uint64_t file_bytes; /* payload of one, about */
-	/* running */
-	atomic_uint_fast64_t bytes;
-	struct progress progress;
-};
 
 #define OFF(x) offsetof(struct gen, x)
 static const struct pen_opt opts[] = {
@@ -53,10 +35,10 @@ static const struct pen_opt opts[] = {
 	{ .name = "samples",
 	  .type = PEN_OPT_COUNT,
 	  .off = OFF(samples),
-	  .dflt = "1",
-	  .min = 1,
+	  .dflt = "0",
+	  .min = 0,
 	  .max = 1e15,
-	  .help = "in each file" },
+	  .help = "in each file; 0: 1, or 10,000 single cells" },
 	{ .name = "shape",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(shape),
@@ -73,6 +55,34 @@ static const struct pen_opt opts[] = {
 	  .off = OFF(classes),
 	  .dflt = "0",
 	  .help = "npz: adds a field y with labels below this" },
+	{ .name = "genes",
+	  .type = PEN_OPT_COUNT,
+	  .off = OFF(genes),
+	  .dflt = "20000",
+	  .min = 1,
+	  .max = 16777216,
+	  .help = "single cells: columns of the matrix" },
+	{ .name = "density",
+	  .type = PEN_OPT_DOUBLE,
+	  .off = OFF(density),
+	  .dflt = "0.062",
+	  .help = "single cells: share of numbers that are not 0" },
+	{ .name = "overlap",
+	  .type = PEN_OPT_DOUBLE,
+	  .off = OFF(overlap),
+	  .dflt = "1",
+	  .help = "single cells: share of genes that all files have" },
+	{ .name = "dense",
+	  .type = PEN_OPT_BOOL,
+	  .off = OFF(dense),
+	  .dflt = "false",
+	  .help = "single cells: a dense matrix, not CSR" },
+	{ .name = "pca",
+	  .type = PEN_OPT_COUNT,
+	  .off = OFF(pca),
+	  .dflt = "0",
+	  .max = 65536,
+	  .help = "single cells: columns of obsm/X_pca" },
 	{ .name = "subfolders",
 	  .type = PEN_OPT_COUNT,
 	  .off = OFF(subfolders),
@@ -81,8 +91,7 @@ static const struct pen_opt opts[] = {
 	{ .name = "prefix",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(prefix),
-	  .dflt = "img",
-	  .help = "file names begin with it" },
+	  .help = "file names begin with it; img, or cells, when not given" },
 	{ .name = "seed",
 	  .type = PEN_OPT_COUNT,
 	  .off = OFF(seed),
@@ -149,11 +158,13 @@ static int step(void *arg, size_t n, struct pen_err *err)
 	return 0;
 }
 
-static void file_name(const struct gen *g, uint64_t i, char *buf, size_t cap)
+void gen_file_name(const struct gen *g, uint64_t i, char *buf, size_t cap)
 {
 	const struct pen_synth_names names = { .dir = g->path,
-					       .prefix = g->prefix,
-					       .suffix = g->ops->suffixes[0],
+					       .prefix = g->prefix   ? g->prefix
+							 : g->writer ? "cells"
+								     : "img",
+					       .suffix = g->suffix,
 					       .files = g->files,
 					       .subfolders = g->subfolders };
 
@@ -180,7 +191,7 @@ static int make_file(void *of, uint64_t i, struct pen_err *err)
 		.st = g->st, .path = path, .step = step, .arg = g
 	};
 
-	file_name(g, i, path, sizeof(path));
+	gen_file_name(g, i, path, sizeof(path));
 	return pen__write_object(&w, g->f, &t, err);
 }
 
@@ -210,11 +221,9 @@ static int parse_shape(struct gen *g)
 	return -1;
 }
 
-static int settle_field(struct gen *g)
+static int settle_dtype(struct gen *g)
 {
-	struct pen_field *d = &g->field[0];
 	const char *names[PEN_NDTYPES + 1];
-	size_t row, all;
 	int t;
 
 	for (t = 0; t < PEN_NDTYPES; t++)
@@ -230,11 +239,19 @@ static int settle_field(struct gen *g)
 				      g->dtype, near ? "; did you mean " : "",
 				      near ? near : "");
 	}
-	d->dtype = (enum pen_dtype)t;
+	g->field[0].dtype = (enum pen_dtype)t;
+	return -1;
+}
+
+static int settle_field(struct gen *g)
+{
+	struct pen_field *d = &g->field[0];
+	size_t row, all;
+	const int rc = parse_shape(g);
+
+	if (rc >= 0)
+		return rc;
 	snprintf(d->name, sizeof(d->name), "x");
-	t = parse_shape(g);
-	if (t >= 0)
-		return t;
 	if (!pen__shape_bytes(d->shape, d->ndim, d->dtype, &row) ||
 	    !pen__mul(row, g->samples, &all))
 		return complain_usage("gen: a file would be too large");
@@ -258,12 +275,12 @@ static int settle_format(struct gen *g, const struct pen_pairs *kv,
 		 : by_name ? by_name
 			   : pen__format_find("npy");
 	if (!g->ops || !g->ops->write)
-		return pen__fail(err, PEN_EINVAL, g->format,
-				 g->ops ? "can only be read"
-					: "is not a "
-					  "format; see "
-					  "`penstock "
-					  "formats`");
+		return pen__fail(err, PEN_EINVAL,
+				 g->ops ? g->ops->name : g->format,
+				 g->ops ? "can only be read in this build"
+					: "is not a format; see "
+					  "`penstock formats`");
+	g->suffix = g->ops->suffixes[0];
 	g->single = g->files == 1 && pen__format_takes(g->ops, g->path);
 	if (g->classes && strcmp(g->ops->name, "npz") != 0)
 		return pen__fail(err, PEN_EINVAL, "classes",
@@ -284,7 +301,7 @@ static int check_space(struct gen *g, struct pen_err *err)
 }
 
 /* Nothing of others is written over or mixed with ours by accident. */
-static int check_target(struct gen *g, struct pen_err *err)
+int gen_check_target(struct gen *g, struct pen_err *err)
 {
 	struct pen_objects there = { 0 };
 	struct stat sb;
@@ -345,7 +362,7 @@ static int generate(struct gen *g, const struct pen_pairs *for_store,
 	if (!rc)
 		rc = settle_format(g, for_format, &err);
 	if (!rc)
-		rc = check_target(g, &err);
+		rc = gen_check_target(g, &err);
 	if (!rc)
 		rc = check_space(g, &err);
 	if (!rc)
@@ -375,6 +392,16 @@ static int generate(struct gen *g, const struct pen_pairs *for_store,
 	return text_out(&j, NULL);
 }
 
+/* Settings of single cells alone, or of all else. */
+static const struct {
+	const char *name;
+	bool cells;
+} not_both[] = {
+	{ "shape", false }, { "classes", false }, { "store", false },
+	{ "genes", true },  { "density", true },  { "overlap", true },
+	{ "dense", true },  { "pca", true },
+};
+
 /* store.X and format.X are kept by a spec; the rest is ours. */
 static int take_setting(struct gen *g, struct pen_spec *spec,
 			const struct args *a)
@@ -383,6 +410,9 @@ static int take_setting(struct gen *g, struct pen_spec *spec,
 
 	if (strchr(a->key, '.'))
 		return spec_arg(spec, a, ARG_SETTING);
+	for (size_t i = 0; i < sizeof(not_both) / sizeof(not_both[0]); i++)
+		if (!strcmp(a->key, not_both[i].name))
+			g->odd[not_both[i].cells] = not_both[i].name;
 	if (pen__opt_set(opts, g, a->key, a->value, &err))
 		return complain(&err);
 	return -1;
@@ -414,6 +444,24 @@ static int take_arg(struct gen *g, struct pen_spec *spec, const struct args *a,
 	}
 }
 
+static int make(struct gen *g, struct pen_spec *spec)
+{
+	int rc;
+
+	g->writer = g->format ? pen__cells_writer_find(g->format)
+			      : pen__cells_writer_for(g->path);
+	if (g->odd[!g->writer])
+		return complain_usage("gen: %s= has no meaning %s",
+				      g->odd[!g->writer],
+				      g->writer ? "for single cells"
+						: "but for single cells");
+	if (g->writer)
+		return gen_cells(g, &spec->for_format);
+	g->samples = g->samples ? g->samples : 1;
+	rc = settle_field(g);
+	return rc >= 0 ? rc : generate(g, &spec->for_store, &spec->for_format);
+}
+
 static int run_gen(int argc, char **argv)
 {
 	struct args a = { .cmd = &pen__cmd_gen, .argc = argc, .argv = argv };
@@ -429,9 +477,9 @@ static int run_gen(int argc, char **argv)
 	if (rc < 0 && !g.path[0])
 		rc = complain_usage("gen: where to? penstock gen PATH ...");
 	if (rc < 0)
-		rc = settle_field(&g);
+		rc = settle_dtype(&g);
 	if (rc < 0)
-		rc = generate(&g, &spec->for_store, &spec->for_format);
+		rc = make(&g, spec);
 	pen__format_close(g.f);
 	pen__store_close(g.st);
 	pen_spec_free(spec);
@@ -446,6 +494,10 @@ static const char *const examples[] = {
 	"one npy file with a million rows",
 	"penstock gen data/ format=npz files=64 shape=1024x1024 classes=10",
 	"npz files with an array x and a label y",
+	"penstock gen x.h5ad samples=200k genes=20k format.compression=gzip",
+	"single cells as CELLxGENE stores them; also x.zarr",
+	"penstock gen cells/ format=h5ad files=4 samples=50k overlap=0.8",
+	"four files that share four fifths of their genes",
 	NULL,
 };
 
@@ -455,7 +507,11 @@ const struct command pen__cmd_gen = {
 	.summary = "make a data set to try things with",
 	.about = "Makes random samples, the same ones for the same seed, in "
 		 "one file or many. No file has its final name before it is "
-		 "complete.",
+		 "complete. h5ad and zarr get single cells: counts of genes as "
+		 "skewed as measured ones, cell types with markers of their "
+		 "own, plates one after another. format.X reaches the writer: "
+		 "compression, level, chunk, shuffle (h5ad), version and shard "
+		 "(zarr).",
 	.flags = flags,
 	.opts = opts,
 	.examples = examples,

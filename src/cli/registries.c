@@ -1,5 +1,6 @@
 /* formats, stores, samplers: what this build has, from the registries. */
 #include "cli/cli.h"
+#include "format/cells_write.h"
 #include "format/format.h"
 #include "sampler/sampler.h"
 #include "store/store.h"
@@ -15,6 +16,7 @@ struct entry {
 	const char *const *suffixes;
 	const struct pen_opt *opts;
 	bool writes;
+	const struct pen_opt *to_write; /* when they are others */
 };
 
 struct pen_absent {
@@ -41,6 +43,24 @@ static void show(const struct entry *e, const char *prefix)
 		puts(e->writes ? " (read and written)" : " (read)");
 	}
 	print_opts(stdout, prefix, e->opts);
+	if (e->to_write) {
+		puts("  and to write, with gen:");
+		print_opts(stdout, prefix, e->to_write);
+	}
+}
+
+static void put_options(struct pen_text *j, const char *key,
+			const struct pen_opt *opts)
+{
+	pen__json_open(j, key, '[');
+	for (const struct pen_opt *o = opts; o && o->name; o++) {
+		pen__json_open(j, NULL, '{');
+		pen__json_str(j, "name", o->name);
+		pen__json_str(j, "default", o->dflt ? o->dflt : "");
+		pen__json_str(j, "help", o->help);
+		pen__json_close(j, '}');
+	}
+	pen__json_close(j, ']');
 }
 
 static void show_json(struct pen_text *j, const struct entry *e)
@@ -55,15 +75,9 @@ static void show_json(struct pen_text *j, const struct entry *e)
 		pen__json_close(j, ']');
 		pen__json_bool(j, "writes", e->writes);
 	}
-	pen__json_open(j, "options", '[');
-	for (const struct pen_opt *o = e->opts; o && o->name; o++) {
-		pen__json_open(j, NULL, '{');
-		pen__json_str(j, "name", o->name);
-		pen__json_str(j, "default", o->dflt ? o->dflt : "");
-		pen__json_str(j, "help", o->help);
-		pen__json_close(j, '}');
-	}
-	pen__json_close(j, ']');
+	put_options(j, "options", e->opts);
+	if (e->to_write)
+		put_options(j, "options_to_write", e->to_write);
 	pen__json_close(j, '}');
 }
 
@@ -106,11 +120,18 @@ static int list(const struct command *cmd, int argc, char **argv,
 static bool format_entry(unsigned i, struct entry *e)
 {
 	const struct pen_format_ops *o = pen__format_at(i);
+	const struct pen_cells_writer_ops *w;
 
-	if (o)
-		*e = (struct entry){ o->name, o->help, o->suffixes, o->opts,
-				     o->write != NULL };
-	return o != NULL;
+	if (!o)
+		return false;
+	w = pen__cells_writer_find(o->name);
+	*e = (struct entry){ .name = o->name,
+			     .help = o->help,
+			     .suffixes = o->suffixes,
+			     .opts = o->opts,
+			     .writes = o->write || w,
+			     .to_write = w ? w->opts : NULL };
+	return true;
 }
 
 static bool store_entry(unsigned i, struct entry *e)
@@ -118,7 +139,9 @@ static bool store_entry(unsigned i, struct entry *e)
 	const struct pen_store_ops *o = pen__store_at(i);
 
 	if (o)
-		*e = (struct entry){ o->name, o->help, NULL, o->opts, false };
+		*e = (struct entry){ .name = o->name,
+				     .help = o->help,
+				     .opts = o->opts };
 	return o != NULL;
 }
 
@@ -127,7 +150,9 @@ static bool sampler_entry(unsigned i, struct entry *e)
 	const struct pen_sampler_ops *o = pen__sampler_at(i);
 
 	if (o)
-		*e = (struct entry){ o->name, o->help, NULL, o->opts, false };
+		*e = (struct entry){ .name = o->name,
+				     .help = o->help,
+				     .opts = o->opts };
 	return o != NULL;
 }
 

@@ -123,7 +123,8 @@ static void put_dtype(struct pen_text *t, const struct pen_ad_array *a)
 
 	snprintf(name, sizeof(name), "%c%c%u", n == 1 ? '|' : '<',
 		 kinds[a->dtype], (unsigned)n);
-	pen__json_str(t, "dtype", a->text ? "|O" : name);
+	/* the writer of JSON would spell '<' as a number */
+	pen__text_add(t, ", \"dtype\": \"%s\"", a->text ? "|O" : name);
 }
 
 static void put_compressor(struct pen_text *t, const struct pen_zarr_write *z)

@@ -1,0 +1,59 @@
+/*
+ * Making single cells that look like measured ones: few genes with high means,
+ * counts of which three in four are 1, libraries of all sizes, cell types with
+ * markers of their own, plates one after another. A row is a function of
+ * (seed, file, row), so any thread makes any rows, and they come out the same.
+ */
+#ifndef PEN_ENGINE_SYNTH_CELLS_H
+#define PEN_ENGINE_SYNTH_CELLS_H
+
+#include "format/cells_write.h"
+
+struct pen_synth_cells_setup {
+	uint64_t seed;
+	uint64_t file; /* its number, of several */
+	uint64_t ncells, ngenes;
+	double density; /* numbers other than 0 among all, in the mean */
+	double overlap; /* share of genes that all files have */
+	enum pen_dtype dtype;
+	uint32_t npca; /* columns of obsm/X_pca; 0: there is none */
+	bool dense;    /* X */
+};
+
+struct pen_synth_cells;
+int pen__synth_cells_new(struct pen_synth_cells **out,
+			 const struct pen_synth_cells_setup *,
+			 struct pen_err *err);
+void pen__synth_cells_free(struct pen_synth_cells *);
+/* For a writer; the cells' until they are freed. */
+const struct pen_cells_spec *
+pen__synth_cells_spec(const struct pen_synth_cells *);
+
+/* Some rows, and what a thread needs to make them. */
+struct pen_synth_rows;
+int pen__synth_rows_new(struct pen_synth_rows **out,
+			const struct pen_synth_cells *, uint32_t most,
+			struct pen_err *err);
+void pen__synth_rows_free(struct pen_synth_rows *);
+/* Rows [first, first + n), n <= most: there until the next call. NULL: no
+ * memory. */
+const struct pen_cells_rows *pen__synth_rows_make(struct pen_synth_rows *,
+						  uint64_t first, uint32_t n);
+
+/* All of them into one file, made by several threads. */
+struct pen_synth_cells_run {
+	const struct pen_cells_writer_ops *ops;
+	const struct pen_opts_kv *kv; /* for the writer */
+	size_t nkv;
+	const char *path;
+	unsigned threads; /* 0: as many as CPUs */
+	/* After rows were written; a result other than 0 ends it
+	 * (PEN_ECLOSED). May be NULL. */
+	int (*tick)(void *arg, uint64_t nrows);
+	void *arg;
+};
+int pen__synth_cells_write(const struct pen_synth_cells *,
+			   const struct pen_synth_cells_run *,
+			   struct pen_err *err);
+
+#endif
