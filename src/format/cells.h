@@ -451,7 +451,7 @@ uint32_t pen__cells_nvar(const struct pen_format *);
 const struct pen_cells_field *pen__cells_var(const struct pen_format *,
 					     uint32_t i);
 /*
- * Which row of var describes each column that matrices over var have after
+ * Which row of var describes each column that the first matrix has after
  * genes= and join=, PEN_CELLS_NONE when the first file lacks the gene; and its
  * name, of length 0 when only column _index of var has it. With var= only.
  */

@@ -58,8 +58,8 @@ struct pen_cells_source {
 	/* 1, 0 when it is not there, or an error */
 	int (*find)(struct pen_cells_file *, const char *path,
 		    struct pen_cells_node *);
-	/* An attribute that is a string, or "true" or "false"; empty when
-	 * there is none. */
+	/* An attribute that is a string, or True or False; empty when there is
+	 * none. */
 	int (*text_attr)(struct pen_cells_file *, const struct pen_cells_node *,
 			 const char *name, char *buf, size_t cap);
 	/* One of two numbers: 1, 0 when there is none, or an error. */

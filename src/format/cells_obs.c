@@ -321,17 +321,24 @@ static int open_at(struct pen_cells_file *f, const char *path,
 	return rc < 0 ? rc : pen__cells_list_open(f, &node, l);
 }
 
-static int take_order(struct pen_cells_file *f, struct pen_cells_column *c,
-		      const char *path)
+/* Whether categories have an order of their own, as the object says. */
+static int see_order_at(struct pen_cells_file *f, struct pen_cells_column *c,
+			const struct pen_cells_node *node)
+{
+	char text[8];
+	int rc = f->src->text_attr(f, node, "ordered", text, sizeof(text));
+
+	c->ordered = rc >= 0 && strcmp(text, "True") == 0;
+	return rc;
+}
+
+static int see_order(struct pen_cells_file *f, struct pen_cells_column *c,
+		     const char *path)
 {
 	struct pen_cells_node node;
-	char text[8];
 	int rc = pen__cells_need(f, path, &node);
 
-	if (rc >= 0)
-		rc = f->src->text_attr(f, &node, "ordered", text, sizeof(text));
-	c->ordered = rc >= 0 && strcmp(text, "true") == 0;
-	return rc;
+	return rc < 0 ? rc : see_order_at(f, c, &node);
 }
 
 /* A group: {codes, categories} or {values, mask}. */
@@ -348,7 +355,9 @@ static int take_group(struct pen_cells_file *f, struct pen_cells_column *c,
 	if (rc < 0)
 		return rc;
 	if (rc) {
-		rc = pen__cells_list_open(f, &node, &l);
+		rc = see_order(f, c, path);
+		if (rc >= 0)
+			rc = pen__cells_list_open(f, &node, &l);
 		snprintf(part, sizeof(part), "%.480s/categories", path);
 		if (rc >= 0)
 			rc = pen__cells_need(f, part, &node);
@@ -356,8 +365,6 @@ static int take_group(struct pen_cells_file *f, struct pen_cells_column *c,
 			rc = take_names(f, c, &node);
 		if (rc >= 0)
 			rc = take_codes(f, c, &l, path);
-		if (rc >= 0)
-			rc = take_order(f, c, path);
 	} else {
 		snprintf(part, sizeof(part), "%.480s/values", path);
 		rc = open_at(f, part, &l);
@@ -382,7 +389,9 @@ static int take_plain(struct pen_cells_file *f, struct pen_cells_column *c,
 	if (rc < 0)
 		return rc;
 	if (l.coded) {
-		rc = take_names(f, c, &l.categories);
+		rc = see_order_at(f, c, &l.categories);
+		if (rc >= 0)
+			rc = take_names(f, c, &l.categories);
 		if (rc >= 0)
 			rc = take_codes(f, c, &l, node->path);
 	} else {

@@ -76,8 +76,8 @@ static int see_text(void *arg, const struct pen_h5_attr *a, struct pen_err *err)
 	if (strcmp(a->name, t->name) != 0 || a->space.ndim)
 		return 0;
 	if (a->type.dtype == PEN_BOOL && a->data.n) {
-		pen__buf_str(&t->text, a->data.p[0] ? "true" : "false");
-		return 1;
+		pen__buf_str(&t->text, a->data.p[0] ? "True" : "False");
+		return t->text.bad ? PEN_ENOMEM : 1;
 	}
 	if (a->type.cls != PEN_H5_STRING && !a->type.vlen_string)
 		return 0;

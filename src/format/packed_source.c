@@ -233,7 +233,7 @@ static int packed_text_attr(struct pen_cells_file *f,
 		snprintf(buf, cap, "csr_matrix");
 	if (kind_of(n) == COLUMN && is(name, "ordered") &&
 	    (column_of(s, n)->flags & PEN_PACKED_ORDERED))
-		snprintf(buf, cap, "true");
+		snprintf(buf, cap, "True");
 	if (kind_of(n) != FRAME || !is(name, "_index"))
 		return 0;
 	for (uint32_t i = 0; i < (var ? s->p.nvar : s->p.nobs); i++)

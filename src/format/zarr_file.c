@@ -95,10 +95,11 @@ static int zarr_text_attr(struct pen_cells_file *f,
 	buf[0] = '\0';
 	if (rc >= 0) {
 		v = pen__zarr_attr(&node, name, &j);
-		s = pen__jdoc_type(j, v) == PEN_JDOC_TRUE ? "true"
-		    : pen__jdoc_type(j, v) == PEN_JDOC_FALSE
-			    ? "false"
-			    : pen__jdoc_text(j, v);
+		s = pen__jdoc_text(j, v);
+		if (pen__jdoc_type(j, v) == PEN_JDOC_TRUE)
+			s = "True";
+		if (pen__jdoc_type(j, v) == PEN_JDOC_FALSE)
+			s = "False";
 	}
 	if (s)
 		snprintf(buf, cap, "%s", s);
