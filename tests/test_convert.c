@@ -1,0 +1,345 @@
+/*
+ * Converting in memory's limits: rows dealt into buckets and back in the order
+ * of the seed, whatever the memory; every allocation failing once; ended in the
+ * middle of every phase.
+ */
+#include <sys/stat.h>
+
+#include "base/rng.h"
+#include "engine/convert.h"
+#include "engine/deal.h"
+#include "formats.h"
+
+/* ---- rows ---- */
+
+#define GENES 40u
+
+/* Row i of a matrix that everybody can make. */
+struct row {
+	uint32_t n, place[GENES];
+	float value[GENES];
+	int32_t kind;
+	double score;
+	float pca[2];
+};
+
+static void make_row(struct row *r, uint64_t i)
+{
+	struct pen_rng g = pen__rng(5, i);
+
+	*r = (struct row){ .kind = (int32_t)pen__rng_below(&g, 4) - 1 };
+	r->score = pen__rng_double(&g);
+	r->pca[0] = (float)pen__rng_double(&g);
+	r->pca[1] = (float)(i % 1000);
+	for (uint32_t k = 0; i % 7 != 3 && k < GENES; k++) {
+		if (pen__rng_below(&g, 3))
+			continue;
+		r->place[r->n] = k;
+		r->value[r->n++] = i % 2 ? (float)(1 + pen__rng_below(&g, 5))
+					 : (float)pen__rng_double(&g);
+	}
+}
+
+static const char *const kinds[] = { "a", "b", "c" };
+static const struct pen_cells_column_spec obs[] = {
+	{ .name = "_index", .coded = true, .index = true },
+	{ .name = "kind", .coded = true, .nnames = 3, .names = kinds },
+	{ .name = "score", .dtype = PEN_F64 },
+};
+static const struct pen_cells_dense_spec dense[] = {
+	{ "obsm/X_pca", PEN_F32, 2 },
+};
+
+static struct pen_cells_spec make_spec(uint64_t n)
+{
+	struct pen_cells_spec s = { .nrows = n,
+				    .ncols = GENES,
+				    .sparse = true,
+				    .dtype = PEN_F32,
+				    .indices = PEN_I32,
+				    .nobs = 3,
+				    .ndense = 1,
+				    .obs = obs,
+				    .dense = dense };
+	struct row r;
+
+	for (uint64_t i = 0; i < n; i++) {
+		make_row(&r, i);
+		s.nnz += r.n;
+	}
+	return s;
+}
+
+/* Rows one at a time; names by code, as a deal has them, or as text. */
+static int put_row(struct pen_deal *d, struct pen_cells_writer *w, uint64_t i,
+		   struct pen_err *err)
+{
+	uint64_t start[2] = { 0 };
+	char name[24];
+	const char *text = name;
+	const int32_t code = (int32_t)i;
+	struct row r;
+	const void *const o[] = { w ? (const void *)&text : &code, &r.kind,
+				  &r.score };
+	const void *const m[] = { r.pca };
+	const struct pen_cells_rows rows = { 1, start, r.place, r.value, o, m };
+
+	make_row(&r, i);
+	start[1] = r.n;
+	snprintf(name, sizeof(name), "cell%d", (int)i);
+	return w ? pen__cells_writer_rows(w, &rows, err)
+		 : pen__deal_put(d, &rows, err);
+}
+
+/* ---- dealing ---- */
+
+static bool is_row(const struct pen_cells_rows *r, uint64_t k, uint64_t i)
+{
+	const uint64_t at = r->start[k];
+	struct row w;
+
+	make_row(&w, i);
+	return r->start[k + 1] - at == w.n &&
+	       (!w.n || (memcmp(r->indices + at, w.place, 4 * w.n) == 0 &&
+			 memcmp((const float *)r->values + at, w.value,
+				4 * w.n) == 0)) &&
+	       ((const int32_t *)r->obs[0])[k] == (int32_t)i &&
+	       ((const int32_t *)r->obs[1])[k] == w.kind &&
+	       memcmp((const double *)r->obs[2] + k, &w.score, 8) == 0 &&
+	       memcmp((const float *)r->dense[0] + 2 * k, w.pca, 8) == 0;
+}
+
+/* All rows, in the order of the seed; an error only without memory. */
+static int deal(uint64_t n, uint64_t seed, uint64_t memory, uint64_t *buckets)
+{
+	const struct pen_cells_spec spec = make_spec(n);
+	const struct pen_deal_setup setup = { &spec, "x", seed, memory };
+	struct pen_cells_rows r = { 0 };
+	struct pen_err err = { 0 };
+	struct pen_deal *d;
+	struct pen_perm perm;
+	uint64_t at = 0;
+	int rc = pen__deal_new(&d, &setup, &err);
+
+	if (n)
+		pen__deal_order(&perm, n, seed);
+	for (uint64_t i = 0; rc >= 0 && i < n; i++)
+		rc = put_row(d, NULL, i, &err);
+	while (rc >= 0 && (rc = pen__deal_take(d, &r, &err)) >= 0 && r.n)
+		for (uint64_t k = 0; k < r.n; k++, at++)
+			CHECK(at < n && is_row(&r, k, pen__perm_at(&perm, at)));
+	CHECK(rc < 0 || at == n);
+	CHECK_EQ(err.code, rc);
+	if (rc >= 0)
+		*buckets = pen__deal_nbuckets(d);
+	pen__deal_free(d);
+	return rc;
+}
+
+static void test_deal(void)
+{
+	static const uint64_t sizes[] = { 0, 1, 2, 63, 1024, 1025, 5000 };
+	uint64_t few, many;
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
+		for (uint64_t seed = 0; seed < 3; seed++) {
+			CHECK_EQ(deal(sizes[i], seed, (uint64_t)1 << 30, &few),
+				 0);
+			CHECK_EQ(deal(sizes[i], seed, 131072, &many), 0);
+			CHECK_EQ(few, 1);
+			CHECK(sizes[i] < 5000 || many > 3);
+		}
+}
+
+static void test_deal_refuses(void)
+{
+	struct pen_cells_spec spec = make_spec(10);
+	const struct pen_deal_setup setup = { &spec, "x", 1, 1 << 20 };
+	struct pen_deal *d;
+	struct pen_err err = { 0 };
+
+	spec.nnz = (uint64_t)1 << 40;
+	CHECK_EQ(pen__deal_new(&d, &setup, &err), PEN_EINVAL);
+	CHECK(strstr(err.msg, "give at least") != NULL);
+	spec = make_spec(10);
+	CHECK_EQ(pen__deal_new(&d, &setup, &err), 0);
+	for (uint64_t i = 0; i < 9; i++)
+		CHECK_EQ(put_row(d, NULL, i, &err), 0);
+	CHECK_EQ(pen__deal_take(d, &(struct pen_cells_rows){ 0 }, &err),
+		 PEN_EDATA);
+	pen__deal_free(d);
+}
+
+static void test_deal_nomem(void)
+{
+	uint64_t nbuckets = 0, i;
+
+	for (i = 1; i < 4000; i += i < 200 ? 1 : 37) {
+		uint64_t n;
+		int rc;
+
+		pen__mem_fail_nth(i, false);
+		rc = deal(1500, 1, 131072, &nbuckets);
+		n = pen__mem_count();
+		pen__mem_fail_nth(0, false);
+		CHECK(rc == 0 || rc == PEN_ENOMEM);
+		if (n < i)
+			break;
+	}
+	CHECK(i < 4000);
+}
+
+/* ---- converting ---- */
+
+static void write_source(const char *path, uint64_t n)
+{
+	const char *names[GENES];
+	char text[GENES][8];
+	int32_t place[GENES];
+	const struct pen_cells_column_spec var = { .name = "gene",
+						   .coded = true,
+						   .index = true,
+						   .nnames = GENES,
+						   .names = names };
+	const void *const values[] = { place };
+	struct pen_cells_spec spec = make_spec(n);
+	struct pen_cells_writer *w;
+	struct pen_err err = { 0 };
+
+	for (unsigned i = 0; i < GENES; i++) {
+		snprintf(text[i], sizeof(text[i]), "g%u", i);
+		names[i] = text[i];
+		place[i] = (int32_t)i;
+	}
+	spec.var = &var;
+	spec.nvar = 1;
+	spec.var_values = values;
+	if (!CHECK_EQ(pen__cells_writer_open(&w, pen__cells_writer_for(path),
+					     path, &spec, NULL, 0, &err),
+		      0))
+		return;
+	for (uint64_t i = 0; i < n; i++)
+		CHECK_EQ(put_row(NULL, w, i, &err), 0);
+	CHECK_EQ(pen__cells_writer_finish(w, &err), 0);
+	pen__cells_writer_close(w);
+}
+
+/* Ends it in the middle of a phase. */
+static int stop(void *arg, enum pen_convert_phase phase, uint64_t done,
+		uint64_t total)
+{
+	CHECK(done <= total);
+	return *(int *)arg == (int)phase && done > total / 2;
+}
+
+static int convert(const char *from, const char *to, bool shuffle, int *phase,
+		   struct pen_err *err)
+{
+	struct pen_convert_result r;
+	struct pen_spec *spec = NULL;
+	struct pen_convert c = { .to = pen__cells_writer_for(to),
+				 .path = to,
+				 .shuffle = shuffle,
+				 .verify = true,
+				 .seed = 7,
+				 .memory = 1 << 20,
+				 .tick = phase ? stop : NULL,
+				 .arg = phase };
+	int rc = pen_spec_new(&spec, err);
+
+	if (rc >= 0)
+		rc = pen_spec_add_path(spec, from, err);
+	if (rc >= 0)
+		rc = pen_spec_set(spec, "index_cache", "off", err);
+	if (rc >= 0)
+		rc = pen_spec_set(spec, "threads", "1", err);
+	if (rc >= 0)
+		rc = pen_spec_set(spec, "format.matrix", "X,obsm/X_pca", err);
+	c.source = spec;
+	if (rc >= 0)
+		rc = pen__convert(&c, &r, err);
+	pen_spec_free(spec);
+	return rc;
+}
+
+static unsigned files_in(const char *dir)
+{
+	return eng_count(dir);
+}
+
+static void test_convert(void)
+{
+	struct pen_err err = { 0 };
+	char from[160], to[160];
+
+	snprintf(from, sizeof(from), "%s/a.pen", golden_dir);
+	snprintf(to, sizeof(to), "%s/b.pen", golden_dir);
+	write_source(from, 3000);
+	for (int shuffle = 0; shuffle < 2; shuffle++) {
+		if (!CHECK_EQ(convert(from, to, shuffle, NULL, &err), 0))
+			fprintf(stderr, "  %s: %s\n", err.where, err.msg);
+		CHECK_EQ(unlink(to), 0);
+	}
+}
+
+/* Ended from outside, in any phase: nothing is left. */
+static void test_ended(void)
+{
+	struct pen_err err = { 0 };
+	char from[160], to[160];
+	unsigned n = files_in(golden_dir);
+
+	snprintf(from, sizeof(from), "%s/a.pen", golden_dir);
+	snprintf(to, sizeof(to), "%s/b.pen", golden_dir);
+	for (int i = PEN_CONVERT_READ; i < PEN_CONVERT_PHASES; i++) {
+		CHECK_EQ(convert(from, to, true, &i, &err), PEN_ECLOSED);
+		CHECK_EQ(files_in(golden_dir), n);
+	}
+}
+
+static void test_nomem(void)
+{
+	struct pen_err err;
+	char from[160], to[160];
+	unsigned n = files_in(golden_dir) + 1;
+	uint64_t i;
+
+	snprintf(from, sizeof(from), "%s/small.pen", golden_dir);
+	snprintf(to, sizeof(to), "%s/b.pen", golden_dir);
+	write_source(from, 30);
+	for (i = 1; i < 20000; i++) {
+		uint64_t count;
+		int rc;
+
+		err = (struct pen_err){ 0 };
+		pen__mem_fail_nth(i, false);
+		rc = convert(from, to, i % 2, NULL, &err);
+		count = pen__mem_count();
+		pen__mem_fail_nth(0, false);
+		/* a thread that does not start is short of memory, too */
+		if (!CHECK(rc == 0 || rc == PEN_ENOMEM ||
+			   strstr(err.msg, "cannot start thread")))
+			fprintf(stderr, "  %d: %s: %s\n", (int)i, err.where,
+				err.msg);
+		CHECK_EQ(err.code, rc);
+		CHECK_EQ(files_in(golden_dir), n + (rc == 0));
+		unlink(to);
+		if (count < i)
+			break;
+	}
+	CHECK(i < 20000);
+}
+
+int main(void)
+{
+	snprintf(golden_dir, sizeof(golden_dir), "convert-%d", (int)getpid());
+	CHECK_EQ(mkdir(golden_dir, 0777), 0);
+	atexit(golden_remove);
+	test_deal();
+	test_deal_refuses();
+	test_deal_nomem();
+	test_convert();
+	test_ended();
+	test_nomem();
+	return test_end();
+}
