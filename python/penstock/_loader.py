@@ -63,6 +63,8 @@ class Loader:
         rank, world = _ranks.settle(rank, world)
         settings.update(batch_size=batch_size, shuffle=shuffle, seed=seed,
                         epochs=epochs, rank=rank, world=world)
+        only = settings.get("fields")
+        self._only = [only] if isinstance(only, str) else only
         self._transform = _hook(transform)
         self._collate = _hook(collate)
         if ahead < 1:
@@ -214,7 +216,8 @@ class Loader:
     @property
     def fields(self):
         """[(name, dtype, shape of a sample, layout)]; -1 where it varies."""
-        return self._engine.fields
+        return [f for f in self._engine.fields
+                if self._only is None or f[0] in self._only]
 
     @property
     def nsamples(self):

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#define PAGE ((size_t)4096)
 #define HUGE ((size_t)2 << 20)
 #define KEPT 16
 #define KEPT_BYTES ((size_t)256 << 20)
@@ -31,8 +32,10 @@ static size_t kept_bytes;
 
 static void *take_kept(size_t n, size_t *cap)
 {
+	const size_t most = 2 * (n < PAGE ? PAGE : n);
+
 	for (int i = 0; i < KEPT; i++)
-		if (kept[i].p && kept[i].cap >= n && kept[i].cap <= 2 * n) {
+		if (kept[i].p && kept[i].cap >= n && kept[i].cap <= most) {
 			void *p = kept[i].p;
 
 			*cap = kept[i].cap;
@@ -45,7 +48,7 @@ static void *take_kept(size_t n, size_t *cap)
 
 static void *fresh(size_t n, size_t *cap)
 {
-	size_t unit = n >= HUGE ? HUGE : 4096;
+	size_t unit = n >= HUGE ? HUGE : PAGE;
 	void *p = NULL;
 
 	if (n > PTRDIFF_MAX - unit)

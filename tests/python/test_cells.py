@@ -105,8 +105,10 @@ def test_layer_genes_and_filter(one):
 def test_fields_of_cells(one):
     """A format that cannot leave fields alone: they are not delivered."""
     path, a = one
-    for b in penstock.CellLoader(path, 30, True, obs=["cell_type", "n"],
-                                 fields=["n"]):
+    loader = penstock.CellLoader(path, 30, True, obs=["cell_type", "n"],
+                                 fields=["n"])
+    assert [f[0] for f in loader.fields] == ["n"] and loader.classes == {}
+    for b in loader:
         assert b.keys() == ["n"]
         assert np.array_equal(np.asarray(b["n"]), np.asarray(b.ids))
     for b in penstock.CellLoader(path, 30, True, obs=["n"], output="csr",

@@ -117,7 +117,7 @@ def test_no_leak(data):
     after, end = tracemalloc.take_snapshot(), rss()
     tracemalloc.stop()
     grown = sum(s.size_diff for s in after.compare_to(before, "filename"))
-    assert grown < 20000
+    assert grown < 200000   # two bytes a batch: no object is that small
     # a sanitizer keeps what was freed for a while
     if not os.environ.get("SANITIZE"):
         assert end - start < 2 << 20
