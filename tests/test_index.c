@@ -194,6 +194,34 @@ static void test_damaged_cache(void)
 	CHECK(!opens_from_cache());
 }
 
+/* Whole, with the right sums, and yet nothing that its format can use: as if
+ * an older version had written it. */
+static void test_foreign_cache(void)
+{
+	struct pen_dataset *ds;
+	struct pen_loader *l;
+	struct pen_err err;
+	uint64_t n;
+	uint8_t *blobs;
+
+	set = eng_find("npy_first");
+	eng_remove("cache");
+	keep(eng_total(set));
+	l = eng_open(&err, OPEN, set->name, set->read);
+	if (!CHECK(l && l->ds->ix.from_cache))
+		return;
+	ds = l->ds;
+	n = ds->ix.blob_off[ds->ix.pub.nblobs];
+	blobs = ds->ix.blobs;
+	ds->ix.blobs = calloc(1, n);
+	CHECK_EQ(pen__cache_save(&ds->ix, ds->cache_dir, &ds->key, &err), 0);
+	free(ds->ix.blobs);
+	ds->ix.blobs = blobs;
+	pen_loader_close(l);
+	CHECK(!from_cache(eng_total(set)));
+	CHECK(from_cache(eng_total(set)));
+}
+
 static void test_other_options(void)
 {
 	struct pen_loader *l;
@@ -331,6 +359,7 @@ int main(void)
 		if (i % 2) /* one with equal files, one without */
 			test_damaged_cache();
 	}
+	test_foreign_cache();
 	test_other_options();
 	test_racy();
 	test_shrinks("fail", "store=mmap", 0);

@@ -386,6 +386,36 @@ static int check_store_opts(struct pen_dataset *ds, struct pen_err *err)
 	return 0;
 }
 
+static int bind_index(struct pen_dataset *ds, struct pen_err *err)
+{
+	if (!ds->ix.pub.nsamples && ds->ix.nbad) {
+		if (err)
+			*err = ds->ix.bad[0].err;
+		return ds->ix.bad[0].err.code;
+	}
+	if (!ds->ix.pub.nsamples)
+		return pen__fail(err, PEN_EDATA, ds->spec->paths[0],
+				 "has no samples");
+	return ds->format->ops->bind(ds->format, &ds->ix.pub, err);
+}
+
+/* What a cached index leads to is no one's fault but its own: one that another
+ * version of the program wrote, say. */
+static int index_again(struct pen_dataset *ds, struct pen_err *err)
+{
+	int rc;
+
+	pen__cache_drop(ds->cache_dir, &ds->key);
+	pen__format_close(ds->format);
+	ds->format = NULL;
+	pen__objects_fini(&ds->objs);
+	pen__index_fini(&ds->ix);
+	ds->objs = (struct pen_objects){ 0 };
+	ds->ix = (struct pen_index_data){ 0 };
+	rc = build_index(ds, err);
+	return rc ? rc : bind_index(ds, err);
+}
+
 static int dataset_fill(struct pen_dataset *ds, struct pen_err *err)
 {
 	const char *first;
@@ -409,14 +439,10 @@ static int dataset_fill(struct pen_dataset *ds, struct pen_err *err)
 	rc = open_store(ds, first, ds->spec->for_store.kv, given, err);
 	if (!rc)
 		rc = load_index(ds, err);
-	if (!rc && !ds->ix.pub.nsamples)
-		rc = ds->ix.nbad ? (err ? *err = ds->ix.bad[0].err
-					: (struct pen_err){ 0 },
-				    ds->ix.bad[0].err.code)
-				 : pen__fail(err, PEN_EDATA, ds->spec->paths[0],
-					     "has no samples");
 	if (!rc)
-		rc = ds->format->ops->bind(ds->format, &ds->ix.pub, err);
+		rc = bind_index(ds, err);
+	if (rc && ds->ix.from_cache)
+		rc = index_again(ds, err);
 	if (!rc)
 		rc = settle_store(ds, err);
 	return rc;
