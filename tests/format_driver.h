@@ -141,7 +141,10 @@ static inline void drv_add(struct drv *d, const void *p, size_t n)
 	if (n)
 		memcpy(o->p, p, n);
 	o->n = n;
-	o->pk = (struct pen_peek){ o->name, n, drv_peek, drv_peek_side };
+	o->pk = (struct pen_peek){ .name = o->name,
+				   .size = n,
+				   .read = drv_peek,
+				   .read_side = drv_peek_side };
 }
 
 /* Its number among the blobs; takes it over. */

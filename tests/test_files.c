@@ -35,11 +35,12 @@ static struct pen_store *open_posix(void)
 	return st;
 }
 
-static bool only_npy(void *arg, const char *name)
+static bool only_npy(void *arg, const char *dir, const char *name)
 {
-	const size_t n = strlen(name);
+	const size_t n = name ? strlen(name) : 0;
 
-	++*(unsigned *)arg;
+	(void)dir;
+	*(unsigned *)arg += name != NULL;
 	return n > 4 && strcmp(name + n - 4, ".npy") == 0;
 }
 

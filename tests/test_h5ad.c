@@ -4,91 +4,9 @@
  * what inspect says; files that are wrong, and damaged in every place.
  */
 #include "format/cells.h"
-#include "formats.h"
-
-static void make_files(void)
-{
-	const char *source = getenv("SOURCE");
-	char root[PATH_MAX] = __FILE__, archive[PATH_MAX + 64];
-
-	for (int i = 0; i < 2; i++)
-		if (strrchr(root, '/'))
-			*strrchr(root, '/') = '\0';
-	snprintf(archive, sizeof(archive), "'%s/../shared/data/anndata'",
-		 source ? source : root);
-	formats_make_with("make_h5ad.py", "h5ad", "", archive,
-			  "anndata, h5py, scipy");
-}
+#include "orders.h"
 
 /* ---- orders ---- */
-
-/* All of a case, by sample and field. */
-struct wants {
-	struct formats_want *w;
-	uint8_t *mem;
-	uint64_t n;
-	uint32_t nfields;
-};
-
-static void wants_read(const char *name, uint32_t nfields, struct wants *ws)
-{
-	struct formats_want w;
-	struct pen_bytes in;
-	char file[160];
-	size_t n, cap = 0;
-
-	*ws = (struct wants){ .nfields = nfields };
-	snprintf(file, sizeof(file), "%s.want", name);
-	ws->mem = golden_read(file, &n);
-	in = pen__bytes(ws->mem, n);
-	for (size_t k = 0; formats_next(&in, &w); k++) {
-		if (k == cap) {
-			cap = cap ? cap * 2 : 1024;
-			ws->w = realloc(ws->w, cap * sizeof(w));
-		}
-		ws->w[k] = w;
-		ws->n = (k + 1) / nfields;
-	}
-}
-
-static void load_any(const char *name, const char *settings, const char *how)
-{
-	const uint32_t nfields = strstr(settings, "csr") ? 3 : 2;
-	struct pen_err err;
-	struct pen_loader *l;
-	struct pen_batch *b;
-	struct wants ws;
-	uint64_t seen = 0, ends = 0;
-	bool ok = true;
-	int rc;
-
-	wants_read(name, nfields, &ws);
-	l = eng_open(&err, "%s/%s batch_size=50 epochs=2 %s", golden_dir,
-		     settings, how);
-	if (!CHECK(l != NULL))
-		fprintf(stderr, "  %s: %s: %s\n", how, err.where, err.msg);
-	while (l && ok && ends < 2) {
-		rc = pen_loader_next(l, &b, &err);
-		if (rc == PEN_END) {
-			ends++;
-			continue;
-		}
-		ok = CHECK_EQ(rc, 0);
-		for (uint32_t i = 0; ok && i < b->nsamples; i++, seen++)
-			for (uint32_t f = 0; ok && f < nfields; f++)
-				ok = formats_row(
-					b, i, &ws.w[b->ids[i] * nfields + f]);
-		if (!rc)
-			pen_batch_unref(b);
-	}
-	if (!ok)
-		fprintf(stderr, "  %s %s: %s: %s\n", name, how, err.where,
-			err.msg);
-	CHECK_EQ(seen, 2 * ws.n);
-	pen_loader_close(l);
-	free(ws.w);
-	free(ws.mem);
-}
 
 static void test_orders(void)
 {
@@ -121,11 +39,11 @@ static void test_orders(void)
 				snprintf(how, sizeof(how),
 					 "%s store=%s threads=%d", samplers[k],
 					 stores[s], (c + k + s) % 2 ? 1 : 8);
-				load_any(cases[c][0], cases[c][1], how);
+				orders_load(cases[c][0], cases[c][1], how);
 			}
-	load_any(cases[1][0], cases[1][1],
-		 "sampler=block sampler.chunk=16 threads=1 memory=4MB");
-	load_any(cases[5][0], cases[5][1], "sampler=shuffle shapes=padded");
+	orders_load(cases[1][0], cases[1][1],
+		    "sampler=block sampler.chunk=16 threads=1 memory=4MB");
+	orders_load(cases[5][0], cases[5][1], "sampler=shuffle shapes=padded");
 }
 
 /* Not more is read than there is to read. */
@@ -240,7 +158,7 @@ static void test_var(void)
 	char listed[PATH_MAX], name[16];
 	struct pen_opts_kv kv[] = { { "var", "*" },
 				    { "genes", listed },
-				    { "obs", "tissue" } };
+				    { "obs", "tissue,rank" } };
 	static const struct pen_opts_kv outer[] = { { "var", "_index" },
 						    { "join", "outer" } };
 	const struct pen_cells_field *c;
@@ -260,6 +178,7 @@ static void test_var(void)
 	}
 	c = pen__cells_obs(d.f, 0);
 	CHECK(is_text(c->name, "tissue") && c->coded && c->nnames == 3);
+	CHECK(!c->ordered && pen__cells_obs(d.f, 1)->ordered);
 	drv_close(&d);
 	drv_open_files(&d, three, outer, 2);
 	CHECK_EQ(pen__cells_nvar(d.f), 1);
@@ -376,7 +295,7 @@ static void test_damage(void)
 
 int main(void)
 {
-	make_files();
+	orders_make("h5ad", "anndata, h5py, scipy");
 	formats_check(533);
 	formats_refuse(59);
 	test_orders();

@@ -21,9 +21,10 @@
 #include "format/format.h"
 #include "store/store.h"
 
-static bool wanted(void *ops, const char *name)
+static bool wanted(void *ops, const char *dir, const char *name)
 {
-	return pen__format_takes(ops, name);
+	(void)dir;
+	return name && pen__format_takes(ops, name);
 }
 
 /* All files of a split, sorted by path. */

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -19,14 +20,36 @@
 struct wanted {
 	const struct pen_format_ops *format; /* NULL: any known one */
 	bool any; /* named by the user one by one: the suffix does not matter */
+	bool whole; /* a directory that is one of the format's */
 };
 
-static bool keep_name(void *arg, const char *name)
+/* The format that has one of its markers at the top of a directory. */
+static const struct pen_format_ops *format_marked(const char *dir)
+{
+	const struct pen_format_ops *o;
+	char path[4096];
+
+	for (unsigned i = 0; (o = pen__format_at(i)); i++)
+		for (const char *const *m = o->markers; m && *m; m++) {
+			int n = snprintf(path, sizeof(path), "%s/%s", dir, *m);
+
+			if (n > 0 && (size_t)n < sizeof(path) &&
+			    access(path, F_OK) == 0)
+				return o;
+		}
+	return NULL;
+}
+
+static bool keep_name(void *arg, const char *dir, const char *name)
 {
 	const struct wanted *w = arg;
+	const struct pen_format_ops *of;
 
-	if (w->any)
+	of = w->format && !w->format->markers ? NULL : pen__format_of_dir(dir);
+	if (w->whole || (of && (!w->format || of == w->format)))
 		return true;
+	if (w->any || !name)
+		return name != NULL;
 	return w->format ? pen__format_takes(w->format, name)
 			 : pen__format_for(name) != NULL;
 }
@@ -83,6 +106,7 @@ static int list_objects(struct pen_dataset *ds,
 			continue;
 		}
 		w.any = format && (stat(path, &sb) || !S_ISDIR(sb.st_mode));
+		w.whole = format && !w.any && format_marked(path) == format;
 		rc = ds->store->ops->list(ds->store, path, keep_name, &w,
 					  &ds->objs, err);
 	}
@@ -99,6 +123,22 @@ static int list_objects(struct pen_dataset *ds,
 	return 0;
 }
 
+static const struct pen_format_ops *format_of(const struct pen_objects *o,
+					      uint64_t i)
+{
+	const struct pen_format_ops *f =
+		pen__format_of_dir(pen__object_dir(o, (uint32_t)i));
+
+	return f ? f : pen__format_for(pen__object_name(o, (uint32_t)i));
+}
+
+/* Two formats may have a suffix in common. */
+static bool takes(const struct pen_objects *o, uint64_t i,
+		  const struct pen_format_ops *f)
+{
+	return pen__format_takes(f, pen__object_name(o, (uint32_t)i));
+}
+
 /* The one format all listed names have, or an error that counts them. */
 static int find_format(struct pen_dataset *ds,
 		       const struct pen_format_ops **out, struct pen_err *err)
@@ -106,14 +146,14 @@ static int find_format(struct pen_dataset *ds,
 	const struct pen_format_ops *f, *other = NULL;
 	uint64_t n = 0;
 
-	f = pen__format_for(pen__object_name(&ds->objs, 0));
+	f = format_of(&ds->objs, 0);
 	for (uint64_t i = 0; i < ds->objs.nobj; i++) {
-		const char *name = pen__object_name(&ds->objs, (uint32_t)i);
+		const struct pen_format_ops *o = format_of(&ds->objs, i);
 
-		if (f && pen__format_takes(f, name))
+		if (f && (o == f || (!f->markers && takes(&ds->objs, i, f))))
 			n++;
 		else if (!other)
-			other = pen__format_for(name);
+			other = o;
 	}
 	if (!f)
 		return pen__fail(err, PEN_EINVAL, ds->spec->paths[0],
@@ -227,10 +267,11 @@ static int64_t wall_ns(void)
 
 static int build_index(struct pen_dataset *ds, struct pen_err *err)
 {
-	const struct pen_format_ops *ops = NULL;
+	const struct pen_format_ops *ops;
 	int64_t listed_ns = wall_ns();
 	int rc;
 
+	ops = format_marked(ds->spec->paths[0]);
 	if (ds->spec->format) {
 		ops = pen__format_find(ds->spec->format);
 		if (!ops)
@@ -268,9 +309,10 @@ static int load_index(struct pen_dataset *ds, struct pen_err *err)
 				     &ds->key);
 	if (rc)
 		return build_index(ds, err);
-	ops = ds->spec->format
-		      ? pen__format_find(ds->spec->format)
-		      : pen__format_for(pen__object_name(&ds->objs, 0));
+	ops = ds->spec->format ? pen__format_find(ds->spec->format)
+			       : format_marked(ds->spec->paths[0]);
+	if (!ops)
+		ops = format_of(&ds->objs, 0);
 	return open_format(ds, ops, err);
 }
 

@@ -114,8 +114,15 @@ struct part { /* one thread's */
 	struct pen_err err;
 };
 
+/* Objects by path, for formats whose objects refer to one another. */
+struct by_path {
+	uint32_t *slot; /* object + 1, or 0 */
+	uint64_t mask;	/* slots - 1 */
+};
+
 struct build {
 	struct pen_objects *objs;
+	struct by_path paths;
 	struct pen_store *st;
 	const struct pen_format *f;
 	bool keep_bad;
@@ -128,10 +135,38 @@ struct build {
 	unsigned nparts;
 };
 
+static uint64_t path_slot(const struct by_path *t, const char *path)
+{
+	return hash_bytes((const uint8_t *)path, strlen(path)) & t->mask;
+}
+
+static bool paths_init(struct by_path *t, const struct pen_objects *objs)
+{
+	char path[4096];
+	uint64_t n = 16;
+
+	while (n < objs->nobj * 2)
+		n *= 2;
+	t->slot = pen__calloc(n, sizeof(*t->slot));
+	t->mask = n - 1;
+	for (uint64_t i = 0; t->slot && i < objs->nobj; i++) {
+		uint64_t at;
+
+		if (!pen__object_path(objs, (uint32_t)i, path, sizeof(path)))
+			continue; /* cannot be opened either */
+		at = path_slot(t, path);
+		while (t->slot[at])
+			at = (at + 1) & t->mask;
+		t->slot[at] = (uint32_t)i + 1;
+	}
+	return t->slot != NULL;
+}
+
 /* Serves index() from a window over the object, so that a header parsed in
  * small steps costs one read. */
 struct peek {
 	struct pen_peek pub;
+	const struct build *b;
 	struct pen_queue *q;
 	uint32_t object;
 	uint64_t win_off;
@@ -182,6 +217,59 @@ static int peek_read_side(struct pen_peek *pub, const char *suffix,
 	if (n < 0 || (size_t)n >= sizeof(path))
 		return pen__fail(err, PEN_EINVAL, pub->name, "long name");
 	return st->ops->read_whole(st, path, limit, out, err);
+}
+
+/* The directory of pub and what comes after it, without "..". */
+static bool peek_path(const struct pen_peek *pub, const char *path, char *out,
+		      size_t cap)
+{
+	const char *slash = strrchr(pub->name, '/');
+	size_t n = slash ? (size_t)(slash - pub->name) : 0;
+	const size_t m = strlen(path);
+
+	for (; strncmp(path, "../", 3) == 0; path += 3) {
+		if (!n)
+			return false; /* above what is known by name */
+		while (n && pub->name[n - 1] != '/')
+			n--;
+		n -= n > 1; /* its slash, unless that is the root's */
+	}
+	if (n + m + 2 > cap)
+		return false;
+	memcpy(out, pub->name, n);
+	snprintf(out + n, cap - n, "%s%s", n && out[n - 1] != '/' ? "/" : "",
+		 path);
+	return true;
+}
+
+static bool peek_find(struct pen_peek *pub, const char *rel, uint32_t *object,
+		      uint64_t *size)
+{
+	const struct build *b = ((struct peek *)pub)->b;
+	char path[4096 + 256], other[4096];
+	uint64_t at;
+
+	if (!peek_path(pub, rel, path, sizeof(path)))
+		return false;
+	for (at = path_slot(&b->paths, path); b->paths.slot[at];
+	     at = (at + 1) & b->paths.mask) {
+		const uint32_t i = b->paths.slot[at] - 1;
+
+		pen__object_path(b->objs, i, other, sizeof(other));
+		if (strcmp(path, other) != 0)
+			continue;
+		*object = i;
+		*size = b->objs->obj[i].size;
+		return true;
+	}
+	return false;
+}
+
+static int peek_read_of(struct pen_peek *pub, uint32_t object, uint64_t off,
+			void *buf, size_t len, struct pen_err *err)
+{
+	return pen__queue_read(((struct peek *)pub)->q, object, off, buf, len,
+			       err);
 }
 
 static int index_one(struct build *b, struct part *p, struct peek *pk,
@@ -249,7 +337,7 @@ static void build_part(void *arg, unsigned t)
 {
 	struct build *b = arg;
 	struct part *p = &b->part[t];
-	struct peek pk = { .pub.read = peek_read };
+	struct peek pk = { .pub.read = peek_read, .b = b };
 	struct pen_err err = { 0 };
 	uint64_t run;
 
@@ -259,6 +347,10 @@ static void build_part(void *arg, unsigned t)
 	}
 	if (b->st->ops->read_whole)
 		pk.pub.read_side = peek_read_side;
+	if (b->paths.slot) {
+		pk.pub.find = peek_find;
+		pk.pub.read_of = peek_read_of;
+	}
 	while ((run = atomic_fetch_add(&b->next, 1)) * b->run <
 	       atomic_load(&b->stop_at)) {
 		uint64_t end = (run + 1) * b->run;
@@ -443,7 +535,8 @@ int pen__index_build(struct pen_index_data *ix, struct pen_objects *objs,
 
 	ix->objs = objs;
 	b.part = pen__calloc(b.nparts, sizeof(*b.part));
-	if (!b.nsamples || !b.owner || !b.part) {
+	if (!b.nsamples || !b.owner || !b.part ||
+	    (f->ops->markers && !paths_init(&b.paths, objs))) {
 		rc = pen__fail_nomem(err, "index", objs->nobj * 8);
 		b.nparts = b.part ? b.nparts : 0;
 	}
@@ -462,6 +555,7 @@ int pen__index_build(struct pen_index_data *ix, struct pen_objects *objs,
 	pen__free(b.part);
 	pen__free(b.nsamples);
 	pen__free(b.owner);
+	pen__free(b.paths.slot);
 	if (rc)
 		pen__index_fini(ix);
 	else

@@ -368,7 +368,8 @@ void pen__cells_locate(const struct pen_format *f, uint32_t object, uint64_t k,
 	for (uint32_t i = 0; i < f->units_per_sample; i++) {
 		if (units[i].object == PEN_NO_OBJECT)
 			continue;
-		units[i].object = object;
+		units[i].object = units[i].object ? units[i].object - 1
+						  : object;
 		units[i].id |= (uint64_t)object << 32;
 	}
 }
@@ -395,7 +396,8 @@ int pen__cells_unpack(const struct pen_format *f, const struct pen_unit *u,
 		      struct pen_span raw, void *out, struct pen_scratch *s,
 		      struct pen_err *err)
 {
-	const struct pen_cells_view *v = view_of(f, u->object);
+	/* a chunk may be an object of its own */
+	const struct pen_cells_view *v = view_of(f, (uint32_t)(u->id >> 32));
 	const struct pen_cells *p = f->priv;
 	struct pen_cells_chunk c = {
 		.raw = raw, .out = out, .size = (size_t)u->size, .scratch = s

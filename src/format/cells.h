@@ -15,6 +15,7 @@
 #define PEN_FORMAT_CELLS_H
 
 #include "format/array.h"
+#include "format/cells_file.h"
 #include "format/hdf5_filter.h"
 
 #define PEN_CELLS_GENES ((uint64_t)1 << 24) /* the most a matrix may have */
@@ -62,6 +63,7 @@ struct pen_cells_array {
 	uint64_t nchunks;
 	/* the chunk map, in the blob; NULL when left out */
 	const uint8_t *cells, *offsets, *sizes, *masks;
+	const uint8_t *objects; /* NULL: all in the file itself */
 	uint32_t id0; /* number of its first chunk, among the file's */
 	uint8_t dtype, item;
 	uint8_t layout; /* enum pen_cells_layout */
@@ -70,9 +72,31 @@ struct pen_cells_array {
 	struct pen_h5_pipe pipe; /* none: numbers are stored as they are */
 };
 
-/* For the blob; list: of one axis, whose chunks must all be stored. */
-int pen__cells_array_put(struct pen_h5 *, const struct pen_h5_data *, bool list,
-			 struct pen_buf *, const char *where, struct pen_err *);
+/* What an array's chunks are, for the blob. */
+struct pen_cells_place {
+	uint64_t cell; /* in the grid, row-major */
+	uint64_t at;
+	uint32_t object; /* only when they are not all in the file itself */
+	uint32_t size, mask;
+};
+struct pen_cells_grid {
+	enum pen_dtype dtype;
+	bool swap;
+	uint8_t fill[8]; /* in this machine's order */
+	uint64_t ncols;
+	/* the chunks, by cell */
+	uint64_t chunk_rows, chunk_cols, ncells;
+	const struct pen_h5_pipe *pipe;
+	bool objects;
+	size_t n;
+	struct pen_cells_place (*place)(const void *arg, size_t i);
+	const void *arg;
+};
+/* Chunks that are not there read as fill. */
+void pen__cells_array_put(struct pen_buf *, const struct pen_cells_grid *);
+/* Without chunks: one range of bytes, from `at` on. */
+void pen__cells_array_put_flat(struct pen_buf *, const struct pen_cells_grid *,
+			       uint64_t at);
 /*
  * The same for a grouped one: of the array dtype, ncols (a list: all its
  * elements), group_rows, chunk_bytes, nchunks and pipe are taken. sizes: bytes
@@ -124,8 +148,8 @@ void pen__cells_span(const struct pen_cells_matrix *, uint64_t row,
 /* The most units that a row of an array of the matrix is made of. */
 uint32_t pen__cells_array_units(const struct pen_cells_matrix *,
 				const struct pen_cells_array *);
-/* As many of them as pen__cells_span() of the row needs; object is 0 in those
- * that are used. */
+/* As many of them as pen__cells_span() of the row needs; in those that are
+ * used object is 0, the file itself, or the number of another one plus 1. */
 void pen__cells_array_locate(const struct pen_cells_matrix *,
 			     const struct pen_cells_array *, uint64_t row,
 			     struct pen_unit *);
@@ -173,42 +197,6 @@ struct pen_cells_column {
 	struct pen_buf values; /* one for each row of the file */
 };
 
-/* One file while it is indexed. */
-struct pen_cells_file {
-	struct pen_h5 *h;
-	struct pen_peek *pk;
-	struct pen_err *err;
-	const char *var;       /* path of the frame its genes are in */
-	uint64_t nrows, ncols; /* of the matrix */
-};
-
-/* A list of a file, whole. */
-struct pen_cells_list {
-	struct pen_h5_data d;
-	struct pen_buf data;
-	uint64_t n;
-	uint64_t categories; /* attribute: the object it refers to */
-};
-int pen__cells_list_open(struct pen_cells_file *, uint64_t addr,
-			 const char *path, struct pen_cells_list *);
-void pen__cells_list_close(struct pen_cells_list *);
-/* Every element as text, in the form of column.names. */
-int pen__cells_list_names(struct pen_cells_file *,
-			  const struct pen_cells_list *, const char *path,
-			  struct pen_buf *);
-/* The same of the list at addr, or of the values of a group {values, mask}. */
-int pen__cells_names(struct pen_cells_file *, uint64_t addr, const char *path,
-		     struct pen_buf *, uint64_t *n);
-/* A list of compounds becomes one of this member. */
-int pen__cells_member(struct pen_cells_file *, struct pen_cells_list *,
-		      const char *name, const char *path);
-/* Is there an object? 1, 0, or an error. */
-int pen__cells_there(struct pen_cells_file *, const char *path, uint64_t *addr);
-/* An attribute that is a string; empty when there is none. */
-int pen__cells_text_attr(struct pen_cells_file *, const struct pen_h5_head *,
-			 const char *name, char *buf, size_t cap);
-double pen__cells_number(enum pen_dtype, const uint8_t *); /* any alignment */
-
 /* A column of obs or var, of n rows, "_index" being whatever its index is
  * called; close it in any case. */
 int pen__cells_column_open(struct pen_cells_file *, const char *frame,
@@ -234,7 +222,10 @@ bool pen__cells_next_name(struct pen_bytes *, struct pen_span *);
 struct pen_cells_table {
 	struct pen_span *s; /* by number */
 	uint64_t *hash;
-	uint32_t *slot; /* number + 1, or 0 */
+	struct pen_cells_bucket {
+		uint32_t tag; /* upper half of the hash */
+		uint32_t id;  /* number + 1, or 0 */
+	} * slot;
 	uint32_t n, cap;
 	uint32_t mask; /* slots - 1 */
 };
@@ -248,6 +239,10 @@ uint32_t pen__cells_table_find(const struct pen_cells_table *, struct pen_span,
 /* The same, added when it is not there; PEN_CELLS_NONE: no memory. */
 uint32_t pen__cells_table_add(struct pen_cells_table *, struct pen_span,
 			      uint64_t hash);
+/* Has what finding n of them will look at come nearer: most of the time goes
+ * into waiting for memory, which several can do at once. */
+void pen__cells_table_near(const struct pen_cells_table *, const uint64_t *hash,
+			   uint32_t n);
 /* The lines of a list, blanks around them aside; refuses any that is there
  * twice. */
 int pen__cells_table_lines(struct pen_cells_table *, const struct pen_buf *,
@@ -383,11 +378,18 @@ static inline uint64_t pen__cells_row(const struct pen_cells_view *v,
 	return row < v->nrows ? row : 0;
 }
 
+/* The frame that columns of var are taken from: the first matrix' own. */
+static inline int pen__cells_frame(const struct pen_cells *p)
+{
+	return p->slot[0].frame == PEN_CELLS_RAW_VAR ? PEN_CELLS_RAW_VAR
+						     : PEN_CELLS_VAR;
+}
+
 extern const struct pen_opt pen__cells_opts[];
 int pen__cells_open(struct pen_format *, struct pen_err *);
 void pen__cells_close(struct pen_format *);
-int pen__cells_index(const struct pen_format *, struct pen_peek *,
-		     struct pen_found *, struct pen_err *);
+int pen__cells_index(const struct pen_format *, const struct pen_cells_source *,
+		     struct pen_peek *, struct pen_found *, struct pen_err *);
 int pen__cells_bind(struct pen_format *, const struct pen_index *,
 		    struct pen_err *);
 void pen__cells_unbind(struct pen_format *);
@@ -445,7 +447,7 @@ uint32_t pen__cells_nvar(const struct pen_format *);
 const struct pen_cells_field *pen__cells_var(const struct pen_format *,
 					     uint32_t i);
 /*
- * Which row of var describes each column that matrices over var have after
+ * Which row of var describes each column that the first matrix has after
  * genes= and join=, PEN_CELLS_NONE when the first file lacks the gene; and its
  * name, of length 0 when only column _index of var has it. With var= only.
  */

@@ -1,12 +1,8 @@
 /*
- * Arrays of a matrix into the blob, and out of it. Chunks without filters that
- * lie one right after another, which is how h5py writes them, become one flat
- * range. Refuses types that are not numbers, and sparse arrays with parts that
- * were never written.
+ * Arrays of a matrix into the blob, and out of it: where their chunks are, or
+ * where their bytes begin. What is checked here is what an index that was kept
+ * might have wrong.
  */
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "format/cells.h"
 
 enum {
@@ -15,57 +11,23 @@ enum {
 	HAS_MASKS = 4,
 	FLAT = 8,
 	GROUPED = 16,
+	HAS_OBJECTS = 32,
 };
 
-static int check(const struct pen_h5_data *d, bool list, const char *where,
-		 struct pen_err *err)
+static void put_head(struct pen_buf *b, const struct pen_cells_grid *g)
 {
-	if (d->type.dtype < 0 || d->type.dtype > PEN_F64)
-		return pen__fail(
-			err, PEN_ENOTSUP, where,
-			"holds %s where a matrix has numbers",
-			d->type.dtype < 0
-				? pen__h5_type_name(&d->type)
-				: pen_dtype_name(
-					  (enum pen_dtype)d->type.dtype));
-	if (d->space.null || d->space.ndim != (list ? 1 : 2))
-		return pen__fail(err, PEN_EDATA, where,
-				 "has %u axes where there should be %d",
-				 d->space.ndim, list ? 1 : 2);
-	return 0;
+	pen__buf_le(b, g->dtype, 1);
+	pen__buf_le(b, g->swap, 1);
+	pen__buf_put(b, g->fill, sizeof(g->fill));
+	pen__buf_le(b, g->ncols, 8);
 }
 
-static void put_head(struct pen_buf *b, const struct pen_h5_data *d)
+void pen__cells_array_put_flat(struct pen_buf *b,
+			       const struct pen_cells_grid *g, uint64_t at)
 {
-	const size_t item = d->type.size;
-	uint8_t fill[8] = { 0 };
-
-	for (size_t i = 0; i < item; i++)
-		fill[i] = d->fill[d->type.swap ? item - 1 - i : i];
-	pen__buf_le(b, (unsigned)d->type.dtype, 1);
-	pen__buf_le(b, d->type.swap, 1);
-	pen__buf_put(b, fill, sizeof(fill));
-	pen__buf_le(b, d->space.dim[d->space.ndim - 1], 8);
-}
-
-static void put_flat(struct pen_buf *b, uint64_t at)
-{
+	put_head(b, g);
 	pen__buf_le(b, FLAT, 1);
 	pen__buf_le(b, at, 8);
-}
-
-/* Do rows follow one another in the file as if there were no chunks? */
-static bool in_line(const struct pen_h5_data *d, const struct pen_h5_chunks *cs)
-{
-	const uint32_t last = d->space.ndim - 1;
-
-	if (d->nfilters || cs->n != cs->ncells || !cs->n ||
-	    (last && d->chunk[1] != d->space.dim[1]))
-		return false;
-	for (size_t i = 1; i < cs->n; i++)
-		if (cs->c[i].addr != cs->c[i - 1].addr + d->chunk_bytes)
-			return false;
-	return true;
 }
 
 static void put_pipe(struct pen_buf *b, const struct pen_h5_pipe *pipe)
@@ -77,73 +39,33 @@ static void put_pipe(struct pen_buf *b, const struct pen_h5_pipe *pipe)
 	}
 }
 
-static void put_map(struct pen_buf *b, const struct pen_h5_data *d,
-		    const struct pen_h5_pipe *pipe,
-		    const struct pen_h5_chunks *cs)
+void pen__cells_array_put(struct pen_buf *b, const struct pen_cells_grid *g)
 {
-	unsigned has = cs->n == cs->ncells ? 0 : HAS_CELLS;
+	unsigned has = g->n == g->ncells ? 0 : HAS_CELLS;
 
-	if (pipe->n)
+	if (g->pipe->n)
 		has |= HAS_SIZES;
-	for (size_t i = 0; i < cs->n; i++)
-		if (cs->c[i].mask && pipe->n)
+	if (g->objects)
+		has |= HAS_OBJECTS;
+	for (size_t i = 0; g->pipe->n && i < g->n; i++)
+		if (g->place(g->arg, i).mask)
 			has |= HAS_MASKS;
+	put_head(b, g);
 	pen__buf_le(b, has, 1);
-	pen__buf_le(b, d->space.ndim == 2 ? d->chunk[0] : 1, 4);
-	pen__buf_le(b, d->chunk[d->space.ndim - 1], 4);
-	put_pipe(b, pipe);
-	pen__buf_le(b, cs->n, 4);
-	for (size_t i = 0; (has & HAS_CELLS) && i < cs->n; i++)
-		pen__buf_put(b, &cs->c[i].cell, 8);
-	for (size_t i = 0; i < cs->n; i++)
-		pen__buf_put(b, &cs->c[i].addr, 8);
-	for (size_t i = 0; (has & HAS_SIZES) && i < cs->n; i++)
-		pen__buf_put(b, &cs->c[i].size, 4);
-	for (size_t i = 0; (has & HAS_MASKS) && i < cs->n; i++)
-		pen__buf_put(b, &cs->c[i].mask, 4);
-}
-
-static int put_chunks(struct pen_h5 *h, const struct pen_h5_data *d, bool list,
-		      struct pen_buf *b, const char *where, struct pen_err *err)
-{
-	struct pen_h5_chunks cs = { 0 };
-	struct pen_h5_pipe pipe;
-	int rc = pen__h5_pipe_init(&pipe, d, where, err);
-
-	if (rc >= 0)
-		rc = pen__h5_chunks(h, d, &cs, where, err);
-	if (rc >= 0)
-		rc = pen__h5_pipe_check(&pipe, d, &cs, where, err);
-	if (rc >= 0 && list && cs.n < cs.ncells)
-		rc = pen__fail(err, PEN_EDATA, where,
-			       "%" PRIu64 " of its %" PRIu64 " chunks were "
-			       "never written",
-			       cs.ncells - cs.n, cs.ncells);
-	if (rc >= 0 && in_line(d, &cs))
-		put_flat(b, cs.c[0].addr);
-	else if (rc >= 0)
-		put_map(b, d, &pipe, &cs);
-	pen__h5_chunks_fini(&cs);
-	return rc;
-}
-
-int pen__cells_array_put(struct pen_h5 *h, const struct pen_h5_data *d,
-			 bool list, struct pen_buf *b, const char *where,
-			 struct pen_err *err)
-{
-	uint64_t n;
-	int rc = check(d, list, where, err);
-
-	if (rc < 0)
-		return rc;
-	put_head(b, d);
-	(void)pen__h5_count(&d->space, &n);
-	if (n && d->layout == PEN_H5_CHUNKED)
-		return put_chunks(h, d, list, b, where, err);
-	if (n && d->addr == PEN_H5_NOWHERE)
-		return pen__fail(err, PEN_EDATA, where, "was never written");
-	put_flat(b, n ? d->addr : 0);
-	return 0;
+	pen__buf_le(b, g->chunk_rows, 4);
+	pen__buf_le(b, g->chunk_cols, 4);
+	put_pipe(b, g->pipe);
+	pen__buf_le(b, g->n, 4);
+	for (size_t i = 0; (has & HAS_CELLS) && i < g->n; i++)
+		pen__buf_put(b, &(uint64_t){ g->place(g->arg, i).cell }, 8);
+	for (size_t i = 0; i < g->n; i++)
+		pen__buf_put(b, &(uint64_t){ g->place(g->arg, i).at }, 8);
+	for (size_t i = 0; (has & HAS_SIZES) && i < g->n; i++)
+		pen__buf_put(b, &(uint32_t){ g->place(g->arg, i).size }, 4);
+	for (size_t i = 0; (has & HAS_MASKS) && i < g->n; i++)
+		pen__buf_put(b, &(uint32_t){ g->place(g->arg, i).mask }, 4);
+	for (size_t i = 0; (has & HAS_OBJECTS) && i < g->n; i++)
+		pen__buf_put(b, &(uint32_t){ g->place(g->arg, i).object }, 4);
 }
 
 void pen__cells_array_put_grouped(struct pen_buf *b,
@@ -211,6 +133,8 @@ static bool take_map(struct pen_bytes *b, struct pen_cells_array *a,
 		a->sizes = pen__take(b, n * 4);
 	if (has & HAS_MASKS)
 		a->masks = pen__take(b, n * 4);
+	if (has & HAS_OBJECTS)
+		a->objects = pen__take(b, n * 4);
 	return !b->bad;
 }
 

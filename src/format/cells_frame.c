@@ -91,7 +91,7 @@ static int keep_coded(struct pen_cells_file *f, const struct clause *c,
 	int32_t code;
 
 	if (!wanted)
-		return pen__fail_nomem(f->err, f->pk->name, col->nnames);
+		return pen__fail_nomem(f->err, f->name, col->nnames);
 	for (uint32_t i = 0; i < col->nnames && pen__cells_next_name(&b, &s);
 	     i++)
 		wanted[i] = is_value(c, s.p, s.n);
@@ -132,11 +132,11 @@ int pen__cells_filter(struct pen_cells_file *f, const char *text,
 	int rc = 0;
 
 	if (f->nrows > UINT32_MAX)
-		return pen__fail(f->err, PEN_ENOTSUP, f->pk->name,
+		return pen__fail(f->err, PEN_ENOTSUP, f->name,
 				 "has too many rows to filter");
 	keep = pen__alloc(f->nrows ? f->nrows : 1, 1);
 	if (!keep)
-		return pen__fail_nomem(f->err, f->pk->name, f->nrows);
+		return pen__fail_nomem(f->err, f->name, f->nrows);
 	memset(keep, 1, f->nrows);
 	while (rc >= 0 && *left) {
 		rc = take_clause(&left, &c) ? keep_clause(f, &c, keep)
@@ -150,25 +150,24 @@ int pen__cells_filter(struct pen_cells_file *f, const char *text,
 	}
 	pen__free(keep);
 	if (rc >= 0 && rows->bad)
-		rc = pen__fail_nomem(f->err, f->pk->name, f->nrows * 4);
+		rc = pen__fail_nomem(f->err, f->name, f->nrows * 4);
 	return rc;
 }
 
 /* ---- genes ---- */
 
 /* The index of a frame that is one compound. */
-static int compound_names(struct pen_cells_file *f, uint64_t addr,
+static int compound_names(struct pen_cells_file *f,
+			  const struct pen_cells_node *frame,
 			  struct pen_buf *names, uint64_t *n)
 {
-	struct pen_cells_list l;
-	int rc = pen__cells_list_open(f, addr, f->var, &l);
+	struct pen_cells_list l = { 0 };
+	int rc = f->src->list(f, frame, "index", &l);
 
 	if (rc < 0)
 		return rc;
 	*n = l.n;
-	rc = pen__cells_member(f, &l, "index", f->var);
-	if (rc >= 0)
-		rc = pen__cells_list_names(f, &l, f->var, names);
+	rc = pen__cells_list_names(f, &l, names);
 	pen__cells_list_close(&l);
 	return rc;
 }
@@ -176,24 +175,19 @@ static int compound_names(struct pen_cells_file *f, uint64_t addr,
 int pen__cells_index_name(struct pen_cells_file *f, const char *frame,
 			  char *buf, size_t cap)
 {
-	struct pen_h5_head hd;
-	uint64_t addr;
-	int rc = pen__cells_there(f, frame, &addr);
+	struct pen_cells_node node;
+	int rc = f->src->find(f, frame, &node);
 
 	snprintf(buf, cap, "_index");
-	if (rc > 0)
-		rc = pen__h5_head_open(f->h, addr, &hd, f->err);
-	else
+	if (rc <= 0)
 		return rc;
-	if (rc < 0)
-		return rc;
-	if (pen__h5_is_group(&hd))
-		rc = pen__cells_text_attr(f, &hd, "_index", buf, cap);
-	else
+	if (!node.group) {
 		snprintf(buf, cap, "index");
+		return 0;
+	}
+	rc = f->src->text_attr(f, &node, "_index", buf, cap);
 	if (rc >= 0 && !*buf)
 		snprintf(buf, cap, "_index");
-	pen__h5_head_close(&hd);
 	return rc;
 }
 
@@ -201,33 +195,29 @@ static int group_names(struct pen_cells_file *f, struct pen_buf *names,
 		       uint64_t *n)
 {
 	char name[128], path[256];
-	uint64_t addr;
+	struct pen_cells_node node;
 	int rc = pen__cells_index_name(f, f->var, name, sizeof(name));
 
 	if (rc < 0)
 		return rc;
 	snprintf(path, sizeof(path), "%s/%s", f->var, name);
 	*n = f->ncols; /* nameless ones are as many as they should be */
-	rc = pen__cells_there(f, path, &addr);
-	return rc <= 0 ? rc : pen__cells_names(f, addr, path, names, n);
+	rc = f->src->find(f, path, &node);
+	return rc <= 0 ? rc : pen__cells_names(f, &node, names, n);
 }
 
 int pen__cells_genes(struct pen_cells_file *f, struct pen_buf *names)
 {
-	struct pen_h5_head hd;
-	uint64_t addr, n = 0;
-	int rc = pen__cells_there(f, f->var, &addr);
+	struct pen_cells_node node;
+	uint64_t n = 0;
+	int rc = f->src->find(f, f->var, &node);
 
 	if (rc <= 0)
 		return rc;
-	rc = pen__h5_head_open(f->h, addr, &hd, f->err);
-	if (rc < 0)
-		return rc;
-	rc = pen__h5_is_group(&hd) ? group_names(f, names, &n)
-				   : compound_names(f, addr, names, &n);
-	pen__h5_head_close(&hd);
+	rc = node.group ? group_names(f, names, &n)
+			: compound_names(f, &node, names, &n);
 	if (rc >= 0 && n != f->ncols)
-		rc = pen__fail(f->err, PEN_EDATA, f->pk->name,
+		rc = pen__fail(f->err, PEN_EDATA, f->name,
 			       "the matrix has %" PRIu64 " columns, but %s "
 			       "names %" PRIu64 " genes",
 			       f->ncols, f->var, n);
@@ -236,157 +226,8 @@ int pen__cells_genes(struct pen_cells_file *f, struct pen_buf *names)
 
 /* ---- what there is ---- */
 
-struct lister {
-	struct pen_cells_file f; /* with an error of its own */
-	const char *frame;
-	struct pen_buf *out;
-	struct pen_err why;
-};
-
-static void put_line(struct pen_buf *out, const char *s)
-{
-	const uint32_t n = (uint32_t)strlen(s);
-
-	pen__buf_put(out, &n, 4);
-	pen__buf_put(out, s, n);
-}
-
-static void type_text(const struct pen_h5_type *t, char *buf, size_t cap)
-{
-	const bool text = t->vlen_string || t->cls == PEN_H5_STRING;
-
-	snprintf(buf, cap, "%s",
-		 text		 ? "strings"
-		 : t->dtype >= 0 ? pen_dtype_name((enum pen_dtype)t->dtype)
-				 : pen__h5_type_name(t));
-}
-
-/* How many the list at addr has; 0 when that cannot be said. */
-static uint64_t length_at(struct lister *l, uint64_t addr)
-{
-	struct pen_h5_data d;
-	uint64_t n = 0;
-
-	if (pen__h5_data_open(l->f.h, addr, &d, "obs", &l->why) < 0)
-		return 0;
-	(void)pen__h5_count(&d.space, &n);
-	pen__h5_data_close(&d);
-	return n;
-}
-
-static int see_reference(void *arg, const struct pen_h5_attr *a,
-			 struct pen_err *err)
-{
-	struct lister *l = arg;
-
-	(void)err;
-	if (strcmp(a->name, "categories") != 0)
-		return 0;
-	l->f.nrows = length_at(l, pen__h5_referred(l->f.h, &a->type, a->data));
-	return 1;
-}
-
-static void group_text(struct lister *l, const struct pen_h5_head *hd,
-		       const char *name, char *buf, size_t cap)
-{
-	char kind[64], path[512];
-	uint64_t addr, n = 0;
-
-	if (pen__cells_text_attr(&l->f, hd, "encoding-type", kind,
-				 sizeof(kind)) < 0)
-		return;
-	snprintf(path, sizeof(path), "%.100s/%.300s/categories", l->frame,
-		 name);
-	if (pen__cells_there(&l->f, path, &addr) > 0)
-		n = length_at(l, addr);
-	if (strcmp(kind, "categorical") == 0)
-		snprintf(buf, cap, "%" PRIu64 " categories", n);
-	else
-		snprintf(buf, cap, "%s", *kind ? kind : "group");
-}
-
-static int see_column(void *arg, const struct pen_h5_link *link,
-		      struct pen_err *err)
-{
-	struct lister *l = arg;
-	char text[96] = "unreadable";
-	struct pen_h5_head hd;
-	struct pen_h5_data d;
-
-	(void)err;
-	if (link->target || link->external ||
-	    strcmp(link->name, "__categories") == 0 ||
-	    pen__h5_head_open(l->f.h, link->addr, &hd, &l->why) < 0)
-		return l->why.code == PEN_ENOMEM ? PEN_ENOMEM : 0;
-	l->f.nrows = 0;
-	if (pen__h5_is_group(&hd)) {
-		group_text(l, &hd, link->name, text, sizeof(text));
-	} else if (pen__h5_data_open(l->f.h, link->addr, &d, "obs", &l->why) >=
-		   0) {
-		(void)pen__h5_attrs(l->f.h, &hd, see_reference, l, &l->why);
-		type_text(&d.type, text, sizeof(text));
-		if (l->f.nrows)
-			snprintf(text, sizeof(text), "%" PRIu64 " categories",
-				 l->f.nrows);
-		pen__h5_data_close(&d);
-	}
-	pen__h5_head_close(&hd);
-	put_line(l->out, link->name);
-	put_line(l->out, text);
-	return l->why.code == PEN_ENOMEM ? PEN_ENOMEM : 0;
-}
-
-static void list_members(struct lister *l, uint64_t addr)
-{
-	struct pen_h5_data d;
-	struct pen_h5_type m;
-	const char *name;
-	char text[96];
-	uint64_t at;
-
-	if (pen__h5_data_open(l->f.h, addr, &d, "obs", &l->why) < 0)
-		return;
-	for (uint32_t i = 0;
-	     d.type.cls == PEN_H5_COMPOUND && i < d.type.nmembers && i < 1024;
-	     i++) {
-		if (!pen__h5_member(&d.type, i, &name, &m, &at))
-			break;
-		type_text(&m, text, sizeof(text));
-		put_line(l->out, name);
-		put_line(l->out, text);
-	}
-	pen__h5_data_close(&d);
-}
-
-/* What is damaged here need not keep anyone from reading the matrix. */
 int pen__cells_columns_list(struct pen_cells_file *f, const char *frame,
 			    struct pen_buf *out)
 {
-	struct lister l = { .f = *f, .frame = frame, .out = out };
-	struct pen_h5_head hd;
-	uint64_t addr;
-	bool group;
-	int rc;
-
-	l.f.err = &l.why;
-	rc = pen__cells_there(&l.f, frame, &addr);
-	if (rc > 0)
-		rc = pen__h5_head_open(f->h, addr, &hd, &l.why);
-	else if (rc == 0)
-		return 0;
-	if (rc >= 0) {
-		group = pen__h5_is_group(&hd);
-		pen__h5_head_close(&hd);
-		if (group)
-			rc = pen__h5_links(f->h, addr, see_column, &l, &l.why);
-		else
-			list_members(&l, addr);
-	}
-	if (l.why.code == PEN_ENOMEM || l.why.code == PEN_EIO || out->bad) {
-		if (f->err)
-			*f->err = l.why;
-		return out->bad ? pen__fail_nomem(f->err, f->pk->name, out->n)
-				: l.why.code;
-	}
-	return 0;
+	return f->src->inventory(f, frame, out);
 }

@@ -255,7 +255,8 @@ static void name_set(struct pen_cells *p, const struct pen_cells_set *set,
 
 int pen__cells_name_genes(struct pen_cells *p, struct pen_err *err)
 {
-	const struct pen_cells_var *v0 = &p->view0->var[PEN_CELLS_VAR];
+	const int frame = pen__cells_frame(p);
+	const struct pen_cells_var *v0 = &p->view0->var[frame];
 	const bool named = p->join || (p->genes && *p->genes == '@');
 	uint32_t n;
 
@@ -267,11 +268,11 @@ int pen__cells_name_genes(struct pen_cells *p, struct pen_err *err)
 	if (!p->var_row || !p->gene)
 		return pen__fail_nomem(err, "var", n * sizeof(*p->gene));
 	memset(p->var_row, 0xff, n * sizeof(*p->var_row));
-	/* sets of other frames come after, and have var's of their own */
+	/* there may be sets of the other frame */
 	for (uint32_t i = 0; i < p->nsets; i++) {
 		const struct pen_cells_set *set = &p->set[i];
 
-		if (set->var != &p->view[set->blob].var[PEN_CELLS_VAR])
+		if (set->var != &p->view[set->blob].var[frame])
 			continue;
 		name_set(p, set,
 			 named ? set->var->genes : (struct pen_span){ 0 },

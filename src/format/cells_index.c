@@ -12,8 +12,6 @@
 #include "base/mem.h"
 #include "format/cells.h"
 
-#define MOST_RATIO 1100 /* what deflate makes of a byte, and some */
-
 /* A file, and the matrix in it that is looked at. */
 struct matrix {
 	struct pen_cells_file f; /* ncols: of this matrix */
@@ -21,11 +19,9 @@ struct matrix {
 	struct pen_buf *blob, *common;
 	const struct pen_cells_slot *slot;
 	char path[256];
-	uint64_t addr, nnz, most;
-	bool group;
-	char kind[32];	   /* encoding-type, or h5sparse_format */
-	uint64_t shape[2]; /* attribute; of length 0 when there is none */
-	uint32_t nshape;
+	struct pen_cells_node node;
+	uint64_t nnz, most;
+	char kind[32]; /* encoding-type, or h5sparse_format */
 	/* of the file */
 	const char *var[PEN_CELLS_FRAMES];
 	uint64_t ngenes[PEN_CELLS_FRAMES]; /* 0: no matrix is over them */
@@ -38,7 +34,7 @@ refuse(const struct matrix *m, int code, const char *fmt, ...)
 	char where[256], text[256];
 	va_list ap;
 
-	snprintf(where, sizeof(where), "%.150s:%.100s", m->f.pk->name, m->path);
+	snprintf(where, sizeof(where), "%.150s:%.100s", m->f.name, m->path);
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
@@ -53,11 +49,11 @@ static int find_matrix(struct matrix *m)
 	int rc;
 
 	snprintf(m->path, sizeof(m->path), "%s", raw ? "raw/X" : m->slot->path);
-	rc = pen__cells_there(&m->f, m->path, &m->addr);
+	rc = m->f.src->find(&m->f, m->path, &m->node);
 	if (rc == 0 && raw) { /* before 0.7 */
 		snprintf(m->path, sizeof(m->path), "raw.X");
 		m->var[PEN_CELLS_RAW_VAR] = "raw.var";
-		rc = pen__cells_there(&m->f, m->path, &m->addr);
+		rc = m->f.src->find(&m->f, m->path, &m->node);
 	}
 	if (rc == 0)
 		return refuse(m, PEN_ENOTFOUND,
@@ -66,47 +62,32 @@ static int find_matrix(struct matrix *m)
 	return rc < 0 ? rc : 0;
 }
 
-static int see_shape(void *arg, const struct pen_h5_attr *a,
-		     struct pen_err *err)
+/* The attribute that has another name before 0.7. */
+static int see_attrs(struct matrix *m, uint64_t shape[2])
 {
-	struct matrix *m = arg;
-	uint64_t n;
+	const struct pen_cells_source *src = m->f.src;
+	int rc = src->text_attr(&m->f, &m->node, "encoding-type", m->kind,
+				sizeof(m->kind));
 
-	(void)err;
-	if ((strcmp(a->name, "shape") != 0 &&
-	     strcmp(a->name, "h5sparse_shape") != 0) ||
-	    a->type.dtype < 0 || a->type.dtype >= PEN_F16 || a->type.swap ||
-	    !pen__h5_count(&a->space, &n) || n != 2)
-		return 0;
-	for (int i = 0; i < 2; i++) {
-		const double v =
-			pen__cells_number((enum pen_dtype)a->type.dtype,
-					  a->data.p + i * (int)a->type.size);
-
-		m->shape[i] = v >= 0 && v < 0x1p62 ? (uint64_t)v : UINT64_MAX;
-	}
-	m->nshape = 2;
-	return 1;
+	if (rc >= 0 && !m->kind[0])
+		rc = src->text_attr(&m->f, &m->node, "h5sparse_format", m->kind,
+				    sizeof(m->kind));
+	if (rc >= 0)
+		rc = src->shape_attr(&m->f, &m->node, "shape", shape);
+	if (rc == 0)
+		rc = src->shape_attr(&m->f, &m->node, "h5sparse_shape", shape);
+	return rc;
 }
 
 static int see_matrix(struct matrix *m)
 {
-	struct pen_h5_head hd;
-	int rc = pen__h5_head_open(m->f.h, m->addr, &hd, m->f.err);
+	uint64_t shape[2];
+	int rc;
 
+	if (!m->node.group)
+		return 0;
+	rc = see_attrs(m, shape);
 	if (rc < 0)
-		return rc;
-	m->nshape = 0;
-	m->group = pen__h5_is_group(&hd);
-	rc = pen__cells_text_attr(&m->f, &hd, "encoding-type", m->kind,
-				  sizeof(m->kind));
-	if (rc >= 0 && !m->kind[0])
-		rc = pen__cells_text_attr(&m->f, &hd, "h5sparse_format",
-					  m->kind, sizeof(m->kind));
-	if (rc >= 0)
-		rc = pen__h5_attrs(m->f.h, &hd, see_shape, m, m->f.err);
-	pen__h5_head_close(&hd);
-	if (rc < 0 || !m->group)
 		return rc;
 	if (strncmp(m->kind, "csc", 3) == 0)
 		return refuse(
@@ -119,10 +100,10 @@ static int see_matrix(struct matrix *m)
 			      "is a group of kind '%s', not a matrix (array or "
 			      "csr_matrix)",
 			      m->kind);
-	if (!m->nshape)
+	if (!rc)
 		return refuse(m, PEN_EDATA, "its shape is not there");
-	m->f.nrows = m->shape[0];
-	m->f.ncols = m->shape[1];
+	m->f.nrows = shape[0];
+	m->f.ncols = shape[1];
 	return 0;
 }
 
@@ -140,34 +121,25 @@ static int check_size(const struct matrix *m)
 
 /* ---- its arrays ---- */
 
-/* An array of the matrix; len: elements, or rows of a dense one. */
-static int put_array(struct matrix *m, const char *name, uint64_t *len)
+/* An array of the matrix. */
+static int put_array(struct matrix *m, const char *name,
+		     struct pen_cells_shape *shape)
 {
-	char where[256], path[300];
-	struct pen_h5_data d;
-	uint64_t addr = m->addr;
+	struct pen_cells_node node = m->node;
+	char path[300];
 	int rc = 0;
 
-	snprintf(path, sizeof(path), "%s%s%s", m->path, name ? "/" : "",
-		 name ? name : "");
-	snprintf(where, sizeof(where), "%.150s:%.100s", m->f.pk->name, path);
-	if (name)
-		rc = pen__h5_find(m->f.h, path, &addr, m->f.err);
+	if (name) {
+		snprintf(path, sizeof(path), "%s/%s", m->path, name);
+		rc = pen__cells_need(&m->f, path, &node);
+	}
 	if (rc >= 0)
-		rc = pen__h5_data_open(m->f.h, addr, &d, where, m->f.err);
-	if (rc < 0)
-		return rc;
-	*len = d.space.ndim ? d.space.dim[0] : 0;
-	if (!name && d.space.ndim == 2)
-		m->f.ncols = d.space.dim[1];
-	if (name && strcmp(name, "indices") == 0 &&
-	    (d.type.dtype >= PEN_F16 || d.type.dtype == PEN_BOOL))
-		rc = pen__fail(m->f.err, PEN_EDATA, where,
-			       "its elements are no integers");
-	if (rc >= 0)
-		rc = pen__cells_array_put(m->f.h, &d, name != NULL, m->blob,
-					  where, m->f.err);
-	pen__h5_data_close(&d);
+		rc = m->f.src->array(&m->f, &node, name != NULL, m->blob,
+				     shape);
+	if (rc >= 0 && name && strcmp(name, "indices") == 0 &&
+	    (shape->dtype >= PEN_F16 || shape->dtype == PEN_BOOL))
+		rc = pen__cells_refuse(&m->f, PEN_EDATA, path,
+				       "its elements are no integers");
 	return rc;
 }
 
@@ -175,12 +147,12 @@ static int put_array(struct matrix *m, const char *name, uint64_t *len)
 static int put_starts(struct matrix *m, const struct pen_cells_list *l)
 {
 	const unsigned width = m->nnz <= UINT32_MAX ? 4 : 8;
-	const enum pen_dtype t = (enum pen_dtype)l->d.type.dtype;
-	const size_t size = l->d.type.size;
+	const enum pen_dtype t = l->dtype;
+	const size_t size = l->size;
 	uint64_t last = 0;
 
 	m->most = 0;
-	if (l->d.type.dtype < 0 || t >= PEN_F16 || t == PEN_BOOL)
+	if (l->text || t >= PEN_F16 || t == PEN_BOOL)
 		return refuse(m, PEN_EDATA, "its indptr is not of integers");
 	if (l->n != m->f.nrows + 1)
 		return refuse(m, PEN_EDATA,
@@ -224,24 +196,26 @@ static int put_starts(struct matrix *m, const struct pen_cells_list *l)
 
 static int put_sparse(struct matrix *m)
 {
+	struct pen_cells_shape data, indices;
+	struct pen_cells_node node;
 	struct pen_cells_list l;
 	char path[300];
-	uint64_t n, addr;
-	int rc = put_array(m, "data", &m->nnz);
+	int rc = put_array(m, "data", &data);
 
 	if (rc >= 0)
-		rc = put_array(m, "indices", &n);
+		rc = put_array(m, "indices", &indices);
 	if (rc < 0)
 		return rc;
-	if (n != m->nnz)
+	m->nnz = data.dim[0];
+	if (indices.dim[0] != m->nnz)
 		return refuse(m, PEN_EDATA,
 			      "has %" PRIu64 " numbers (data), but %" PRIu64
 			      " genes of numbers (indices)",
-			      m->nnz, n);
+			      m->nnz, indices.dim[0]);
 	snprintf(path, sizeof(path), "%s/indptr", m->path);
-	rc = pen__h5_find(m->f.h, path, &addr, m->f.err);
+	rc = pen__cells_need(&m->f, path, &node);
 	if (rc >= 0)
-		rc = pen__cells_list_open(&m->f, addr, path, &l);
+		rc = pen__cells_list_open(&m->f, &node, &l);
 	if (rc < 0)
 		return rc;
 	rc = put_starts(m, &l);
@@ -252,16 +226,18 @@ static int put_sparse(struct matrix *m)
 /* A few bytes can declare any shape. */
 static int put_dense(struct matrix *m)
 {
-	const uint64_t size = m->f.pk->size;
-	int rc = put_array(m, NULL, &m->f.nrows);
+	struct pen_cells_shape shape;
+	int rc = put_array(m, NULL, &shape);
 
 	if (rc < 0)
 		return rc;
-	if (m->f.ncols && m->f.nrows / MOST_RATIO > size / m->f.ncols + 64)
+	m->f.nrows = shape.dim[0];
+	m->f.ncols = shape.dim[1];
+	if (m->f.ncols && m->f.nrows > shape.most / m->f.ncols)
 		return refuse(m, PEN_EDATA,
-			      "declares %" PRIu64 " rows, which a file of "
-			      "%" PRIu64 " bytes cannot hold",
-			      m->f.nrows, size);
+			      "declares %" PRIu64 " rows, which what is stored "
+			      "of it cannot hold",
+			      m->f.nrows);
 	m->nnz = m->f.nrows * m->f.ncols;
 	m->most = m->f.ncols;
 	return 0;
@@ -445,9 +421,10 @@ static int put_genes(struct matrix *m, int frame)
 static int put_vars(struct matrix *m, struct pen_buf *common)
 {
 	struct pen_buf body = { 0 }, columns = { 0 };
-	struct columns cs = { .frame = m->var[PEN_CELLS_VAR],
+	const int frame = pen__cells_frame(m->p);
+	struct columns cs = { .frame = m->var[frame],
 			      .ask = m->p->var,
-			      .nrows = m->ngenes[PEN_CELLS_VAR],
+			      .nrows = m->ngenes[frame],
 			      .out = &columns };
 	struct pen_span s;
 	uint64_t key[2];
@@ -461,7 +438,7 @@ static int put_vars(struct matrix *m, struct pen_buf *common)
 	pen__buf_le(&body, cs.n, 4);
 	pen__buf_put(&body, columns.p, columns.n);
 	if (rc >= 0 && (body.bad || columns.bad))
-		rc = pen__fail_nomem(m->f.err, m->f.pk->name, body.n);
+		rc = pen__fail_nomem(m->f.err, m->f.name, body.n);
 	s = (struct pen_span){ body.p, body.n };
 	key[0] = pen__cells_hash(s);
 	key[1] = hash(&body);
@@ -476,7 +453,7 @@ static int put_vars(struct matrix *m, struct pen_buf *common)
 		pen__buf_le(common, key[1], 8);
 		pen__buf_put(common, body.p, body.n);
 		if (common->bad)
-			rc = pen__fail_nomem(m->f.err, m->f.pk->name, body.n);
+			rc = pen__fail_nomem(m->f.err, m->f.name, body.n);
 	}
 	pen__buf_fini(&body);
 	pen__buf_fini(&columns);
@@ -512,8 +489,8 @@ static int put_matrix(struct matrix *m, uint64_t *nrows)
 		rc = see_matrix(m);
 	if (rc < 0)
 		return rc;
-	pen__buf_le(m->blob, m->group, 1);
-	rc = m->group ? put_sparse(m) : put_dense(m);
+	pen__buf_le(m->blob, m->node.group, 1);
+	rc = m->node.group ? put_sparse(m) : put_dense(m);
 	if (rc >= 0)
 		rc = check_size(m);
 	if (rc >= 0 && m->slot == m->p->slot)
@@ -570,15 +547,17 @@ static int put_file(struct matrix *m, struct pen_found *found)
 		put_bytes(m->blob, &list);
 	pen__buf_fini(&list);
 	if (rc >= 0 && m->blob->bad)
-		rc = pen__fail_nomem(m->f.err, m->f.pk->name, m->blob->n);
+		rc = pen__fail_nomem(m->f.err, m->f.name, m->blob->n);
 	return rc;
 }
 
-int pen__cells_index(const struct pen_format *f, struct pen_peek *pk,
+int pen__cells_index(const struct pen_format *f,
+		     const struct pen_cells_source *src, struct pen_peek *pk,
 		     struct pen_found *found, struct pen_err *err)
 {
 	struct matrix m = { .p = f->priv,
 			    .blob = &found->blob,
+			    .f = { .src = src, .pk = pk },
 			    .var = { "var", "raw/var" } };
 	struct pen_err mine;
 	int rc;
@@ -586,12 +565,12 @@ int pen__cells_index(const struct pen_format *f, struct pen_peek *pk,
 	/* whoever reads through the callback needs the code it failed with */
 	err = err ? err : &mine;
 	*err = (struct pen_err){ 0 };
-	m.f.pk = pk;
 	m.f.err = err;
-	rc = pen__h5_open(&m.f.h, pk, err);
+	snprintf(m.f.name, sizeof(m.f.name), "%.199s", pk->name);
+	rc = src->open(&m.f, f->nobjects_hint);
 	if (rc >= 0)
 		rc = put_file(&m, found);
 	pen__buf_fini(&m.rows);
-	pen__h5_close(m.f.h);
+	src->close(&m.f);
 	return rc;
 }

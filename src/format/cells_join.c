@@ -10,13 +10,17 @@
 #include "base/mem.h"
 #include "format/cells.h"
 
+#define BLOCK 32u
+
 struct joiner {
 	struct pen_cells *p;
 	struct pen_cells_table t;
-	uint32_t *files; /* by name: how many sets have it */
-	uint32_t *last;	 /* the last of them, counted from 1 */
-	uint32_t *to;	 /* its column, or PEN_CELLS_NONE */
-	uint32_t cap;	 /* of these */
+	struct seen {		/* by name */
+		uint32_t files; /* how many sets have it */
+		uint32_t last;	/* the last of them, counted from 1 */
+	} * seen;
+	uint32_t cap; /* of these */
+	uint32_t *to; /* by name: its column, or PEN_CELLS_NONE */
 	struct pen_err *err;
 };
 
@@ -28,31 +32,72 @@ static int no_room(const struct joiner *j)
 static bool grow(struct joiner *j)
 {
 	const uint32_t cap = j->t.cap;
-	uint32_t *files, *last;
+	struct seen *seen;
 
 	if (j->cap >= cap)
 		return true;
-	files = pen__realloc(j->files, cap, sizeof(*files));
-	if (files)
-		j->files = files;
-	last = pen__realloc(j->last, cap, sizeof(*last));
-	if (last)
-		j->last = last;
-	if (!files || !last)
+	seen = pen__realloc(j->seen, cap, sizeof(*seen));
+	if (!seen)
 		return false;
-	memset(files + j->cap, 0, (cap - j->cap) * sizeof(*files));
-	memset(last + j->cap, 0, (cap - j->cap) * sizeof(*last));
+	memset(seen + j->cap, 0, (cap - j->cap) * sizeof(*seen));
+	j->seen = seen;
 	j->cap = cap;
 	return true;
 }
 
-/* A set's names become numbers of the table, in its map. */
+/* Names of a set, a few at a time. */
+struct block {
+	struct pen_span s[BLOCK];
+	uint64_t hash[BLOCK];
+	uint32_t n;
+};
+
+static void next_block(const struct joiner *j, struct pen_bytes *in,
+		       uint64_t left, struct block *b)
+{
+	for (b->n = 0; b->n < BLOCK && b->n < left; b->n++) {
+		if (!pen__cells_next_name(in, &b->s[b->n]))
+			break;
+		b->hash[b->n] = pen__cells_hash(b->s[b->n]);
+	}
+	pen__cells_table_near(&j->t, b->hash, b->n);
+}
+
+/* Their numbers of the table go to map. nth: which set it is. */
+static int add_block(struct joiner *j, const struct block *b, uint32_t nth,
+		     uint32_t *map)
+{
+	const bool add = j->p->join == PEN_CELLS_OUTER || !nth;
+
+	for (uint32_t i = 0; i < b->n; i++) {
+		const struct pen_span s = b->s[i];
+		const uint32_t id =
+			add ? pen__cells_table_add(&j->t, s, b->hash[i])
+			    : pen__cells_table_find(&j->t, s, b->hash[i]);
+
+		map[i] = id;
+		if (id == PEN_CELLS_NONE && !add)
+			continue;
+		if (id == PEN_CELLS_NONE || !grow(j))
+			return no_room(j);
+		if (j->seen[id].last == nth + 1)
+			return pen__fail(j->err, PEN_EDATA, NULL,
+					 "gene %.*s is there twice, so that "
+					 "its name does not say which to join",
+					 s.n < 100 ? (int)s.n : 100,
+					 (const char *)s.p);
+		j->seen[id].last = nth + 1;
+		j->seen[id].files++;
+	}
+	return 0;
+}
+
 static int add_set(struct joiner *j, struct pen_cells_set *set, uint32_t nth)
 {
 	const struct pen_cells_var *v = set->var;
-	const bool add = j->p->join == PEN_CELLS_OUTER || !nth;
-	struct pen_bytes b = pen__bytes(v->genes.p, v->genes.n);
-	struct pen_span s;
+	struct pen_bytes in = pen__bytes(v->genes.p, v->genes.n);
+	struct block b;
+	int rc = 0;
 
 	if (!v->genes.n)
 		return pen__fail(j->err, PEN_EDATA, NULL,
@@ -61,29 +106,13 @@ static int add_set(struct joiner *j, struct pen_cells_set *set, uint32_t nth)
 	if (!set->map)
 		return no_room(j);
 	memset(set->map, 0xff, v->ncols * sizeof(*set->map));
-	for (uint64_t i = 0; i < v->ncols && pen__cells_next_name(&b, &s);
-	     i++) {
-		const uint64_t h = pen__cells_hash(s);
-		const uint32_t id = add ? pen__cells_table_add(&j->t, s, h)
-					: pen__cells_table_find(&j->t, s, h);
-
-		if (id == PEN_CELLS_NONE && add)
-			return no_room(j);
-		if (id == PEN_CELLS_NONE)
-			continue;
-		if (add && !grow(j))
-			return no_room(j);
-		if (j->last[id] == nth + 1)
-			return pen__fail(j->err, PEN_EDATA, NULL,
-					 "gene %.*s is there twice, so that "
-					 "its name does not say which to join",
-					 s.n < 100 ? (int)s.n : 100,
-					 (const char *)s.p);
-		j->last[id] = nth + 1;
-		j->files[id]++;
-		set->map[i] = id;
+	for (uint64_t i = 0; rc >= 0 && i < v->ncols; i += b.n) {
+		next_block(j, &in, v->ncols - i, &b);
+		if (!b.n)
+			break;
+		rc = add_block(j, &b, nth, set->map + i);
 	}
-	return 0;
+	return rc;
 }
 
 /* The list without what some file lacks; its length. */
@@ -93,7 +122,8 @@ static uint32_t number(struct joiner *j, uint32_t nsets)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < j->t.n; i++)
-		j->to[i] = inner && j->files[i] < nsets ? PEN_CELLS_NONE : n++;
+		j->to[i] = inner && j->seen[i].files < nsets ? PEN_CELLS_NONE
+							     : n++;
 	return n;
 }
 
@@ -199,8 +229,7 @@ int pen__cells_join(struct pen_cells *p, uint32_t from, uint32_t to,
 	else
 		rc = no_room(&j);
 	pen__cells_table_fini(&j.t);
-	pen__free(j.files);
-	pen__free(j.last);
+	pen__free(j.seen);
 	pen__free(j.to);
 	return rc;
 }

@@ -182,6 +182,18 @@ static uint64_t object_of(const struct pen_format *f, uint64_t code)
 	return lo;
 }
 
+/* A directory is known by its own name, not by that of the file in it. */
+static void cut_marker(const struct pen_format *f, char *name)
+{
+	char *slash = strrchr(name, '/');
+
+	for (const char *const *m = f->ops->markers; slash && m && *m; m++)
+		if (strcmp(slash + 1, *m) == 0) {
+			*slash = '\0';
+			return;
+		}
+}
+
 int pen__cells_label(const struct pen_format *f, uint32_t field, uint64_t code,
 		     char *buf, size_t cap)
 {
@@ -192,6 +204,7 @@ int pen__cells_label(const struct pen_format *f, uint32_t field, uint64_t code,
 		return PEN_ENOTFOUND;
 	if (is_source(f, field)) {
 		f->ix->name_of(f->ix, object_of(f, code), buf, cap);
+		cut_marker(f, buf);
 		return 0;
 	}
 	n = l->s[code].n < cap ? l->s[code].n : cap - 1;

@@ -50,11 +50,13 @@ static bool is_same(struct pen_span a, struct pen_span b)
 uint32_t pen__cells_table_find(const struct pen_cells_table *t,
 			       struct pen_span s, uint64_t hash)
 {
-	for (uint32_t i = (uint32_t)hash & t->mask; t->slot[i];
-	     i = (i + 1) & t->mask) {
-		const uint32_t id = t->slot[i] - 1;
+	const uint32_t tag = (uint32_t)(hash >> 32);
 
-		if (t->hash[id] == hash && is_same(t->s[id], s))
+	for (uint32_t i = (uint32_t)hash & t->mask; t->slot[i].id;
+	     i = (i + 1) & t->mask) {
+		const uint32_t id = t->slot[i].id - 1;
+
+		if (t->slot[i].tag == tag && is_same(t->s[id], s))
 			return id;
 	}
 	return PEN_CELLS_NONE;
@@ -64,9 +66,10 @@ static void put_slot(struct pen_cells_table *t, uint32_t id)
 {
 	uint32_t i = (uint32_t)t->hash[id] & t->mask;
 
-	while (t->slot[i])
+	while (t->slot[i].id)
 		i = (i + 1) & t->mask;
-	t->slot[i] = id + 1;
+	t->slot[i].tag = (uint32_t)(t->hash[id] >> 32);
+	t->slot[i].id = id + 1;
 }
 
 static bool grow(struct pen_cells_table *t)
@@ -101,6 +104,24 @@ uint32_t pen__cells_table_add(struct pen_cells_table *t, struct pen_span s,
 	t->hash[t->n] = hash;
 	put_slot(t, t->n);
 	return t->n++;
+}
+
+void pen__cells_table_near(const struct pen_cells_table *t,
+			   const uint64_t *hash, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		__builtin_prefetch(&t->slot[(uint32_t)hash[i] & t->mask]);
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t id = t->slot[(uint32_t)hash[i] & t->mask].id;
+
+		__builtin_prefetch(&t->s[id ? id - 1 : 0]);
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t id = t->slot[(uint32_t)hash[i] & t->mask].id;
+
+		if (id)
+			__builtin_prefetch(t->s[id - 1].p);
+	}
 }
 
 static struct pen_span trim(const uint8_t *p, size_t n)

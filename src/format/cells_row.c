@@ -273,6 +273,31 @@ static bool is_common(const struct cell *c)
 	       c->t->type == PEN_F32 && !c->changes;
 }
 
+static int scatter(const struct cell *c, const uint8_t *d, const uint8_t *g,
+		   uint64_t n, uint64_t *arg)
+{
+	const struct pen_cells_array *da = &c->m->data, *ga = &c->m->indices;
+	uint32_t at[BLOCK];
+	double v[BLOCK];
+	int rc = 0;
+
+	(void)arg;
+	for (uint64_t i = 0; rc >= 0 && i < n; i += BLOCK) {
+		const uint64_t k = n - i < BLOCK ? n - i : BLOCK;
+		uint32_t most;
+
+		to_genes(ga, g ? g + i * ga->item : NULL, k, at);
+		most = largest(at, k);
+		if (most >= c->m->ncols)
+			return fail_gene(c, most);
+		to_doubles(da, d ? d + i * da->item : NULL, k, v);
+		for (uint64_t j = 0; j < k; j++)
+			at[j] = column(c->m, at[j]);
+		rc = put_block(c, at, v, k);
+	}
+	return rc;
+}
+
 static int scatter_common(const struct cell *c, const uint8_t *d,
 			  const uint8_t *g, uint64_t n, uint64_t *arg)
 {
@@ -281,7 +306,8 @@ static int scatter_common(const struct cell *c, const uint8_t *d,
 	float *dst = c->dst;
 	float x;
 
-	(void)arg;
+	if (!d || !g) /* never written */
+		return scatter(c, d, g, n, arg);
 	for (uint64_t i = 0; i < n; i++) {
 		memcpy(&at, g + i * 4, 4);
 		most = at > most ? at : most;
@@ -304,31 +330,6 @@ static int scatter_common(const struct cell *c, const uint8_t *d,
 			dst[at] += x;
 	}
 	return 0;
-}
-
-static int scatter(const struct cell *c, const uint8_t *d, const uint8_t *g,
-		   uint64_t n, uint64_t *arg)
-{
-	const struct pen_cells_array *da = &c->m->data, *ga = &c->m->indices;
-	uint32_t at[BLOCK];
-	double v[BLOCK];
-	int rc = 0;
-
-	(void)arg;
-	for (uint64_t i = 0; rc >= 0 && i < n; i += BLOCK) {
-		const uint64_t k = n - i < BLOCK ? n - i : BLOCK;
-		uint32_t most;
-
-		to_genes(ga, g + i * ga->item, k, at);
-		most = largest(at, k);
-		if (most >= c->m->ncols)
-			return fail_gene(c, most);
-		to_doubles(da, d + i * da->item, k, v);
-		for (uint64_t j = 0; j < k; j++)
-			at[j] = column(c->m, at[j]);
-		rc = put_block(c, at, v, k);
-	}
-	return rc;
 }
 
 static struct pen_cells_run
@@ -363,12 +364,12 @@ static int each_piece(const struct cell *c, piece_fn *fn, uint64_t *arg)
 			dn = pen__cells_run_next(&dr, &d);
 		if (!gn)
 			gn = pen__cells_run_next(&gr, &g);
-		if (!dn || !gn || !d || !g)
+		if (!dn || !gn)
 			return fail_bytes(c);
 		n = dn < gn ? dn : gn;
 		rc = fn(c, d, g, n, arg);
-		d += n * c->m->data.item;
-		g += n * c->m->indices.item;
+		d = d ? d + n * c->m->data.item : NULL;
+		g = g ? g + n * c->m->indices.item : NULL;
 		dn -= n;
 		gn -= n;
 		left -= n;
@@ -454,12 +455,12 @@ static int emit_genes(const struct cell *c, uint8_t *dst)
 	while (run.at < run.end) {
 		const uint64_t n = pen__cells_run_next(&run, &p);
 
-		if (!n || !p)
+		if (!n)
 			return fail_bytes(c);
 		for (uint64_t i = 0; i < n; i += BLOCK) {
 			const uint64_t k = n - i < BLOCK ? n - i : BLOCK;
 
-			to_genes(run.a, p + i * run.a->item, k, at);
+			to_genes(run.a, p ? p + i * run.a->item : NULL, k, at);
 			most = largest(at, k);
 			if (most >= c->m->ncols)
 				return fail_gene(c, most);
@@ -543,11 +544,11 @@ static int keep_sparse(const struct cell *c, const uint8_t *d, const uint8_t *g,
 		uint64_t k = n - i < BLOCK ? n - i : BLOCK;
 		uint32_t most;
 
-		to_genes(ga, g + i * ga->item, k, at);
+		to_genes(ga, g ? g + i * ga->item : NULL, k, at);
 		most = largest(at, k);
 		if (most >= c->m->ncols)
 			return fail_gene(c, most);
-		to_doubles(da, d + i * da->item, k, v);
+		to_doubles(da, d ? d + i * da->item : NULL, k, v);
 		for (uint64_t j = 0; j < k; j++)
 			at[j] = column(c->m, at[j]);
 		k = keep(at, v, k, true);
@@ -564,6 +565,8 @@ static int keep_common(const struct cell *c, const uint8_t *d, const uint8_t *g,
 	uint64_t k = *kept;
 	uint32_t most = 0, at;
 
+	if (!d || !g)
+		return keep_sparse(c, d, g, n, kept);
 	if (k + n > c->r->dst_len[c->t->field + 1] / 4)
 		return fail_bytes(c);
 	for (uint64_t i = 0; i < n; i++) {

@@ -45,10 +45,16 @@ static uint64_t chunk_end(const struct pen_cells_array *a, uint64_t at,
 	return next < end ? next : end;
 }
 
+/* 0: the file itself, else the object's number plus 1. */
+static uint32_t object_of(const struct pen_cells_array *a, uint64_t i)
+{
+	return a->objects ? (uint32_t)pen__cells_u32(a->objects, i) + 1 : 0;
+}
+
 static void locate_chunk(const struct pen_cells_array *a, uint64_t i,
 			 uint64_t size, struct pen_unit *u)
 {
-	u->object = 0;
+	u->object = object_of(a, i);
 	u->offset = pen__cells_u64(a->offsets, i);
 	u->len = pen__cells_u32(a->sizes, i);
 	u->size = size;
@@ -73,7 +79,7 @@ static void locate_grid(const struct pen_cells_array *a, uint64_t row,
 			locate_chunk(a, i, a->chunk_bytes, u);
 			continue;
 		}
-		u->object = 0;
+		u->object = object_of(a, i);
 		u->offset =
 			pen__cells_u64(a->offsets, i) + within(a, row, from);
 		u->len = (next - from) * a->item;

@@ -210,7 +210,7 @@ static int take_columns(struct pen_cells *p, const struct pen_cells_common *c,
 		return pen__fail_nomem(err, "var", n * sizeof(*p->vars));
 	for (; p->nvars < n; p->nvars++)
 		if (!take_column(&in, &p->vars[p->nvars],
-				 p->view0->var[PEN_CELLS_VAR].ncols))
+				 p->view0->var[pen__cells_frame(p)].ncols))
 			return damaged(err);
 	return 0;
 }

@@ -74,6 +74,35 @@ bool pen__format_takes(const struct pen_format_ops *o, const char *file_name)
 	return suffix_len(o, file_name) > 0;
 }
 
+/* Does a part of the path end in a suffix of o? */
+static bool names_dir(const struct pen_format_ops *o, const char *dir)
+{
+	char part[256];
+
+	while (*dir) {
+		const size_t n = strcspn(dir, "/");
+
+		if (n && n < sizeof(part)) {
+			memcpy(part, dir, n);
+			part[n] = '\0';
+			if (suffix_len(o, part))
+				return true;
+		}
+		dir += n + (dir[n] == '/');
+	}
+	return false;
+}
+
+const struct pen_format_ops *pen__format_of_dir(const char *dir)
+{
+	const struct pen_format_ops *o;
+
+	for (unsigned i = 0; (o = pen__format_at(i)); i++)
+		if (o->markers && names_dir(o, dir))
+			return o;
+	return NULL;
+}
+
 const struct pen_format_ops *pen__format_for(const char *file_name)
 {
 	const struct pen_format_ops *o, *best = NULL;

@@ -41,6 +41,15 @@ struct pen_peek {
 	 */
 	int (*read_side)(struct pen_peek *, const char *suffix, uint64_t limit,
 			 struct pen_buf *out, struct pen_err *err);
+	/*
+	 * Formats with markers: another object of the data set, by its path
+	 * from the directory of this one ("a/b", "../a"); false when it is not
+	 * there. And exactly len bytes of it. NULL when there are no others.
+	 */
+	bool (*find)(struct pen_peek *, const char *path, uint32_t *object,
+		     uint64_t *size);
+	int (*read_of)(struct pen_peek *, uint32_t object, uint64_t off,
+		       void *buf, size_t len, struct pen_err *err);
 };
 
 /* What index() found in one object. */
@@ -184,6 +193,12 @@ struct pen_format_ops {
 	const char *name;
 	const char *help;	     /* one line */
 	const char *const *suffixes; /* ".npy", ...; NULL-terminated */
+	/*
+	 * A directory of the format is one whole: named with a suffix, or with
+	 * one of these files at its top. All files in it are objects, hidden
+	 * ones, too. NULL-terminated; NULL: files stand alone.
+	 */
+	const char *const *markers;
 	const struct pen_opt *opts;
 	size_t priv_size;
 	/* Options are parsed into f->priv. May be NULL. */
@@ -221,6 +236,8 @@ const struct pen_format_ops *pen__format_find(const char *name);
 /* By the longest suffix that fits; NULL when none does. */
 const struct pen_format_ops *pen__format_for(const char *file_name);
 bool pen__format_takes(const struct pen_format_ops *, const char *file_name);
+/* The format that a directory, or one it lies in, is of by its name. */
+const struct pen_format_ops *pen__format_of_dir(const char *dir);
 
 int pen__format_open(struct pen_format **out, const struct pen_format_ops *,
 		     const struct pen_opts_kv *kv, size_t nkv,

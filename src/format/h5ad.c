@@ -4,6 +4,12 @@
  */
 #include "format/cells.h"
 
+static int h5ad_index(const struct pen_format *f, struct pen_peek *pk,
+		      struct pen_found *found, struct pen_err *err)
+{
+	return pen__cells_index(f, &pen__cells_in_hdf5, pk, found, err);
+}
+
 static const char *const suffixes[] = { ".h5ad", NULL };
 
 const struct pen_format_ops pen__format_h5ad = {
@@ -14,7 +20,7 @@ const struct pen_format_ops pen__format_h5ad = {
 	.priv_size = sizeof(struct pen_cells),
 	.open = pen__cells_open,
 	.close = pen__cells_close,
-	.index = pen__cells_index,
+	.index = h5ad_index,
 	.bind = pen__cells_bind,
 	.shape = pen__cells_shape,
 	.locate = pen__cells_locate,

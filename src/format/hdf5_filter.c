@@ -2,8 +2,9 @@
  * HDF5's filter pipeline, undone: the last filter first. A filter either
  * looks at the bytes (fletcher32) or turns them into others; those go through
  * at most two working buffers, and the last one writes where the chunk
- * belongs. Refuses by name what is not here: szip, nbit, scaleoffset and the
- * plug-ins nobody ships.
+ * belongs. zarr's codecs are steps of the same kind, under numbers that HDF5
+ * leaves alone where they store bytes in another way. Refuses by name what is
+ * not here: szip, nbit, scaleoffset and the plug-ins nobody ships.
  */
 #include "format/hdf5_filter.h"
 
@@ -11,6 +12,7 @@
 #include <stdio.h>
 
 #include "codec/codec.h"
+#include "codec/crc32c.h"
 #include "codec/shuffle.h"
 
 enum {
@@ -21,6 +23,11 @@ enum {
 	BLOSC = 32001,
 	LZ4 = 32004,
 	ZSTD = 32015,
+	/* ours */
+	GZIP = 40000,
+	INFLATE,
+	LZ4_SIZED, /* a block after its size, 4 bytes */
+	CRC32C,
 };
 
 static const struct filter {
@@ -45,6 +52,20 @@ static const struct filter {
 	{ 32017, "sz", NULL },
 	{ 32024, "sz3", NULL },
 	{ 32026, "blosc2", NULL },
+	{ GZIP, "gzip", "gzip" },
+	{ INFLATE, "inflate", "inflate" },
+	{ LZ4_SIZED, "lz4", "lz4" },
+	{ CRC32C, "crc32c", NULL },
+};
+
+/* What zarr calls things. */
+static const struct {
+	const char *name;
+	uint16_t id;
+} zarr_names[] = {
+	{ "blosc", BLOSC },	{ "zstd", ZSTD },     { "gzip", GZIP },
+	{ "zlib", DEFLATE },	{ "lz4", LZ4_SIZED }, { "shuffle", SHUFFLE },
+	{ "inflate", INFLATE }, { "crc32c", CRC32C },
 };
 
 static const struct filter *find(unsigned id)
@@ -57,7 +78,7 @@ static const struct filter *find(unsigned id)
 
 static bool turns(unsigned id)
 {
-	return id != FLETCHER32;
+	return id != FLETCHER32 && id != CRC32C;
 }
 
 static int refuse(const struct filter *f, unsigned id, const char *where,
@@ -97,6 +118,47 @@ int pen__h5_pipe_init(struct pen_h5_pipe *p, const struct pen_h5_data *d,
 	return 0;
 }
 
+int pen__h5_pipe_add(struct pen_h5_pipe *p, const char *name, uint32_t item,
+		     const char *where, struct pen_err *err)
+{
+	const size_t n = sizeof(zarr_names) / sizeof(zarr_names[0]);
+	const struct filter *f;
+	size_t i = 0;
+
+	while (i < n && strcmp(zarr_names[i].name, name) != 0)
+		i++;
+	if (i == n)
+		return pen__fail(err, PEN_ENOTSUP, where,
+				 "is packed by %.60s, which is not supported; "
+				 "blosc, zstd, gzip, zlib, lz4, shuffle and "
+				 "crc32c are",
+				 name);
+	if (p->n == PEN_H5_FILTERS || (zarr_names[i].id == SHUFFLE && !item))
+		return pen__fail(err, PEN_ENOTSUP, where,
+				 item ? "went through too many filters"
+				      : "is shuffled in items of 0 bytes");
+	f = find(zarr_names[i].id);
+	if (f->codec && !pen__codec_find(f->codec))
+		return refuse(f, f->id, where, err);
+	p->f[p->n].id = f->id;
+	p->f[p->n].item = item;
+	p->n++;
+	return 0;
+}
+
+uint64_t pen__h5_pipe_ratio(const struct pen_h5_pipe *p)
+{
+	uint64_t most = 1;
+
+	for (uint32_t i = 0; i < p->n; i++) {
+		const struct filter *f = find(p->f[i].id);
+
+		if (f && f->codec && most < UINT32_MAX)
+			most *= pen__codec_find(f->codec)->ratio;
+	}
+	return most;
+}
+
 /* Between filters a chunk can be a little larger than it is in the end. */
 static uint64_t between(uint64_t size)
 {
@@ -114,7 +176,7 @@ bool pen__h5_pipe_fits(const struct pen_h5_pipe *p, uint32_t mask,
 
 		if (mask >> i & 1)
 			continue;
-		if (p->f[i].id == FLETCHER32 && !packed)
+		if (!turns(p->f[i].id) && !packed)
 			size += 4;
 		if (!f || !f->codec)
 			continue;
@@ -198,6 +260,20 @@ static int unpack_lz4(const struct pen_codec *c, struct pen_scratch *s,
 	return 0;
 }
 
+/* numcodecs' lz4: the size, then a block. */
+static int unpack_sized(const struct pen_codec *c, struct pen_scratch *s,
+			struct pen_span in, uint8_t *out, size_t cap,
+			size_t *got)
+{
+	struct pen_bytes b = pen__bytes(in.p, in.n);
+	const uint64_t size = pen__take_u32(&b);
+
+	if (b.bad || size > cap ||
+	    c->unpack(s, b.p, pen__bytes_left(&b), out, (size_t)size, got) < 0)
+		return PEN_EDATA;
+	return *got == size ? 0 : PEN_EDATA;
+}
+
 static int turn(const struct pen_h5_run *r, uint32_t i, struct pen_span in,
 		uint8_t *out, size_t cap, size_t *got)
 {
@@ -212,6 +288,8 @@ static int turn(const struct pen_h5_run *r, uint32_t i, struct pen_span in,
 		return 0;
 	}
 	c = pen__codec_find(find(id)->codec);
+	if (id == LZ4_SIZED)
+		return unpack_sized(c, r->scratch, in, out, cap, got);
 	if (id == LZ4)
 		return unpack_lz4(c, r->scratch, in, out, cap, got);
 	return c->unpack(r->scratch, in.p, in.n, out, cap, got);
@@ -222,18 +300,25 @@ static bool applied(const struct pen_h5_run *r, uint32_t i)
 	return !(r->mask >> i & 1);
 }
 
-/* fletcher32: what is left without the checksum; empty when it is wrong. */
-static struct pen_span check(struct pen_span s)
+/* What is left without the checksum; empty when it is wrong. */
+static struct pen_span check(unsigned id, struct pen_span s)
 {
-	if (s.n < 4 || !pen__fletcher32_ok(s.p, s.n - 4, s.p + s.n - 4))
+	struct pen_bytes sum;
+
+	if (s.n < 4)
+		return (struct pen_span){ NULL, 0 };
+	sum = pen__bytes(s.p + s.n - 4, 4);
+	if (id == CRC32C ? pen__crc32c(0, s.p, s.n - 4) != pen__take_u32(&sum)
+			 : !pen__fletcher32_ok(s.p, s.n - 4, sum.p))
 		return (struct pen_span){ NULL, 0 };
 	return (struct pen_span){ s.p, s.n - 4 };
 }
 
-int pen__h5_pipe_run(const struct pen_h5_run *r, struct pen_span raw, void *out,
-		     size_t size, const char **why)
+int pen__h5_pipe_run_upto(const struct pen_h5_run *r, struct pen_span raw,
+			  void *out, size_t cap, size_t *total,
+			  const char **why)
 {
-	const size_t room = (size_t)between(size);
+	const size_t room = (size_t)between(cap);
 	struct pen_span s = raw;
 	unsigned left = 0, which = 0;
 	size_t got;
@@ -249,7 +334,7 @@ int pen__h5_pipe_run(const struct pen_h5_run *r, struct pen_span raw, void *out,
 			continue;
 		if (!turns(r->pipe->f[i].id)) {
 			*why = "damaged: a chunk's checksum differs";
-			s = check(s);
+			s = check(r->pipe->f[i].id, s);
 			if (!s.p)
 				return PEN_EDATA;
 			*why = "damaged: a chunk does not unpack";
@@ -258,16 +343,27 @@ int pen__h5_pipe_run(const struct pen_h5_run *r, struct pen_span raw, void *out,
 		left--;
 		to = left ? r->room + which * room : out;
 		which ^= left > 0;
-		rc = turn(r, i, s, to, left ? room : size, &got);
+		rc = turn(r, i, s, to, left ? room : cap, &got);
 		if (rc < 0)
 			return rc;
 		s = (struct pen_span){ to, got };
 	}
-	if (s.n != size) {
-		*why = "damaged: a chunk unpacks to another size than it has";
+	*total = s.n;
+	if (s.n > cap)
 		return PEN_EDATA;
-	}
-	if (s.p != out)
-		memcpy(out, s.p, size);
+	if (s.p != out && s.n)
+		memcpy(out, s.p, s.n);
 	return 0;
+}
+
+int pen__h5_pipe_run(const struct pen_h5_run *r, struct pen_span raw, void *out,
+		     size_t size, const char **why)
+{
+	size_t got = 0;
+	int rc = pen__h5_pipe_run_upto(r, raw, out, size, &got, why);
+
+	if (got == size || (rc < 0 && !got))
+		return rc;
+	*why = "damaged: a chunk unpacks to another size than it has";
+	return PEN_EDATA;
 }

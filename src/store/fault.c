@@ -120,9 +120,8 @@ static void fault_close(struct pen_store *st)
 	pthread_mutex_destroy(&f->lock);
 }
 
-static int fault_list(struct pen_store *st, const char *path,
-		      bool (*keep)(void *arg, const char *name), void *arg,
-		      struct pen_objects *set, struct pen_err *err)
+static int fault_list(struct pen_store *st, const char *path, pen_keep_fn *keep,
+		      void *arg, struct pen_objects *set, struct pen_err *err)
 {
 	return st->under->ops->list(st->under, path, keep, arg, set, err);
 }

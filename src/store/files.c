@@ -57,7 +57,7 @@ static int64_t mtime_of(const struct stat *sb)
 struct walk {
 	struct pen_objects *set;
 	struct pen_err *err;
-	bool (*keep)(void *arg, const char *name);
+	pen_keep_fn *keep;
 	void *arg;
 	const char *pattern; /* NULL: everything, in subfolders, too */
 	bool last;	     /* the pattern's last part: files are wanted */
@@ -153,7 +153,8 @@ static bool skipped(const struct walk *w, const char *name)
 		return true;
 	if (w->pattern)
 		return fnmatch(w->pattern, name, FNM_PERIOD) != 0;
-	return name[0] == '.';
+	/* there are formats made of hidden files */
+	return name[0] == '.' && !(w->keep && w->keep(w->arg, w->path, NULL));
 }
 
 static bool wanted(struct walk *w, const char *name)
@@ -161,7 +162,7 @@ static bool wanted(struct walk *w, const char *name)
 	if (!w->last)
 		return false;
 	w->nmatches++;
-	return !w->keep || w->keep(w->arg, name);
+	return !w->keep || w->keep(w->arg, w->path, name);
 }
 
 /* The directory itself, as it is before it is looked into. */
@@ -185,6 +186,8 @@ static int subdir(struct walk *w, const char *name)
 	uint32_t d;
 	int rc;
 
+	if (!w->pattern && name[0] == '.')
+		return 0;
 	if (!join(path, w->path, name))
 		return fail_path(w->err, ENAMETOOLONG, w->path);
 	w->nmatches += w->last;
@@ -433,9 +436,8 @@ static int walk_pattern(struct walk *w, const char *pattern)
 	return rc;
 }
 
-int pen__files_list(struct pen_store *st, const char *path,
-		    bool (*keep)(void *arg, const char *name), void *arg,
-		    struct pen_objects *set, struct pen_err *err)
+int pen__files_list(struct pen_store *st, const char *path, pen_keep_fn *keep,
+		    void *arg, struct pen_objects *set, struct pen_err *err)
 {
 	char norm[PATH_MAX];
 	struct walk *w;

@@ -37,9 +37,8 @@ extern const char *const pen__file_advice[]; /* their names, in that order */
 int pen__file_code(int sys);
 
 /* pen_store_ops.list of a store of files. */
-int pen__files_list(struct pen_store *, const char *path,
-		    bool (*keep)(void *arg, const char *name), void *arg,
-		    struct pen_objects *set, struct pen_err *);
+int pen__files_list(struct pen_store *, const char *path, pen_keep_fn *keep,
+		    void *arg, struct pen_objects *set, struct pen_err *);
 
 /* pen_store_ops.read_whole of a store of files. */
 int pen__files_read_whole(struct pen_store *, const char *path, uint64_t limit,

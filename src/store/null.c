@@ -36,9 +36,8 @@ static const struct pen_opt opts[] = {
 	{ .name = NULL },
 };
 
-static int null_list(struct pen_store *st, const char *path,
-		     bool (*keep)(void *arg, const char *name), void *arg,
-		     struct pen_objects *set, struct pen_err *err)
+static int null_list(struct pen_store *st, const char *path, pen_keep_fn *keep,
+		     void *arg, struct pen_objects *set, struct pen_err *err)
 {
 	const struct null_store *n = st->priv;
 	uint32_t dir;

@@ -131,8 +131,8 @@ static int by_name(const void *va, const void *vb)
 	return c ? c : (a->seq < b->seq) - (a->seq > b->seq);
 }
 
-static int list_puts(struct ram *r, bool (*keep)(void *, const char *),
-		     void *arg, struct pen_objects *set)
+static int list_puts(struct ram *r, pen_keep_fn *keep, void *arg,
+		     struct pen_objects *set)
 {
 	uint32_t dir;
 	int rc = pen__objects_add_dir(set, "", 0, 0, &dir);
@@ -145,15 +145,14 @@ static int list_puts(struct ram *r, bool (*keep)(void *, const char *),
 
 		if (i && strcmp(o->name, r->put[i - 1].name) == 0)
 			continue;
-		if (!keep || keep(arg, slash ? slash + 1 : o->name))
+		if (!keep || keep(arg, "", slash ? slash + 1 : o->name))
 			rc = pen__objects_add(set, dir, o->name, o->n, 0);
 	}
 	return rc;
 }
 
-static int ram_list(struct pen_store *st, const char *path,
-		    bool (*keep)(void *arg, const char *name), void *arg,
-		    struct pen_objects *set, struct pen_err *err)
+static int ram_list(struct pen_store *st, const char *path, pen_keep_fn *keep,
+		    void *arg, struct pen_objects *set, struct pen_err *err)
 {
 	struct ram *r = st->priv;
 	bool own;

@@ -55,6 +55,10 @@ struct pen_sink {
 	void *priv; /* ops->sink_size bytes */
 };
 
+/* Is the file of this name in this directory wanted? NULL: are all, also
+ * hidden ones? */
+typedef bool pen_keep_fn(void *arg, const char *dir, const char *name);
+
 struct pen_store_ops {
 	const char *name;
 	const char *help; /* one line */
@@ -65,12 +69,11 @@ struct pen_store_ops {
 	void (*close)(struct pen_store *);
 	/*
 	 * All objects under path (a file, a directory and its subfolders, or a
-	 * glob) into set, unsorted. keep() says which names are wanted; NULL =
-	 * all. Also adds each directory visited.
+	 * glob) into set, unsorted. keep() says which are wanted; NULL = all
+	 * but hidden ones. Also adds each directory visited.
 	 */
-	int (*list)(struct pen_store *, const char *path,
-		    bool (*keep)(void *arg, const char *name), void *arg,
-		    struct pen_objects *set, struct pen_err *);
+	int (*list)(struct pen_store *, const char *path, pen_keep_fn *keep,
+		    void *arg, struct pen_objects *set, struct pen_err *);
 	/*
 	 * All of what is at path, an object or not, at most limit bytes: for
 	 * what formats keep beside their objects. NULL when there is nothing

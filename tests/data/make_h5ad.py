@@ -120,6 +120,8 @@ def make_obs(n):
         'tissue': pd.Categorical(rng.choice(['lung', 'liver', 'skin'], n)),
         'gap': pd.Categorical(rng.choice(['a', 'b', None], n)),
         'plate': pd.Categorical(rng.integers(0, 4, n) * 10),
+        'rank': pd.Categorical(['lo', 'hi'] * (n // 2) + ['lo'] * (n % 2),
+                               ['lo', 'hi'], ordered=True),
         'i8': rng.integers(-9, 9, n).astype('i1'),
         'u16': rng.integers(0, 60000, n).astype('u2'),
         'i64': rng.integers(-2**40, 2**40, n),
@@ -835,4 +837,5 @@ def main():
     mf.put('refused', '\n'.join(mf.refused).encode() + b'\n')
 
 
-main()
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,12 @@
+/* Within h5ad_*.c. */
+#ifndef PEN_FORMAT_H5AD_FILE_H
+#define PEN_FORMAT_H5AD_FILE_H
+
+#include "format/cells_file.h"
+
+int pen__h5ad_node(struct pen_cells_file *, uint64_t addr, const char *path,
+		   struct pen_cells_node *);
+int pen__h5ad_inventory(struct pen_cells_file *, const char *frame,
+			struct pen_buf *out);
+
+#endif

@@ -1,0 +1,801 @@
+#!/usr/bin/python3
+"""AnnData in zarr for the tests, and what is in it.
+
+    make_zarr.py DIRECTORY [ARCHIVE]
+
+Version 2 is written by anndata and by zarr in every variant they have. Version
+3 is written here, by hand from its specification, with numpy and numcodecs,
+because the zarr of today's systems does not write it. ARCHIVE: a directory
+with stores and files of other versions of anndata. The lists are those of
+make_formats.py. tiny-*.zip are small, to be damaged in every place.
+"""
+import itertools
+import json
+import os
+import shutil
+import struct
+import sys
+import warnings
+import zipfile
+
+import anndata
+import numcodecs
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+import zarr
+
+import make_formats as mf
+from make_h5ad import (N, G, case, coded, counts, lists, make_obs, path,
+                       refuse, rng, rows, text_codes)
+
+warnings.simplefilter('ignore')
+
+
+# ---- what anndata writes ----
+
+def zipped(name, folder, prefix='', how=zipfile.ZIP_STORED):
+    with zipfile.ZipFile(path(name), 'w', how) as z:
+        for d, _, files in sorted(os.walk(path(folder))):
+            for f in sorted(files):
+                p = os.path.join(d, f)
+                z.write(p, prefix + os.path.relpath(p, path(folder)))
+
+
+def make_anndata():
+    m, raw, obs = counts(), counts(N, G + 4), make_obs(N)
+    obs['maybe'] = pd.array([1, 2, None, 4] * 9 + [5], 'Int64')
+    obs['perhaps'] = pd.array([True, None, False] * 12 + [True], 'boolean')
+    var = pd.DataFrame({'highly_variable': rng.random(G) < 0.4},
+                       index=['gene%d' % i for i in range(G)])
+    hv = var.highly_variable.values
+    a = anndata.AnnData(sp.csr_matrix(m), obs, var, dtype=np.float32)
+    a.raw = anndata.AnnData(sp.csr_matrix(raw), obs[[]], dtype=np.float32)
+    a.layers['dense'] = m * 2
+    a.layers['f8'] = (m * 0.5).astype('f8')
+    a.layers['csc'] = sp.csc_matrix(m)
+    a.obsm['X_pca'] = rng.random((N, 5))
+    a.copy().write_zarr(path('ad.zarr'))
+    a.copy().write_zarr(path('chunks.zarr'), chunks=(10, 7))
+    a.copy().write_zarr(zarr.NestedDirectoryStore(path('nested.zarr')),
+                        chunks=(10, 7))
+    with zarr.ZipStore(path('ad.zarr.zip'), mode='w') as z:
+        a.copy().write_zarr(z)
+    zipped('deflated.zarr.zip', 'chunks.zarr', how=zipfile.ZIP_DEFLATED)
+    zipped('folder.zarr.zip', 'ad.zarr', 'some/folder/')
+    shutil.copytree(path('ad.zarr'), path('unnamed'))
+    shutil.copy(path('ad.zarr.zip'), path('unnamed.zip'))
+    cols = {'tissue': coded(obs.tissue), 'gap': coded(obs.gap),
+            'plate': coded(obs.plate), 'i8': obs.i8.values,
+            'u16': obs.u16.values, 'i64': obs.i64.values,
+            'f32': obs.f32.values, 'f64': obs.f64.values,
+            'flag': obs.flag.values, 'text': text_codes(obs.text),
+            'maybe': obs.maybe.astype('f8').values,
+            'perhaps': np.array([-1 if pd.isna(x) else int(x)
+                                 for x in obs.perhaps], 'i1')}
+    ask = 'obs=' + ','.join(cols)
+    mf.put('genes.txt', b'gene11\ngene2\ngene20\n')
+    for f in ('ad.zarr', 'chunks.zarr', 'nested.zarr', 'ad.zarr.zip',
+              'deflated.zarr.zip', 'folder.zarr.zip', 'unnamed',
+              'unnamed.zip format=zarr'):
+        n = f.split()[0]
+        case(n, f, rows(m))
+        case(n + '-csr', f, lists(m), 'output=csr')
+        case(n + '-raw', f, rows(raw), 'matrix=raw')
+        case(n + '-dense', f, rows(m * 2), 'matrix=layers/dense')
+        case(n + '-f8', f, rows(m * .5, 'f8'), 'matrix=layers/f8',
+             'dtype=float64')
+        case(n + '-obs', f, rows(m, **cols), ask)
+        case(n + '-obs-csr', f, lists(m, **cols), ask, 'output=csr')
+        case(n + '-hv', f, rows(m[:, hv] * 2), 'genes=var:highly_variable',
+             'matrix=layers/dense')
+        case(n + '-list', f, rows(m[:, [11, 2, 20]]),
+             'genes=@' + path('genes.txt'))
+        case(n + '-pca', f, rows(m, X_pca=a.obsm['X_pca']),
+             'matrix=X,obsm/X_pca')
+        keep = (obs.tissue == 'lung').values
+        case(n + '-filter', f, rows(m[keep], i8=obs.i8.values[keep]),
+             'filter=tissue:lung', 'obs=i8')
+    f = 'ad.zarr'
+    refuse(f, 'a.X.tocsr()', 'matrix=layers/csc')
+    refuse(f, 'no such matrix', 'matrix=layers/none')
+    refuse(f, 'has no column none', 'obs=none')
+    refuse(f, 'not a matrix', 'matrix=obs')
+    refuse(f + '/X/data', 'no such matrix')
+
+
+# ---- version 2 by hand ----
+
+def put_frame(g, name, length, **columns):
+    f = g.create_group(name)
+    f.attrs.update({'_index': '_index', 'column-order': list(columns),
+                    'encoding-type': 'dataframe', 'encoding-version': '0.2.0'})
+    f.array('_index', np.array(['%s%d' % (name[0], i) for i in range(length)],
+                               object), object_codec=numcodecs.VLenUTF8())
+    for k, v in columns.items():
+        f.array(k, v)
+    return f
+
+
+def put_sparse(g, name, m, chunks=None, index='i4', indptr='i4', data=None,
+               **kw):
+    x = g.create_group(name)
+    x.attrs.update({'encoding-type': 'csr_matrix', 'encoding-version': '0.1.0',
+                    'shape': list(m.shape)})
+    x.array('data', m.data.astype(data or m.dtype), chunks=chunks, **kw)
+    x.array('indices', m.indices.astype(index), chunks=chunks, **kw)
+    x.array('indptr', m.indptr.astype(indptr), chunks=chunks, **kw)
+    return x
+
+
+def by_hand(name, m, **kw):
+    store = zarr.DirectoryStore(path(name))
+    g = zarr.group(store)
+    put_sparse(g, 'X', sp.csr_matrix(m), **kw)
+    put_frame(g, 'obs', m.shape[0])
+    put_frame(g, 'var', m.shape[1])
+    return g
+
+
+COMPRESSORS = {
+    'none': None, 'zstd': numcodecs.Zstd(3), 'gzip': numcodecs.GZip(5),
+    'zlib': numcodecs.Zlib(5), 'lz4': numcodecs.LZ4(),
+    'blosc-lz4': numcodecs.Blosc('lz4', 5, numcodecs.Blosc.SHUFFLE),
+    'blosc-bits': numcodecs.Blosc('lz4', 5, numcodecs.Blosc.BITSHUFFLE),
+    'blosc-zstd': numcodecs.Blosc('zstd', 3, numcodecs.Blosc.NOSHUFFLE),
+    'blosc-zlib': numcodecs.Blosc('zlib', 3),
+    'blosc-blosclz': numcodecs.Blosc('blosclz', 9),
+}
+
+
+def make_compressors():
+    m = counts()
+    for name, c in COMPRESSORS.items():
+        for chunk, shuffle in ((7, False), (64, True), (100000, False)):
+            f = 'c-%s-%d.zarr' % (name, chunk)
+            filters = [numcodecs.Shuffle(4)] if shuffle else None
+            g = by_hand(f, m, chunks=chunk, compressor=c, filters=filters)
+            g.array('layers/d', m, chunks=(5, 6), compressor=c,
+                    filters=filters)
+            case(f, f, rows(m))
+            case(f + '-csr', f, lists(m), 'output=csr')
+            case(f + '-d', f, rows(m), 'matrix=layers/d')
+            zipped(f + '.zip', f)
+            case(f + '.zip', f + '.zip', rows(m))
+    zipped('deflated-none.zarr.zip', 'c-none-7.zarr',
+           how=zipfile.ZIP_DEFLATED)
+    case('deflated-none', 'deflated-none.zarr.zip', rows(m))
+
+
+def make_types():
+    for t in ('i1', 'u1', '<i2', '<u2', '<i4', '<u4', '<i8', '<u8', '<f2',
+              '<f4', '<f8', '>i2', '>u4', '>i8', '>f4', '>f8', 'b1'):
+        m = counts()
+        if t == 'b1':
+            m = (m > 0).astype('f4')
+        f = 't-%s.zarr' % t.strip('<>') + ('-big' if t[0] == '>' else '')
+        f = f.replace('.zarr-big', '-big.zarr')
+        g = by_hand(f, m, chunks=50, data=t)
+        g.array('layers/d', m.astype(t), chunks=(8, 23))
+        g.array('layers/plain', m.astype(t), chunks=(8, 10), compressor=None)
+        case(f, f, rows(m))
+        case(f + '-csr', f, lists(m, 'f8'), 'output=csr', 'dtype=float64')
+        case(f + '-d', f, rows(m), 'matrix=layers/d')
+        case(f + '-plain', f, rows(m), 'matrix=layers/plain')
+    for index in 'u1', '<u2', '<i8', '>u2', '>i4':
+        m = counts()
+        f = 'i-%s.zarr' % index.replace('>', 'b').strip('<')
+        by_hand(f, m, chunks=33, index=index, indptr='>i8')
+        case(f, f, rows(m))
+        case(f + '-csr', f, lists(m), 'output=csr')
+    m = counts()
+    g = by_hand('order.zarr', m)
+    g.array('layers/f1', np.asfortranarray(m), chunks=(1, 8), order='F')
+    g.array('layers/f', np.asfortranarray(m), chunks=(5, 8), order='F')
+    case('order-1', 'order.zarr', rows(m), 'matrix=layers/f1')
+    refuse('order.zarr', 'order F', 'matrix=layers/f')
+
+
+def make_missing():
+    """Chunks that are not there read as the fill value."""
+    m = np.zeros((20, 9), 'f4')
+    m[4:7, 2] = 3
+    m[19, 8] = 1
+    for fill in 0, 2.5:
+        f = 'missing-%g.zarr' % fill
+        want = m + np.float32(fill)
+        g = by_hand(f, m, chunks=2, write_empty_chunks=False)
+        d = g.create('layers/d', shape=m.shape, chunks=(3, 4), dtype='f4',
+                     fill_value=fill, write_empty_chunks=False)
+        d[:] = want
+        assert len(os.listdir(path(f + '/layers/d'))) < 10
+        case(f, f, rows(m))
+        case(f + '-d', f, rows(want), 'matrix=layers/d')
+        zipped(f + '.zip', f)
+        case(f + '.zip', f + '.zip', rows(want), 'matrix=layers/d')
+    # numbers at gene 0 whose chunk of genes was all fill
+    s = sp.csr_matrix((np.ones(12, 'f4'), np.zeros(12, 'i4'),
+                       np.arange(13)), (12, 3))
+    g = by_hand('zeros.zarr', s.toarray(), chunks=4, write_empty_chunks=False)
+    assert os.listdir(path('zeros.zarr/X/indices')) == ['.zarray']
+    case('zeros', 'zeros.zarr', rows(s))
+    case('zeros-csr', 'zeros.zarr', lists(s), 'output=csr')
+    # an array of nothing but fill, and rows of nothing at all
+    e = np.zeros((6, 4), 'f4')
+    by_hand('empty.zarr', e, chunks=4, write_empty_chunks=False)
+    case('empty', 'empty.zarr', rows(e))
+    nan = by_hand('nan.zarr', e).create('layers/d', shape=(6, 4), dtype='f8',
+                                        chunks=(3, 4), fill_value=np.inf)
+    nan[:3] = 1
+    case('inf', 'nan.zarr', rows(np.repeat([1, np.inf], 3)[:, None] *
+                                 np.ones(4)), 'matrix=layers/d')
+
+
+def make_obs_kinds():
+    m = counts(11, 5)
+    g = by_hand('kinds.zarr', m)
+    o = g['obs']
+    words = ['b', 'a', 'Zo\u00eb', '', 'b'] * 2 + ['\U0001f9ec']
+    o.array('words', np.array(words, object), chunks=4,
+            object_codec=numcodecs.VLenUTF8())
+    o.array('wide', np.array(words), chunks=3)
+    o.array('wide_big', np.array(words).astype('>U4'), chunks=3)
+    o.array('bytes', np.array([w.encode() for w in words]), chunks=5,
+            compressor=numcodecs.GZip())
+    c = o.create_group('cats')
+    c.attrs['encoding-type'] = 'categorical'
+    c.array('codes', np.array([0, 1, 2, -1, 1, 0, 0, 2, 2, 1, 0], 'i1'))
+    c.array('categories', np.array([30, 10, 20]))
+    # as 0.7 stored them
+    o.array('old', np.array([1, 0, -1] * 3 + [1, 1], 'i1'))
+    o['old'].attrs['categories'] = '__categories/old'
+    o.array('__categories/old', np.array(['x', 'y'], object),
+            object_codec=numcodecs.VLenUTF8())
+    n = o.create_group('nstr')
+    n.attrs['encoding-type'] = 'nullable-string-array'
+    n.array('values', np.array(words, object),
+            object_codec=numcodecs.VLenUTF8())
+    n.array('mask', np.array([False, True] * 5 + [False]))
+    masked = text_codes([w for i, w in enumerate(words) if not i % 2])
+    nstr = np.full(11, -1, 'i4')
+    nstr[::2] = masked
+    cols = {'words': text_codes(words), 'wide': text_codes(words),
+            'wide_big': text_codes(words), 'bytes': text_codes(words),
+            'cats': c['codes'][:].astype('i4'),
+            'old': o['old'][:].astype('i4'), 'nstr': nstr}
+    o.attrs['column-order'] = list(cols)
+    case('kinds', 'kinds.zarr', rows(m, **cols), 'obs=' + ','.join(cols))
+    case('kinds-filter', 'kinds.zarr', rows(
+        m[[w in ('b', 'Zo\u00eb') for w in words]]),
+        'filter=words:b|Zo\u00eb')
+    o.array('when', np.arange(11).astype('M8[ns]'))
+    refuse('kinds.zarr', '<M8[ns]', 'obs=when')
+    o.array('both', np.zeros((11, 2)))
+    refuse('kinds.zarr', 'axes', 'obs=both')
+    o.array('long', np.zeros(12))
+    refuse('kinds.zarr', 'has 12 values', 'obs=long')
+
+
+def make_alone():
+    """A matrix without anything around it."""
+    m = counts()
+    zarr.save_array(path('array.zarr'), m, chunks=(9, 9))
+    case('array', 'array.zarr', rows(m), 'matrix=.')
+    zarr.save_array(path('plain'), m)
+    case('plain', 'plain', rows(m), 'matrix=.')
+    refuse('array.zarr', 'no such matrix')
+    g = zarr.group(zarr.DirectoryStore(path('around.zarr')))
+    put_sparse(g, 'csr', sp.csr_matrix(m))
+    shutil.move(path('around.zarr/csr'), path('csr.zarr'))
+    case('csr', 'csr.zarr', rows(m), 'matrix=.')
+    case('csr-csr', 'csr.zarr', lists(m), 'matrix=.', 'output=csr')
+
+
+# ---- version 3, by hand ----
+
+def put_json(name, v):
+    mf.put(os.path.join(name, 'zarr.json'), json.dumps(v).encode())
+
+
+def v3_group(name, **attrs):
+    put_json(name, {'zarr_format': 3, 'node_type': 'group',
+                    'attributes': {k.replace('_', '-') if k != '_index' else k:
+                                   v for k, v in attrs.items()}})
+
+
+CODECS = {
+    'none': [], 'zstd': [('zstd', {'level': 3, 'checksum': False})],
+    'gzip': [('gzip', {'level': 5})],
+    'blosc': [('blosc', {'cname': 'lz4', 'clevel': 5, 'shuffle': 'shuffle',
+                         'typesize': 4, 'blocksize': 0})],
+    'crc': [('crc32c', None)],
+    'zstd-crc': [('zstd', {'level': 1, 'checksum': True}), ('crc32c', None)],
+    'numcodecs': [('numcodecs.shuffle', {'elementsize': 4}),
+                  ('numcodecs.lz4', {'acceleration': 1})],
+}
+
+
+def encode(b, codecs):
+    for name, c in codecs:
+        if name == 'zstd':
+            b = numcodecs.Zstd(c['level']).encode(b)
+        elif name == 'gzip':
+            b = numcodecs.GZip(c['level']).encode(b)
+        elif name == 'blosc':
+            a = np.frombuffer(b, 'V%d' % c['typesize']) \
+                if len(b) % c['typesize'] == 0 else b
+            b = numcodecs.Blosc(c['cname'], c['clevel']).encode(
+                np.frombuffer(a, 'u4') if c['typesize'] == 4 else a)
+        elif name == 'crc32c':
+            b = bytes(b) + struct.pack('<I', mf.crc32c(b))
+        elif name == 'numcodecs.shuffle':
+            b = np.frombuffer(b, 'u1').reshape(-1, 4).T.tobytes()
+        elif name == 'numcodecs.lz4':
+            b = numcodecs.LZ4().encode(b)
+        b = bytes(b)
+    return b
+
+
+def described(codecs):
+    return [{'name': n, 'configuration': c} if c is not None else {'name': n}
+            for n, c in codecs]
+
+
+def to_bytes(a, big):
+    if a.dtype == object:
+        b = struct.pack('<I', a.size)
+        for s in a.ravel():
+            s = s.encode()
+            b += struct.pack('<I', len(s)) + s
+        return b
+    return a.astype(a.dtype.newbyteorder('>' if big else '<')).tobytes()
+
+
+def blocks(a, chunk, fill):
+    """The chunks of an array, each whole, by their place in the grid."""
+    grid = [range(-(-n // c)) for n, c in zip(a.shape, chunk)]
+    for at in itertools.product(*grid):
+        b = np.full(chunk, fill, a.dtype)
+        part = a[tuple(slice(i * c, (i + 1) * c) for i, c in zip(at, chunk))]
+        b[tuple(slice(0, n) for n in part.shape)] = part
+        yield at, b
+
+
+def v3_array(name, a, chunk=None, codecs=(), shard=None, big=False, fill=None,
+             keys='default', sep=None, first=False, crc=True, attrs=None,
+             data_type=None, skip=False):
+    a = np.asarray(a)
+    text = a.dtype == object
+    chunk = tuple(chunk or (max(n, 1) for n in a.shape))
+    fill = fill if fill is not None else '' if text else 0
+    inner = [{'name': 'vlen-utf8'} if text else
+             {'name': 'bytes', 'configuration':
+              {'endian': 'big' if big else 'little'}}] + described(codecs)
+    index = [{'name': 'bytes', 'configuration': {'endian': 'little'}}]
+    if crc:
+        index.append({'name': 'crc32c'})
+    encoding = {'name': keys}
+    if sep:
+        encoding['configuration'] = {'separator': sep}
+    put_json(name, {
+        'zarr_format': 3, 'node_type': 'array', 'shape': list(a.shape),
+        'data_type': data_type or ('string' if text else a.dtype.name),
+        'chunk_grid': {'name': 'regular', 'configuration':
+                       {'chunk_shape': list(shard or chunk)}},
+        'chunk_key_encoding': encoding,
+        'fill_value': 'NaN' if fill != fill else fill,
+        'codecs': inner if not shard else [
+            {'name': 'sharding_indexed', 'configuration': {
+                'chunk_shape': list(chunk), 'codecs': inner,
+                'index_codecs': index,
+                'index_location': 'start' if first else 'end'}}],
+        'attributes': attrs or {}})
+    sep = sep or ('/' if keys == 'default' else '.')
+    for at, b in blocks(a, shard or chunk, fill):
+        key = sep.join((['c'] if keys == 'default' else []) +
+                       [str(i) for i in at])
+        if shard:
+            data = v3_shard(b, chunk, codecs, fill, big, first, crc)
+            if data is None:
+                continue
+        elif skip and (b == fill).all():
+            continue
+        else:
+            data = encode(to_bytes(b, big), codecs)
+        mf.put(os.path.join(name, key), data)
+
+
+def v3_shard(shard, chunk, codecs, fill, big, first, crc):
+    body, index = b'', []
+    n = int(np.prod([s // c for s, c in zip(shard.shape, chunk)]))
+    start = n * 16 + 4 * crc if first else 0
+    for _, b in blocks(shard, chunk, fill):
+        if (b == fill).all():
+            index.append((2**64 - 1, 2**64 - 1))
+            continue
+        data = encode(to_bytes(b, big), codecs)
+        index.append((start + len(body), len(data)))
+        body += data
+    if all(i[0] == 2**64 - 1 for i in index):
+        return None
+    # in any order, and with gaps: readers go by the index
+    table = b''.join(struct.pack('<QQ', *i) for i in index)
+    if crc:
+        table += struct.pack('<I', mf.crc32c(table))
+    return table + body if first else body + table
+
+
+def v3_frame(name, length, columns=None):
+    columns = columns or {}
+    v3_group(name, encoding_type='dataframe', encoding_version='0.2.0',
+             _index='_index', column_order=list(columns))
+    v3_array(name + '/_index', np.array(
+        ['%s%d' % (os.path.basename(name)[0], i) for i in range(length)],
+        object), attrs={'encoding-type': 'string-array'})
+    for k, v in columns.items():
+        v3_array(name + '/' + k, v, chunk=(4,))
+
+
+def v3_sparse(name, m, index='i4', data=None, indptr='i8', **kw):
+    v3_group(name, encoding_type='csr_matrix', encoding_version='0.1.0',
+             shape=list(m.shape))
+    v3_array(name + '/data', m.data.astype(data or m.dtype), **kw)
+    v3_array(name + '/indices', m.indices.astype(index), **kw)
+    v3_array(name + '/indptr', m.indptr.astype(indptr))
+
+
+def v3_store(name, m, columns=None, **kw):
+    v3_group(name, encoding_type='anndata', encoding_version='0.1.0')
+    v3_sparse(name + '/X', sp.csr_matrix(m), **kw)
+    v3_frame(name + '/obs', m.shape[0], columns)
+    v3_frame(name + '/var', m.shape[1])
+    v3_group(name + '/layers', encoding_type='dict')
+
+
+def make_v3():
+    m = counts()
+    for (name, c), shard in itertools.product(
+            CODECS.items(), (None, 'end', 'start', 'bare')):
+        f = 'v3-%s-%s.zarr' % (name, shard)
+        first, crc = shard == 'start', shard != 'bare'
+        kw = dict(codecs=c, first=first, crc=crc)
+        v3_store(f, m, chunk=(13,), shard=(52,) if shard else None, **kw)
+        v3_array(f + '/layers/d', m, (5, 6), shard=(10, 18) if shard else None,
+                 **kw)
+        v3_array(f + '/layers/fill', np.where(m > 2, m, 7).astype('f8'),
+                 (2, 3), shard=(4, 6) if shard else None, fill=7., skip=True,
+                 **kw)
+        case(f, f, rows(m))
+        case(f + '-csr', f, lists(m), 'output=csr')
+        case(f + '-d', f, rows(m), 'matrix=layers/d')
+        case(f + '-fill', f, rows(np.where(m > 2, m, 7)),
+             'matrix=layers/fill')
+        zipped(f + '.zip', f)
+        case(f + '.zip', f + '.zip', rows(m))
+        case(f + '.zip-d', f + '.zip', rows(m), 'matrix=layers/d')
+    for keys, sep in ('default', '.'), ('v2', None), ('v2', '/'):
+        f = 'v3-keys-%s-%d.zarr' % (keys, sep == '/')
+        v3_store(f, m, chunk=(20,), keys=keys, sep=sep)
+        v3_array(f + '/layers/d', m, (5, 6), keys=keys, sep=sep)
+        case(f, f, rows(m))
+        case(f + '-d', f, rows(m), 'matrix=layers/d')
+    for t in ('i1', 'u2', 'i4', 'i8', 'u8', 'f2', 'f4', 'f8'):
+        f = 'v3-%s.zarr' % t
+        v3_store(f, m, chunk=(20,), data=t, index='u2', big=True)
+        case(f, f, rows(m))
+    words = ['b', 'a', 'Zo\u00eb', '', 'b'] * 7 + ['x', 'y']
+    f = 'v3-obs.zarr'
+    v3_store(f, m, {'n': np.arange(N), 'flag': np.arange(N) % 3 == 0,
+                    'words': np.array(words, object)})
+    o = f + '/obs/'
+    v3_array(o + 'zwords', np.array(words, object), (10,), CODECS['zstd'])
+    v3_array(o + 'swords', np.array(words, object), (5,), CODECS['zstd'],
+             shard=(20,))
+    v3_array(o + 'wide', np.array(words), (8,), CODECS['gzip'], fill='',
+             data_type={'name': 'fixed_length_utf32', 'configuration':
+                        {'length_bytes': np.array(words).dtype.itemsize}})
+    v3_group(o + 'cat', encoding_type='categorical', ordered=False)
+    v3_array(o + 'cat/codes', np.arange(N).astype('i1') % 3 - 1)
+    v3_array(o + 'cat/categories', np.array(['p', 'q'], object))
+    v3_group(o + 'maybe', encoding_type='nullable-integer')
+    v3_array(o + 'maybe/values', np.arange(N))
+    v3_array(o + 'maybe/mask', np.arange(N) % 2 == 0)
+    cols = {'n': np.arange(N), 'flag': np.arange(N) % 3 == 0,
+            'words': text_codes(words), 'zwords': text_codes(words),
+            'swords': text_codes(words), 'wide': text_codes(words),
+            'cat': (np.arange(N) % 3 - 1).astype('i4'),
+            'maybe': np.where(np.arange(N) % 2 == 0, np.nan, np.arange(N))}
+    case('v3-obs', f, rows(m, **cols), 'obs=' + ','.join(cols))
+    zipped('v3-obs.zarr.zip', f)
+    case('v3-obs-zip', 'v3-obs.zarr.zip', rows(m, **cols),
+         'obs=' + ','.join(cols))
+    v3_array('v3-alone.zarr', m, (8, 8), CODECS['blosc'], shard=(16, 24))
+    case('v3-alone', 'v3-alone.zarr', rows(m), 'matrix=.')
+
+
+# ---- several stores ----
+
+def make_many():
+    parts = [counts(9, G), counts(14, G), counts(4, G)]
+    for i, m in enumerate(parts):
+        if i == 1:
+            v3_store('many/%d.zarr' % i, m)
+        else:
+            by_hand('many/%d.zarr' % i, m, chunks=11)
+    case('many', 'many', rows(np.concatenate(parts)))
+    case('many-csr', 'many', lists(np.concatenate(parts)), 'output=csr')
+    case('many-glob', 'many/*.zarr', rows(np.concatenate(parts)))
+    os.makedirs(path('zips'))
+    for i in range(3):
+        zipped('zips/%d.zarr.zip' % i, 'many/%d.zarr' % i)
+    case('zips', 'zips', rows(np.concatenate(parts)))
+    v3_group('annbatch.zarr', encoding_type='annbatch-preshuffled',
+             encoding_version='0.1.0')
+    for i, m in enumerate(parts):
+        v3_store('annbatch.zarr/dataset_%d' % i, m, chunk=(16,), shard=(64,),
+                 codecs=CODECS['blosc'], index='u2',
+                 columns={'n': np.arange(len(m))})
+    n = np.concatenate([np.arange(len(m)) for m in parts])
+    case('annbatch', 'annbatch.zarr', rows(np.concatenate(parts), n=n),
+         'obs=n')
+    zipped('annbatch.zarr.zip', 'annbatch.zarr')
+    refuse('annbatch.zarr.zip', 'collection')
+    # others among them
+    shutil.copytree(path('many'), path('mixed'))
+    mf.put('mixed/a.npy', b'no npy')
+    refuse('mixed', 'choose with format=')
+
+
+# ---- what is wrong ----
+
+def wrong(name, text, change, *options, v3=False):
+    m = np.arange(30).reshape(6, 5).astype('f4')
+    f = 'wrong-%s.zarr' % name
+    if v3:
+        v3_store(f, m, {'n': np.arange(6)}, chunk=(8,), shard=(16,),
+                 codecs=CODECS['gzip'])
+    else:
+        g = by_hand(f, m, chunks=8, compressor=numcodecs.GZip())
+        g['obs'].array('n', np.arange(6))
+    change(path(f))
+    refuse(f, text, *options)
+    if os.path.exists(path(f)):
+        zipped(f + '.zip', f)
+        refuse(f + '.zip', text, *options)
+
+
+def edit(doc, **members):
+    def change(f):
+        p = os.path.join(f, doc)
+        v = json.load(open(p))
+        v.update(members)
+        json.dump(v, open(p, 'w'))
+    return change
+
+
+def write(name, data):
+    def change(f):
+        with open(os.path.join(f, name), 'wb') as o:
+            o.write(data)
+    return change
+
+
+def make_wrong():
+    d = 'X/data/.zarray'
+    wrong('json', 'is no JSON', write(d, b'{"shape": [1,'))
+    wrong('json-list', 'no JSON object', write(d, b'[1]'))
+    wrong('json-empty', 'is empty', write(d, b''))
+    wrong('json-deep', 'nested too deeply', write(d, b'[' * 100))
+    wrong('json-more', 'more than one value', write(d, b'{} {}'))
+    wrong('json-text', 'no string may have', write(d, b'{"a": "\n"}'))
+    wrong('shape', 'genes of numbers', edit(d, shape=[24]))
+    wrong('shape-text', 'its shape', edit(d, shape='many'))
+    wrong('shape-minus', 'its shape', edit(d, shape=[-3]))
+    wrong('shape-half', 'its shape', edit(d, shape=[2.5]))
+    wrong('shape-axes', 'axes', edit(d, shape=[1, 2, 3], chunks=[1, 2, 3]))
+    wrong('shape-big', 'a thousand times', edit(d, shape=[2**30]))
+    wrong('shape-huge', 'too many chunks', edit(d, shape=[2**50]))
+    wrong('rows', 'cannot become', edit('X/indptr/.zarray', shape=[2**31],
+                                        chunks=[2**28]))
+    wrong('rows-none', 'cannot hold', lambda f: (
+        edit('X/indptr/.zarray', shape=[2**31], chunks=[2**28])(f),
+        os.remove(f + '/X/indptr/0')))
+    wrong('dense-rows', 'cannot hold', lambda f: (
+        shutil.rmtree(f + '/X'), zarr.open(f).create(
+            'X', shape=(2**40, 3), chunks=(2**25, 3), dtype='f4')))
+    wrong('chunks', 'its chunks', edit(d, chunks=[8, 8]))
+    wrong('chunks-none', 'its shape', edit(d, chunks=[0]))
+    wrong('chunks-big', '4 GiB', edit(d, chunks=[2**31]))
+    wrong('chunks-long', 'cannot become', edit(d, chunks=[2**27]))
+    wrong('type', '<c8', edit(d, dtype='<c8'))
+    wrong('type-list', 'structures', edit(d, dtype=[['a', '<f4']]))
+    wrong('codec', 'bz2', edit(d, compressor={'id': 'bz2', 'level': 1}))
+    wrong('codec-lzma', 'lzma', edit(d, compressor={'id': 'lzma'}))
+    wrong('codec-inflate', 'unknown', edit(d, compressor={'id': 'inflate'}))
+    wrong('codec-none', 'codec', edit(d, compressor={}))
+    wrong('filter', 'delta', edit(d, filters=[{'id': 'delta',
+                                               'dtype': '<f4'}]))
+    wrong('fill', 'fill_value', edit(d, fill_value='black'))
+    wrong('separator', 'dimension_separator', edit(
+        d, dimension_separator='-'))
+    wrong('objects', 'vlen-utf8', edit('obs/n/.zarray', dtype='|O'), 'obs=n')
+    wrong('pickle', 'pickle', edit('obs/n/.zarray', dtype='|O', filters=[
+        {'id': 'pickle'}]), 'obs=n')
+    wrong('truncated', 'unpack', lambda f: os.truncate(
+        f + '/X/data/1', 20))
+    wrong('chunk-empty', 'unpack', write('X/data/1', b''))
+    wrong('chunk-other', 'unpack', write('X/data/1', b'x' * 40))
+    wrong('chunk-short', 'another size', write(
+        'X/data/1', numcodecs.GZip().encode(b'x' * 16)))
+    wrong('starts', 'unpack', write('X/indptr/0', b'x' * 40))
+    wrong('kind', 'not a matrix', edit('X/.zattrs', **{
+        'encoding-type': 'dict'}))
+    wrong('no-shape', 'its shape', edit('X/.zattrs', shape=[6]))
+    wrong('no-data', 'no object data', lambda f: shutil.rmtree(
+        f + '/X/data'))
+    wrong('no-X', 'no such matrix', lambda f: shutil.rmtree(f + '/X'))
+    wrong('group', 'a group where', lambda f: (
+        shutil.rmtree(f + '/X/data'), os.mkdir(f + '/X/data'),
+        write('X/data/.zgroup', b'{"zarr_format": 2}')(f)))
+    wrong('gene', 'refers to gene 77', write(
+        'X/indices/0', numcodecs.GZip().encode(
+            np.array([0, 1, 77, 3, 4, 0, 1, 2], 'i4'))))
+    mf.put('bad.zarr.zip', b'no archive' * 30)
+    refuse('bad.zarr.zip', 'zip')
+    with zipfile.ZipFile(path('other.zarr.zip'), 'w') as z:
+        z.writestr('readme', 'nothing')
+    refuse('other.zarr.zip', 'no zarr store')
+    os.makedirs(path('hollow.zarr'))
+    mf.put('hollow.zarr/readme', b'nothing')
+    refuse('hollow.zarr', 'no samples')
+
+
+def make_wrong_v3():
+    d = 'X/data/zarr.json'
+
+    def codecs(*c):
+        return edit(d, codecs=[{'name': n, 'configuration': k}
+                               for n, k in c])
+    inner = {'chunk_shape': [8], 'codecs': [{'name': 'bytes'}],
+             'index_codecs': [{'name': 'bytes'}, {'name': 'crc32c'}]}
+    wrong('v3-node', 'node_type', edit(d, node_type='thing'), v3=True)
+    wrong('v3-grid', 'rectangular', edit(d, chunk_grid={
+        'name': 'rectangular'}), v3=True)
+    wrong('v3-keys', 'chunk_key_encoding', edit(d, chunk_key_encoding={
+        'name': 'hashed'}), v3=True)
+    wrong('v3-type', 'complex64', edit(d, data_type='complex64'), v3=True)
+    wrong('v3-transpose', 'transpose', codecs(
+        ('transpose', {'order': [0]}), ('bytes', {})), v3=True)
+    wrong('v3-codec', 'bz2', codecs(('bytes', {}), ('bz2', {})), v3=True)
+    wrong('v3-none', 'codecs', codecs(), v3=True)
+    wrong('v3-nested', 'sharding_indexed', codecs(
+        ('sharding_indexed', dict(inner, codecs=[
+            {'name': 'sharding_indexed', 'configuration': inner}]))), v3=True)
+    wrong('v3-packed', 'as a whole', codecs(
+        ('sharding_indexed', inner), ('gzip', {})), v3=True)
+    wrong('v3-multiple', 'chunk_shape', codecs(
+        ('sharding_indexed', dict(inner, chunk_shape=[7]))), v3=True)
+    wrong('v3-location', 'index_location', codecs(
+        ('sharding_indexed', dict(inner, index_location='middle'))), v3=True)
+    wrong('v3-index', 'index of its shards', codecs(
+        ('sharding_indexed', dict(inner, index_codecs=[
+            {'name': 'gzip'}]))), v3=True)
+    wrong('v3-transformers', 'transformers', edit(
+        d, storage_transformers=[{'name': 'x'}]), v3=True)
+    wrong('v3-shard-short', 'shorter than its index', write(
+        'X/data/c/0', b'x' * 10), v3=True)
+    wrong('v3-shard-crc', 'checksum', write(
+        'X/data/c/0', b'x' * 100), v3=True)
+
+    def shard(*index):
+        t = b''.join(struct.pack('<QQ', *i) for i in index)
+        return write('X/data/c/0', b'x' * 50 + t +
+                     struct.pack('<I', mf.crc32c(t)))
+    wrong('v3-shard-outside', 'points outside', shard((0, 10), (80, 30)),
+          v3=True)
+    wrong('v3-shard-wrap', 'points outside', shard((2**64 - 8, 16), (0, 1)),
+          v3=True)
+    wrong('v3-shard-chunk', 'unpack', shard((0, 40), (10, 40)), v3=True)
+
+
+# ---- to be damaged, and to be read in any order ----
+
+def make_tiny():
+    m = np.array([[0, 1, 2], [0, 0, 0], [3, 0, 4], [5, 6, 7]], 'f4')
+    for i in range(3):
+        f = 'tiny-%d.zarr' % i
+        if i == 0:
+            g = zarr.group(zarr.DirectoryStore(path(f)))
+            put_sparse(g, 'X', sp.csr_matrix(m), chunks=4)
+            put_frame(g, 'obs', 4)
+            c = g['obs'].create_group('kind')
+            c.array('codes', np.array([0, 1, -1, 0], 'i1'))
+            c.array('categories', np.array(['u', 'v'], object),
+                    object_codec=numcodecs.VLenUTF8())
+        elif i == 1:
+            v3_group(f)
+            v3_sparse(f + '/X', sp.csr_matrix(m), chunk=(2,), shard=(4,),
+                      codecs=CODECS['zstd'])
+            v3_group(f + '/obs', _index='_index', column_order=['kind'])
+            v3_array(f + '/obs/kind', np.array(['u', 'v', 'u', 'w'], object),
+                     (2,), CODECS['gzip'])
+        else:
+            v3_group(f)
+            v3_array(f + '/X', m, (2, 2), CODECS['blosc'])
+            v3_group(f + '/obs')
+            v3_array(f + '/obs/kind', np.arange(4))
+        zipped('tiny-%d.zip' % i, f, how=zipfile.ZIP_DEFLATED if i == 2
+               else zipfile.ZIP_STORED)
+
+
+def make_big():
+    m = sp.random(3000, 200, 0.1, 'csr', 'f4', 11)
+    m.data = np.ceil(m.data * 9)
+    label = np.arange(3000).astype('i4') // 100
+    for kind in 'v2', 'v3', 'shards', 'none':
+        f = 'big-%s.zarr' % kind
+        if kind in ('v2', 'none'):
+            g = zarr.group(zarr.DirectoryStore(path(f)))
+            kw = {'compressor': None} if kind == 'none' else {}
+            put_sparse(g, 'X', m, chunks=4000, **kw)
+            put_frame(g, 'obs', 3000, label=label)
+        else:
+            v3_group(f)
+            v3_sparse(f + '/X', m, chunk=(1000,), codecs=CODECS['zstd'],
+                      shard=(20000,) if kind == 'shards' else None)
+            v3_group(f + '/obs', _index='_index', column_order=['label'])
+            v3_array(f + '/obs/label', label)
+        case('big-' + kind, f, rows(m, label=label), 'obs=label')
+        case('big-%s-csr' % kind, f, lists(m, label=label), 'obs=label',
+             'output=csr')
+
+
+def make_archive(folder):
+    for f in sorted(os.listdir(folder)):
+        if not f.endswith('.zarr.zip'):
+            continue
+        shutil.copy(os.path.join(folder, f), path(f))
+        a = anndata.read_h5ad(os.path.join(folder, f[:-9] + '.h5ad'))
+        if a.X is None:
+            refuse(f, 'no such matrix')
+            continue
+        cols = {}
+        for c in a.obs:
+            v = a.obs[c]
+            cols[c] = coded(v) if hasattr(v, 'cat') else v.values
+        m = a.X.toarray() if sp.issparse(a.X) else np.asarray(a.X)
+        case('old-' + f, f, rows(m, **cols), 'obs=' + ','.join(cols))
+        case('old-csr-' + f, f, lists(m, **cols), 'obs=' + ','.join(cols),
+             'output=csr')
+        for layer in a.layers:
+            x = a.layers[layer]
+            if sp.issparse(x) and x.format != 'csr':
+                continue
+            case('old-%s-%s' % (layer, f), f, rows(x),
+                 'matrix=layers/' + layer)
+        if a.raw is not None:
+            case('old-raw-' + f, f, rows(a.raw.X), 'matrix=raw')
+
+
+def main():
+    mf.out = sys.argv[1]
+    os.makedirs(mf.out)
+    make_anndata()
+    make_compressors()
+    make_types()
+    make_missing()
+    make_obs_kinds()
+    make_alone()
+    make_v3()
+    make_many()
+    make_wrong()
+    make_wrong_v3()
+    make_tiny()
+    make_big()
+    if len(sys.argv) > 2 and os.path.isdir(sys.argv[2]):
+        make_archive(sys.argv[2])
+    mf.put('manifest', '\n'.join(mf.manifest).encode() + b'\n')
+    mf.put('refused', '\n'.join(mf.refused).encode() + b'\n')
+
+
+main()

@@ -1,0 +1,199 @@
+/*
+ * zarr against anndata and zarr: versions 2 and 3, directories and archives,
+ * every way a matrix and its obs are stored, value by value, through the
+ * loader; any order, store and number of threads; an index that was kept;
+ * stores that are wrong, and damaged in every place.
+ */
+#include <dirent.h>
+#include <sys/stat.h>
+
+#include "orders.h"
+
+static void test_orders(void)
+{
+	static const char *const samplers[] = {
+		"sampler=block sampler.chunk=16 sampler.chunks=32",
+		"sampler=shuffle", "sampler=sequential"
+	};
+	static const char *const stores[] = { "posix", "mmap", "uring", "ram" };
+	static const char *const kinds[] = { "v2", "v3", "shards", "none" };
+	char how[160], name[64], settings[160];
+
+	for (size_t c = 0; c < 8; c++)
+		for (size_t s = 0; s < 4; s++)
+			for (size_t k = 0; k < 3; k++) {
+				if (!pen__store_find(stores[s]))
+					continue;
+				snprintf(how, sizeof(how),
+					 "%s store=%s threads=%d", samplers[k],
+					 stores[s], (c + k + s) % 2 ? 1 : 8);
+				snprintf(name, sizeof(name), "big-%s%s",
+					 kinds[c % 4], c / 4 ? "-csr" : "");
+				snprintf(settings, sizeof(settings),
+					 "big-%s.zarr format.obs=label%s",
+					 kinds[c % 4],
+					 c / 4 ? " format.output=csr" : "");
+				orders_load(name, settings, how);
+			}
+	orders_load("big-v2", "big-v2.zarr format.obs=label",
+		    "sampler=block sampler.chunk=16 threads=1 memory=4MB");
+}
+
+/* Each chunk is read once, and of numbers as they are only those needed. */
+static void test_reads(void)
+{
+	static const char *const how[] = { "big-none.zarr sampler=shuffle",
+					   "big-v2.zarr sampler=sequential" };
+
+	for (int i = 0; i < 2; i++) {
+		struct pen_loader *l = eng_open(NULL,
+						"%s/%s batch_size=64 threads=2 "
+						"store=posix epochs=1",
+						golden_dir, how[i]);
+		struct pen_stats st;
+
+		CHECK_EQ(eng_run(l, 1, NULL, NULL), PEN_END);
+		pen_loader_stats(l, &st);
+		CHECK(i ? st.read_bytes <= 300000u : st.read_bytes == 480000u);
+		pen_loader_close(l);
+	}
+}
+
+/* The index is kept, and taken again until a file comes or goes. */
+static void test_kept(void)
+{
+	char path[192];
+	struct pen_loader *l = NULL;
+	struct pen_err err;
+
+	for (int i = 0; i < 3; i++) {
+		l = eng_open(&err,
+			     "%s/ad.zarr format.obs=tissue batch_size=7 "
+			     "index_cache=%s/kept",
+			     golden_dir, golden_dir);
+		if (!CHECK(l != NULL))
+			return;
+		CHECK_EQ(eng_run(l, 1, NULL, &err), PEN_END);
+		pen_loader_close(l);
+	}
+	snprintf(path, sizeof(path), "%s/ad.zarr/X/data/0", golden_dir);
+	CHECK_EQ(rename(path, "moved"), 0);
+	l = eng_open(&err,
+		     "%s/ad.zarr format.obs=tissue batch_size=7 "
+		     "index_cache=%s/kept",
+		     golden_dir, golden_dir);
+	/* not there any more: all of it is fill */
+	CHECK(l != NULL);
+	if (l)
+		CHECK_EQ(eng_run(l, 1, NULL, &err), PEN_END);
+	pen_loader_close(l);
+	CHECK_EQ(rename("moved", path), 0);
+}
+
+/* ---- damage ---- */
+
+/* Opens and reads a store whatever it has; errors say something. */
+static void try_store(const char *dir)
+{
+	struct pen_err err = { 0 };
+	struct pen_loader *l = eng_open(&err,
+					"%s/%s format=zarr format.obs=kind "
+					"batch_size=4 epochs=1 threads=1 "
+					"sampler=sequential index_cache=off",
+					golden_dir, dir);
+	int rc = err.code;
+
+	if (l)
+		rc = eng_run(l, 1, NULL, &err);
+	CHECK(rc == PEN_END || (err.code < 0 && err.msg[0] && err.where[0]));
+	pen_loader_close(l);
+}
+
+static void put_bytes(const char *path, const uint8_t *p, size_t n)
+{
+	FILE *f = fopen(path, "wb");
+
+	if (CHECK(f != NULL))
+		CHECK(fwrite(p, 1, n, f) == n && fclose(f) == 0);
+}
+
+static void damage_file(const char *dir, const char *file)
+{
+	char path[PATH_MAX];
+	size_t n;
+	uint8_t *p = golden_read(file, &n);
+
+	snprintf(path, sizeof(path), "%s/%s", golden_dir, file);
+	for (size_t i = 0; i < n; i += n / 12 + 1) {
+		const uint8_t old = p[i];
+
+		put_bytes(path, p, i);
+		try_store(dir);
+		p[i] ^= (uint8_t)(1 + i * 37 % 255);
+		put_bytes(path, p, n);
+		try_store(dir);
+		p[i] = old;
+	}
+	CHECK_EQ(remove(path), 0);
+	try_store(dir);
+	put_bytes(path, p, n);
+	free(p);
+}
+
+static void damage_dir(const char *root, const char *dir)
+{
+	char path[PATH_MAX], file[1024];
+	struct dirent *e;
+	struct stat sb;
+	DIR *d;
+
+	snprintf(path, sizeof(path), "%s/%s", golden_dir, dir);
+	d = opendir(path);
+	while (CHECK(d != NULL) && (e = readdir(d))) {
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+			continue;
+		snprintf(file, sizeof(file), "%.500s/%.255s", dir, e->d_name);
+		snprintf(path, sizeof(path), "%s/%s", golden_dir, file);
+		if (stat(path, &sb) == 0 && S_ISDIR(sb.st_mode))
+			damage_dir(root, file);
+		else
+			damage_file(root, file);
+	}
+	closedir(d);
+}
+
+static void test_damage(void)
+{
+	static const struct pen_opts_kv kv[][2] = {
+		{ { "obs", "kind" }, { "output", "csr" } },
+		{ { "obs", "kind" }, { "filter", "kind:u|v" } },
+		{ { "obs", "kind" }, { "normalize", "100" } },
+	};
+	char file[32];
+	uint8_t *p;
+	size_t n;
+
+	for (int i = 0; i < 3; i++) {
+		snprintf(file, sizeof(file), "tiny-%d.zip", i);
+		formats_damage(file, "zarr", kv[i], 2, false, 200);
+		p = golden_read(file, &n);
+		for (int k = 0; k < 2; k++)
+			golden_check_nomem("zarr", kv[i][k],
+					   (struct pen_span){ p, n });
+		free(p);
+		snprintf(file, sizeof(file), "tiny-%d.zarr", i);
+		damage_dir(file, file);
+	}
+}
+
+int main(void)
+{
+	orders_make("zarr", "anndata, numcodecs, scipy, zarr");
+	formats_check(500);
+	formats_refuse(125);
+	test_orders();
+	test_reads();
+	test_kept();
+	test_damage();
+	return test_end();
+}
