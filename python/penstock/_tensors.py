@@ -19,6 +19,7 @@ ABOUT = "store.json"
 FORMAT = "penstock-tensors"
 HEADER = 4096       # data is aligned, and the header can be written again
 SHARED = 1 << 18    # bytes from which on several threads copy
+PIECE = 1 << 24     # bytes written at once
 
 
 def _flat(tree, prefix=""):
@@ -79,6 +80,9 @@ class _File:
         self.fd = os.open(path, flags | os.O_CLOEXEC, 0o666)
         self.rows = 0
         self.array = None
+        # rows from here on have no memory yet: a mapping would fault them in
+        # page by page, which costs several times what writing them does
+        self.fresh = 0 if mode == "w" else rows
         if mode == "w":
             self.reserve(rows)
         else:
@@ -105,6 +109,13 @@ class _File:
             memory, self.dtype, rows * self.bytes // self.dtype.itemsize
             if self.bytes else 0, HEADER).reshape((rows,) + self.row)
         self.rows = rows
+
+    def put(self, start, value):
+        """Rows that have no memory yet."""
+        at, left = HEADER + start * self.bytes, memoryview(value).cast("B")
+        while left:
+            n = os.pwrite(self.fd, left[:PIECE], at)
+            at, left = at + n, left[n:]
 
     def settle(self, rows, sync):
         """The header says how many rows there are, and the file has them."""
@@ -383,18 +394,23 @@ class TensorStore:
         if self._mode == "r":
             raise ValueError("the store was opened to be read: open it with "
                              "mode='r+' to change it")
-        to = self._view(key)
-        if isinstance(i, slice) and i.step in (None, 1):
-            to = to[i]
-            value = numpy.asarray(value)
-            if value.shape == to.shape and value.dtype == to.dtype and \
-                    to.nbytes >= SHARED and value.flags.c_contiguous and \
-                    value.dtype.kind not in "mMV":
-                _penstock.gather([value], [to], None)
-            else:
-                to[...] = value
-        else:
+        file, to = self._file(key), self._view(key)
+        if not isinstance(i, slice) or i.step not in (None, 1):
             to[i] = value
+            return
+        start, stop, _ = i.indices(len(to))
+        to = to[start:stop]
+        value = numpy.asarray(value)
+        if value.shape != to.shape or value.dtype != to.dtype or \
+                to.nbytes < SHARED or not value.flags.c_contiguous or \
+                value.dtype.kind in "mMV":
+            to[...] = value
+        elif start >= file.fresh:
+            file.fresh = stop
+            file.put(start, value)
+        else:
+            file.fresh = max(file.fresh, stop)
+            _penstock.gather([value], [to], None)
 
     def __setitem__(self, i, values):
         """Rows of some or all arrays: ts[a:b] = {"x": ..., ...}"""

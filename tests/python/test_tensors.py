@@ -102,6 +102,25 @@ def test_large_gather_is_right(tmp_path):
         ts[ids]
 
 
+def test_large_writes_in_any_order(tmp_path):
+    """Rows that have memory already, and rows that have none yet."""
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 255, (4000, 1000)).astype("u1")
+    ts = TensorStore.create(tmp_path / "t", {"x": (1000, "u1")}, 4000)
+    view = ts["x"][:]
+    for start, stop in ((1000, 2000), (0, 500), (500, 1500), (3000, 4000),
+                        (1900, 3100), (7, 3999)):
+        ts["x"][start:stop] = a[start:stop][::-1]
+        assert np.array_equal(view[start:stop], a[start:stop][::-1])
+        ts["x"][start:stop] = a[start:stop]
+        assert np.array_equal(view[start:stop], a[start:stop])
+    ts.append({"x": a})
+    ts["x"] = np.concatenate([a, a])
+    ts.close()
+    got = np.load(tmp_path / "t" / "x.npy")
+    assert np.array_equal(got, np.concatenate([a, a]))
+
+
 def test_write(tmp_path):
     ts = TensorStore.create(tmp_path / "t", SPEC, length=20)
     ts[3] = {"x": np.ones((3, 4)), "a": {"b": 7}}

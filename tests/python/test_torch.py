@@ -187,6 +187,18 @@ def test_ranks(data):
     assert sorted(torch.cat(got).tolist()) == [8.0 * i for i in range(1000)]
 
 
+def test_ranks_of_torch_distributed(data, monkeypatch):
+    d = torch.distributed
+    if not d.is_available():
+        pytest.skip("this PyTorch has no torch.distributed")
+    monkeypatch.setattr(d, "is_initialized", lambda: True)
+    monkeypatch.setattr(d, "get_rank", lambda: 1)
+    monkeypatch.setattr(d, "get_world_size", lambda: 4)
+    loader = penstock.Loader(data / "x.npy", 10)
+    assert (loader.rank, loader.world) == (1, 4)
+    assert next(iter(loader)).ids.tolist() == list(range(10, 20))
+
+
 @pytest.mark.parametrize("sampler", [None, list(range(999, -1, -1))])
 def test_state(data, sampler):
     def loader():
