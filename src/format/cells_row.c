@@ -53,6 +53,18 @@ static int fail_gene(const struct cell *c, uint32_t most)
 	return fail(c, text);
 }
 
+/* Which of them it is: the largest. */
+static int fail_genes(const struct cell *c, const uint8_t *g, uint64_t n)
+{
+	uint32_t most = 0, at;
+
+	for (uint64_t i = 0; i < n; i++) {
+		memcpy(&at, g + i * 4, 4);
+		most = at > most ? at : most;
+	}
+	return fail_gene(c, most);
+}
+
 static int fail_value(const struct cell *c, double v)
 {
 	char text[96];
@@ -157,6 +169,30 @@ static uint32_t largest(const uint32_t *g, uint64_t n)
 	for (uint64_t i = 0; i < n; i++)
 		most = g[i] > most ? g[i] : most;
 	return most;
+}
+
+typedef uint32_t uvec __attribute__((vector_size(16)));
+
+/*
+ * Whether all genes are below `end`, which is at most 2^24: `end - 1 - gene`
+ * has its upper bit set when a gene is not, or the gene itself has.
+ */
+static bool are_below(const uint8_t *g, uint64_t n, uint64_t end)
+{
+	const uint32_t last = (uint32_t)end - 1;
+	uvec all = { 0 }, x;
+	uint64_t i = 0;
+	uint32_t at, rest = 0;
+
+	for (; i + 4 <= n; i += 4) {
+		memcpy(&x, g + i * 4, sizeof(x));
+		all |= (last - x) | x;
+	}
+	for (; i < n; i++) {
+		memcpy(&at, g + i * 4, 4);
+		rest |= (last - at) | at;
+	}
+	return !((all[0] | all[1] | all[2] | all[3] | rest) >> 31);
 }
 
 /* ---- numbers into rows ---- */
@@ -306,18 +342,14 @@ static int scatter_common(const struct cell *c, const uint8_t *d,
 			  const uint8_t *g, uint64_t n, uint64_t *arg)
 {
 	const struct pen_cells_matrix *m = c->m;
-	uint32_t most = 0, at;
 	float *dst = c->dst;
+	uint32_t at;
 	float x;
 
 	if (!d || !g) /* never written */
 		return scatter(c, d, g, n, arg);
-	for (uint64_t i = 0; i < n; i++) {
-		memcpy(&at, g + i * 4, 4);
-		most = at > most ? at : most;
-	}
-	if (most >= m->ncols)
-		return fail_gene(c, most);
+	if (!are_below(g, n, m->ncols))
+		return fail_genes(c, g, n);
 	if (!m->map && m->ntake == m->ncols) {
 		for (uint64_t i = 0; i < n; i++) {
 			memcpy(&at, g + i * 4, 4);
@@ -411,14 +443,22 @@ static int put_piece(const struct cell *c, const uint8_t *p, uint64_t n,
 	return rc;
 }
 
+/* Are numbers of the row those of the file, one by one? */
+static bool is_same(const struct cell *c)
+{
+	const struct pen_cells_array *a = &c->m->data;
+
+	return a->dtype == c->t->type && !a->swap && !c->m->map &&
+	       !c->changes &&
+	       (c->m->sparse ? c->t->list : c->m->extent == c->m->ntake);
+}
+
 /* The row's data in order: a dense matrix, or the values of a list. */
 static int emit_in_order(const struct cell *c)
 {
 	struct pen_cells_run run = run_of(c, &c->m->data, c->t->data);
 	const struct pen_cells_array *a = &c->m->data;
-	const bool all = c->m->sparse || c->m->extent == c->m->ntake;
-	const bool same = a->dtype == c->t->type && !a->swap && !c->m->map &&
-			  !c->changes && all;
+	const bool same = is_same(c);
 	const uint64_t start = run.at;
 	const uint8_t *p;
 	int rc = 0;
@@ -429,11 +469,15 @@ static int emit_in_order(const struct cell *c)
 
 		if (!n)
 			return fail_bytes(c);
-		if (same && p)
+		if (same && p) {
 			memcpy((uint8_t *)c->dst + first * a->item, p,
 			       n * a->item);
-		else
-			rc = put_piece(c, p, n, first);
+			continue;
+		}
+		if (same) /* numbers are added to what is there */
+			memset((uint8_t *)c->dst + first * a->item, 0,
+			       n * a->item);
+		rc = put_piece(c, p, n, first);
 	}
 	return rc;
 }
@@ -441,18 +485,14 @@ static int emit_in_order(const struct cell *c)
 /* X_indices that were read straight into their row. */
 static int check_genes(const struct cell *c, const uint8_t *p, uint64_t n)
 {
-	uint32_t most = 0, at;
-
-	for (uint64_t i = 0; i < n; i++) {
-		memcpy(&at, p + i * 4, 4);
-		most = at > most ? at : most;
-	}
-	return n && most >= c->m->ncols ? fail_gene(c, most) : 0;
+	return are_below(p, n, c->m->ncols) ? 0 : fail_genes(c, p, n);
 }
 
 static int emit_genes(const struct cell *c, uint8_t *dst)
 {
 	struct pen_cells_run run = run_of(c, &c->m->indices, c->t->indices);
+	const bool as_they_are = !run.a->swap && (run.a->dtype == PEN_I32 ||
+						  run.a->dtype == PEN_U32);
 	uint32_t at[BLOCK], most;
 	const uint8_t *p;
 
@@ -461,6 +501,13 @@ static int emit_genes(const struct cell *c, uint8_t *dst)
 
 		if (!n)
 			return fail_bytes(c);
+		if (as_they_are && p) {
+			if (!are_below(p, n, c->m->ncols))
+				return fail_genes(c, p, n);
+			memcpy(dst, p, n * 4);
+			dst += n * 4;
+			continue;
+		}
 		for (uint64_t i = 0; i < n; i += BLOCK) {
 			const uint64_t k = n - i < BLOCK ? n - i : BLOCK;
 
@@ -567,18 +614,14 @@ static int keep_common(const struct cell *c, const uint8_t *d, const uint8_t *g,
 {
 	uint8_t *genes = c->r->dst[c->t->field + 1], *out = c->dst;
 	uint64_t k = *kept;
-	uint32_t most = 0, at;
+	uint32_t at;
 
 	if (!d || !g)
 		return keep_sparse(c, d, g, n, kept);
 	if (k + n > c->r->dst_len[c->t->field + 1] / 4)
 		return fail_bytes(c);
-	for (uint64_t i = 0; i < n; i++) {
-		memcpy(&at, g + i * 4, 4);
-		most = at > most ? at : most;
-	}
-	if (most >= c->m->ncols)
-		return fail_gene(c, most);
+	if (!are_below(g, n, c->m->ncols))
+		return fail_genes(c, g, n);
 	for (uint64_t i = 0; i < n; i++) {
 		memcpy(&at, g + i * 4, 4);
 		at = column(c->m, at);
@@ -669,7 +712,8 @@ static int emit_matrix(struct cell *c)
 	rc = measure(c);
 	if (rc < 0)
 		return rc;
-	if (!(d->flags & PEN_UNIT_PLAIN))
+	if (!(d->flags & PEN_UNIT_PLAIN) &&
+	    !(is_same(c) && (!c->t->list || pen__cells_whole(c->m))))
 		memset(c->dst, 0, n);
 	if (c->t->list && !pen__cells_whole(c->m))
 		return emit_kept(c);
