@@ -47,7 +47,7 @@ static void add_name(struct pen_cellsource *s, char *list, struct pen_span name)
 static enum pen_dtype type_of(const struct pen_cells *p)
 {
 	const enum pen_dtype first =
-		(enum pen_dtype)p->view0->matrix[0].data.dtype;
+		pen__cells_declared(&p->view0->matrix[0].data);
 	bool same = true, wide = false;
 
 	for (uint64_t i = 0; i < p->nviews; i++) {
@@ -55,7 +55,7 @@ static enum pen_dtype type_of(const struct pen_cells *p)
 
 		if (!p->view[i].matrix)
 			continue;
-		t = (enum pen_dtype)p->view[i].matrix[0].data.dtype;
+		t = pen__cells_declared(&p->view[i].matrix[0].data);
 		same &= t == first;
 		wide |= t == PEN_F64 || (t >= PEN_I32 && t <= PEN_U64);
 	}
@@ -366,7 +366,8 @@ static void put_matrix(struct pen_cellsource *s)
 {
 	const struct pen_cells_slot *t = &s->p->slot[0];
 	const struct pen_cells_matrix *m = &s->p->view0->matrix[0];
-	const uint8_t places = m->sparse ? m->indices.dtype : PEN_I32;
+	const enum pen_dtype places =
+		m->sparse ? pen__cells_declared(&m->indices) : PEN_I32;
 
 	s->x = t->field;
 	s->spec.nrows = pen_dataset_nsamples(s->l->ds);
@@ -374,8 +375,9 @@ static void put_matrix(struct pen_cellsource *s)
 	s->spec.sparse = t->list;
 	s->spec.dtype = t->type;
 	/* what a file has, where it is one of the usual */
-	s->spec.indices = places == PEN_I64 || places == PEN_U16
-				  ? (enum pen_dtype)places
+	s->spec.indices = places == PEN_I64 || places == PEN_U16 ||
+					  places == PEN_U32
+				  ? places
 				  : PEN_I32;
 	s->spec.ndense = s->p->nmatrices - 1;
 	s->spec.nobs = s->p->nobs + s->p->source;

@@ -171,30 +171,6 @@ static uint32_t largest(const uint32_t *g, uint64_t n)
 	return most;
 }
 
-typedef uint32_t uvec __attribute__((vector_size(16)));
-
-/*
- * Whether all genes are below `end`, which is at most 2^24: `end - 1 - gene`
- * has its upper bit set when a gene is not, or the gene itself has.
- */
-static bool are_below(const uint8_t *g, uint64_t n, uint64_t end)
-{
-	const uint32_t last = (uint32_t)end - 1;
-	uvec all = { 0 }, x;
-	uint64_t i = 0;
-	uint32_t at, rest = 0;
-
-	for (; i + 4 <= n; i += 4) {
-		memcpy(&x, g + i * 4, sizeof(x));
-		all |= (last - x) | x;
-	}
-	for (; i < n; i++) {
-		memcpy(&at, g + i * 4, 4);
-		rest |= (last - at) | at;
-	}
-	return !((all[0] | all[1] | all[2] | all[3] | rest) >> 31);
-}
-
 /* ---- numbers into rows ---- */
 
 #define ADD_FLOAT(T)                                                           \
@@ -303,14 +279,51 @@ static int put_block(const struct cell *c, const uint32_t *at, double *v,
 
 /* ---- sparse ---- */
 
-/* float32 at 32-bit genes into float32, unchanged: what most files are. */
+/* Numbers that are float32 at once. */
+static bool is_float(const struct pen_cells_array *a)
+{
+	return !a->swap && (a->dtype == PEN_F32 || a->dtype == PEN_U16 ||
+			    a->dtype == PEN_U8);
+}
+
+static bool is_wide(const struct pen_cells_array *a)
+{
+	return !a->swap && (a->dtype == PEN_I32 || a->dtype == PEN_U32);
+}
+
+/* float32 or counts at genes of 2 or 4 bytes into float32, unchanged: what
+ * most files are. */
 static bool is_common(const struct cell *c)
 {
-	const struct pen_cells_array *d = &c->m->data, *g = &c->m->indices;
+	const struct pen_cells_array *g = &c->m->indices;
 
-	return d->dtype == PEN_F32 && !d->swap && !g->swap &&
-	       (g->dtype == PEN_I32 || g->dtype == PEN_U32) &&
+	return is_float(&c->m->data) &&
+	       (is_wide(g) || (g->dtype == PEN_U16 && !g->swap)) &&
 	       c->t->type == PEN_F32 && !c->changes;
+}
+
+typedef int piece_fn(const struct cell *, const uint8_t *d, const uint8_t *g,
+		     uint64_t n, uint64_t *arg);
+
+/* fn for numbers of 4 bytes at genes of 4 bytes, whatever they are. */
+static int widened(const struct cell *c, piece_fn *fn, const uint8_t *d,
+		   const uint8_t *g, uint64_t n, uint64_t *arg)
+{
+	const struct pen_cells_array *da = &c->m->data, *ga = &c->m->indices;
+	uint8_t floats[BLOCK * 4], genes[BLOCK * 4];
+	int rc = 0;
+
+	if (da->dtype == PEN_F32 && ga->item == 4)
+		return fn(c, d, g, n, arg);
+	for (uint64_t i = 0; rc >= 0 && i < n; i += BLOCK) {
+		const uint64_t k = n - i < BLOCK ? n - i : BLOCK;
+
+		pen__cells_floats(da->dtype, d + i * da->item, k, floats);
+		if (ga->item == 2)
+			pen__cells_widen(g + i * 2, k, genes);
+		rc = fn(c, floats, ga->item == 2 ? genes : g + i * 4, k, arg);
+	}
+	return rc;
 }
 
 static int scatter(const struct cell *c, const uint8_t *d, const uint8_t *g,
@@ -338,17 +351,16 @@ static int scatter(const struct cell *c, const uint8_t *d, const uint8_t *g,
 	return rc;
 }
 
-static int scatter_common(const struct cell *c, const uint8_t *d,
-			  const uint8_t *g, uint64_t n, uint64_t *arg)
+static int scatter_wide(const struct cell *c, const uint8_t *d,
+			const uint8_t *g, uint64_t n, uint64_t *arg)
 {
 	const struct pen_cells_matrix *m = c->m;
 	float *dst = c->dst;
 	uint32_t at;
 	float x;
 
-	if (!d || !g) /* never written */
-		return scatter(c, d, g, n, arg);
-	if (!are_below(g, n, m->ncols))
+	(void)arg;
+	if (!pen__cells_below(g, n, m->ncols))
 		return fail_genes(c, g, n);
 	if (!m->map && m->ntake == m->ncols) {
 		for (uint64_t i = 0; i < n; i++) {
@@ -368,6 +380,14 @@ static int scatter_common(const struct cell *c, const uint8_t *d,
 	return 0;
 }
 
+static int scatter_common(const struct cell *c, const uint8_t *d,
+			  const uint8_t *g, uint64_t n, uint64_t *arg)
+{
+	if (!d || !g) /* never written */
+		return scatter(c, d, g, n, arg);
+	return widened(c, scatter_wide, d, g, n, arg);
+}
+
 static struct pen_cells_run
 run_of(const struct cell *c, const struct pen_cells_array *a, uint32_t unit)
 {
@@ -380,9 +400,6 @@ run_of(const struct cell *c, const struct pen_cells_array *a, uint32_t unit)
 	pen__cells_span(c->m, c->row, &run.at, &run.end);
 	return run;
 }
-
-typedef int piece_fn(const struct cell *, const uint8_t *d, const uint8_t *g,
-		     uint64_t n, uint64_t *arg);
 
 /* What data and indices both have in one piece, one after another. */
 static int each_piece(const struct cell *c, piece_fn *fn, uint64_t *arg)
@@ -448,8 +465,9 @@ static bool is_same(const struct cell *c)
 {
 	const struct pen_cells_array *a = &c->m->data;
 
-	return a->dtype == c->t->type && !a->swap && !c->m->map &&
-	       !c->changes &&
+	return (a->dtype == c->t->type ||
+		(c->t->type == PEN_F32 && is_float(a))) &&
+	       !a->swap && !c->m->map && !c->changes &&
 	       (c->m->sparse ? c->t->list : c->m->extent == c->m->ntake);
 }
 
@@ -458,8 +476,10 @@ static int emit_in_order(const struct cell *c)
 {
 	struct pen_cells_run run = run_of(c, &c->m->data, c->t->data);
 	const struct pen_cells_array *a = &c->m->data;
+	const size_t item = pen_dtype_size(c->t->type);
 	const bool same = is_same(c);
 	const uint64_t start = run.at;
+	uint8_t *dst = c->dst;
 	const uint8_t *p;
 	int rc = 0;
 
@@ -469,14 +489,16 @@ static int emit_in_order(const struct cell *c)
 
 		if (!n)
 			return fail_bytes(c);
+		if (same && p && a->dtype == c->t->type) {
+			memcpy(dst + first * item, p, n * item);
+			continue;
+		}
 		if (same && p) {
-			memcpy((uint8_t *)c->dst + first * a->item, p,
-			       n * a->item);
+			pen__cells_floats(a->dtype, p, n, dst + first * item);
 			continue;
 		}
 		if (same) /* numbers are added to what is there */
-			memset((uint8_t *)c->dst + first * a->item, 0,
-			       n * a->item);
+			memset(dst + first * item, 0, n * item);
 		rc = put_piece(c, p, n, first);
 	}
 	return rc;
@@ -485,14 +507,14 @@ static int emit_in_order(const struct cell *c)
 /* X_indices that were read straight into their row. */
 static int check_genes(const struct cell *c, const uint8_t *p, uint64_t n)
 {
-	return are_below(p, n, c->m->ncols) ? 0 : fail_genes(c, p, n);
+	return pen__cells_below(p, n, c->m->ncols) ? 0 : fail_genes(c, p, n);
 }
 
 static int emit_genes(const struct cell *c, uint8_t *dst)
 {
 	struct pen_cells_run run = run_of(c, &c->m->indices, c->t->indices);
-	const bool as_they_are = !run.a->swap && (run.a->dtype == PEN_I32 ||
-						  run.a->dtype == PEN_U32);
+	const bool two = run.a->dtype == PEN_U16 && !run.a->swap;
+	const bool quick = two || is_wide(run.a);
 	uint32_t at[BLOCK], most;
 	const uint8_t *p;
 
@@ -501,10 +523,13 @@ static int emit_genes(const struct cell *c, uint8_t *dst)
 
 		if (!n)
 			return fail_bytes(c);
-		if (as_they_are && p) {
-			if (!are_below(p, n, c->m->ncols))
-				return fail_genes(c, p, n);
-			memcpy(dst, p, n * 4);
+		if (quick && p) {
+			if (two)
+				pen__cells_widen(p, n, dst);
+			else
+				memcpy(dst, p, n * 4);
+			if (!pen__cells_below(dst, n, c->m->ncols))
+				return fail_genes(c, dst, n);
 			dst += n * 4;
 			continue;
 		}
@@ -609,18 +634,16 @@ static int keep_sparse(const struct cell *c, const uint8_t *d, const uint8_t *g,
 }
 
 /* The same where nothing but the choice is to be made. */
-static int keep_common(const struct cell *c, const uint8_t *d, const uint8_t *g,
-		       uint64_t n, uint64_t *kept)
+static int keep_wide(const struct cell *c, const uint8_t *d, const uint8_t *g,
+		     uint64_t n, uint64_t *kept)
 {
 	uint8_t *genes = c->r->dst[c->t->field + 1], *out = c->dst;
 	uint64_t k = *kept;
 	uint32_t at;
 
-	if (!d || !g)
-		return keep_sparse(c, d, g, n, kept);
 	if (k + n > c->r->dst_len[c->t->field + 1] / 4)
 		return fail_bytes(c);
-	if (!are_below(g, n, c->m->ncols))
+	if (!pen__cells_below(g, n, c->m->ncols))
 		return fail_genes(c, g, n);
 	for (uint64_t i = 0; i < n; i++) {
 		memcpy(&at, g + i * 4, 4);
@@ -631,6 +654,14 @@ static int keep_common(const struct cell *c, const uint8_t *d, const uint8_t *g,
 	}
 	*kept = k;
 	return 0;
+}
+
+static int keep_common(const struct cell *c, const uint8_t *d, const uint8_t *g,
+		       uint64_t n, uint64_t *kept)
+{
+	if (!d || !g)
+		return keep_sparse(c, d, g, n, kept);
+	return widened(c, keep_wide, d, g, n, kept);
 }
 
 static int keep_dense(const struct cell *c, uint64_t *kept)
