@@ -100,6 +100,7 @@ struct chunk {
 	uint8_t *values;
 	struct pen_buf packed; /* places, then numbers */
 	size_t nplaces;
+	uint64_t top;
 	size_t item;
 };
 
@@ -195,7 +196,8 @@ static void pack(struct chunk *k)
 {
 	pen__places_pack(&k->rows, k->places, k->n, &k->packed);
 	k->nplaces = k->packed.n;
-	pen__numbers_pack(&k->rows, k->dtype, k->values, k->n, &k->packed);
+	pen__numbers_pack(&k->rows, k->dtype, k->values, k->n, &k->packed,
+			  &k->top);
 }
 
 /* numbers, or places, of exactly so many bytes */
@@ -203,7 +205,9 @@ static int unpack(const struct chunk *k, const uint8_t *p, size_t len,
 		  bool numbers, struct pen_scratch *s)
 {
 	uint8_t *to = malloc(8 * (size_t)k->n + 1), *copy = malloc(len + 1);
-	const struct pen_cellnumbers c = { k->dtype, k->n, to, &k->rows };
+	const struct pen_cellnumbers c = { k->dtype, k->dtype, k->n, to,
+					   &k->rows };
+	const struct pen_cellplaces g = { &k->rows, to, k->n, 4 };
 	const char *why = NULL;
 	int rc;
 
@@ -213,8 +217,7 @@ static int unpack(const struct chunk *k, const uint8_t *p, size_t len,
 	if (numbers)
 		rc = pen__numbers_unpack(&c, copy, len, s, &why);
 	else
-		rc = pen__places_unpack(&k->rows, copy, len,
-					(uint32_t *)(void *)to, k->n, &why);
+		rc = pen__places_unpack(&g, copy, len, &why);
 	CHECK(rc == 0 || why);
 	if (rc == 0 && memcmp(to, numbers ? k->values : (uint8_t *)k->places,
 			      numbers ? k->n * k->item : 4 * (size_t)k->n))
@@ -243,6 +246,51 @@ static void check_chunk(struct chunk *k, struct pen_scratch *s)
 		 0);
 }
 
+/* What fits into fewer bytes comes in fewer, and what does not fails. */
+static void check_narrow(struct chunk *k, struct pen_scratch *s)
+{
+	const enum pen_dtype as[] = { PEN_U8, PEN_U16 };
+	const uint8_t *p = k->packed.p + k->nplaces;
+	const size_t len = k->packed.n - k->nplaces;
+	uint16_t *to = malloc(2 * (size_t)k->n + 1);
+	struct pen_cellplaces g = { &k->rows, to, k->n, 2 };
+	uint32_t most = 0;
+	const char *why;
+
+	for (int i = 0; i < 2; i++) {
+		const struct pen_cellnumbers c = { k->dtype, as[i], k->n, to,
+						   &k->rows };
+		const bool fits = k->top < (i ? 65536 : 256);
+		bool same = true;
+
+		if (as[i] == k->dtype)
+			continue;
+		CHECK_EQ(pen__numbers_unpack(&c, p, len, s, &why),
+			 fits ? 0 : PEN_EDATA);
+		for (uint32_t j = 0; fits && j < k->n; j++) {
+			const uint64_t v = i ? to[j] : ((uint8_t *)to)[j];
+			struct chunk one = { .dtype = k->dtype,
+					     .item = k->item };
+			uint64_t mem = 0;
+
+			one.values = (uint8_t *)&mem;
+			if (k->dtype == PEN_F16)
+				continue;
+			put_number(&one, 0, (double)v);
+			same &= memcmp(k->values + j * k->item, &mem,
+				       k->item) == 0;
+		}
+		CHECK(same);
+	}
+	for (uint32_t j = 0; j < k->n; j++)
+		most = k->places[j] > most ? k->places[j] : most;
+	CHECK_EQ(pen__places_unpack(&g, k->packed.p, k->nplaces, &why),
+		 most < 65536 ? 0 : PEN_EDATA);
+	for (uint32_t j = 0; most < 65536 && j < k->n; j++)
+		CHECK_EQ(to[j], k->places[j]);
+	free(to);
+}
+
 static void test_chunks(struct pen_scratch *s)
 {
 	struct pen_rng r = pen__rng(9, 9);
@@ -256,7 +304,10 @@ static void test_chunks(struct pen_scratch *s)
 				make_chunk(&k, (enum pen_dtype)t,
 					   nrows[how / 2], how % 3);
 				fill(&k, &r, kind, how % 2);
+				for (uint32_t j = 0; how > 3 && j < k.n; j++)
+					k.places[j] &= 0xffff;
 				check_chunk(&k, s);
+				check_narrow(&k, s);
 				free_chunk(&k);
 			}
 }

@@ -54,7 +54,7 @@ static void one(enum pen_dtype t, size_t at, double v, bool small)
 	}
 	for (size_t from = 0; from < 40; from += 13) {
 		memset(out, 0xaa, sizeof(out));
-		pen__cells_widen(&a, work + from * 2, N - from, out);
+		pen__cells_restore(&a, work + from * 2, N - from, out);
 		CHECK(!memcmp(out, in + from * a.item, n - from * a.item));
 		CHECK_EQ(out[n - from * a.item], 0xaa);
 	}

@@ -52,3 +52,39 @@ int pen__cellpack_open(struct pen_bytes *in, unsigned most, const char **why)
 	*why = "is damaged, though its checksum is right";
 	return (int)how;
 }
+
+typedef uint32_t uvec __attribute__((vector_size(16)));
+typedef uint16_t hvec __attribute__((vector_size(16)));
+
+bool pen__cellpack_narrow(const uint32_t *in, uint64_t add, size_t n,
+			  unsigned width, uint8_t *out)
+{
+	const uint32_t more = (uint32_t)add;
+	uint32_t any = add > UINT16_MAX ? UINT32_MAX : 0;
+	uvec all = { 0 }, a, b;
+	size_t i = 0;
+
+	/* what does not fit has some upper bit, or its sum has */
+	for (; width == 2 && i + 8 <= n; i += 8) {
+		memcpy(&a, in + i, sizeof(a));
+		memcpy(&b, in + i + 4, sizeof(b));
+		all |= a | b | (a + more) | (b + more);
+		a += more;
+		b += more;
+		a = (uvec)__builtin_shufflevector((hvec)a, (hvec)b, 0, 2, 4, 6,
+						  8, 10, 12, 14);
+		memcpy(out + i * 2, &a, sizeof(a));
+	}
+	any |= all[0] | all[1] | all[2] | all[3];
+	for (; i < n; i++) {
+		const uint32_t v = in[i] + more;
+		const uint16_t h = (uint16_t)v;
+
+		any |= in[i] | v;
+		if (width == 2)
+			memcpy(out + i * 2, &h, 2);
+		else
+			out[i] = (uint8_t)v;
+	}
+	return !(any >> (8 * width));
+}

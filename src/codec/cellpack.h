@@ -40,9 +40,20 @@ struct pen_cellrows {
 	uint32_t nrows;
 };
 
+/* Places to be unpacked, of 4 or 2 bytes each. */
+struct pen_cellplaces {
+	const struct pen_cellrows *rows;
+	void *to;
+	uint32_t n;
+	unsigned width;
+};
+
 /* Numbers to be unpacked. */
 struct pen_cellnumbers {
 	enum pen_dtype dtype; /* up to PEN_F64 */
+	/* What they become: the same, or, when all are integers that fit,
+	 * PEN_U8 or PEN_U16. */
+	enum pen_dtype as;
 	uint32_t n;
 	void *to;
 	const struct pen_cellrows *rows; /* as they were packed with */
@@ -51,14 +62,16 @@ struct pen_cellnumbers {
 /* Append n places or numbers; out->bad when memory ran out. */
 void pen__places_pack(const struct pen_cellrows *, const uint32_t *places,
 		      uint32_t n, struct pen_buf *out);
-/* Of numbers of no rows, or all of one length, rows may be NULL. */
+/* Of numbers of no rows, or all of one length, rows may be NULL. *top, if
+ * asked for: the largest, when all can be unpacked as integers from 0 on. */
 void pen__numbers_pack(const struct pen_cellrows *, enum pen_dtype,
-		       const void *values, uint32_t n, struct pen_buf *out);
+		       const void *values, uint32_t n, struct pen_buf *out,
+		       uint64_t *top);
 
 /* Exactly n; 0, PEN_ENOMEM or PEN_EDATA: *why then says what is wrong. Rows
  * that contradict n are survived. */
-int pen__places_unpack(const struct pen_cellrows *, const uint8_t *p,
-		       size_t len, uint32_t *out, uint32_t n, const char **why);
+int pen__places_unpack(const struct pen_cellplaces *, const uint8_t *p,
+		       size_t len, const char **why);
 /* Takes pen__numbers_room() of scratch->mem. */
 int pen__numbers_unpack(const struct pen_cellnumbers *, const uint8_t *p,
 			size_t len, struct pen_scratch *, const char **why);

@@ -43,6 +43,11 @@ void pen__cellpack_end(struct pen_buf *out, size_t at, unsigned how);
 /* How it is packed, `in` standing behind the head; -1 when that is none. */
 int pen__cellpack_open(struct pen_bytes *in, unsigned most, const char **why);
 
+/* n <= BLOCK numbers of 32 bits become ones of 8 or 16: those of in[i] + add.
+ * False when one does not fit. */
+bool pen__cellpack_narrow(const uint32_t *in, uint64_t add, size_t n,
+			  unsigned width, uint8_t *out);
+
 /* Tables: see cellpack.h. False when they do not pay, or memory ran out; out
  * is as it was then. */
 bool pen__tables_pack(const struct pen_cellrows *, size_t item,

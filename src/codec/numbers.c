@@ -72,25 +72,26 @@ static bool take_integers(enum pen_dtype t, const uint8_t *p, size_t n,
 	}
 }
 
-/* The least of them, when all are integers and not too far apart. */
-static bool find_least(enum pen_dtype t, const uint8_t *p, uint32_t count,
-		       int64_t *least)
+/* From which to which, when all are integers and not too far apart. */
+static bool find_range(enum pen_dtype t, const uint8_t *p, uint32_t count,
+		       int64_t range[2])
 {
 	const size_t item = pen_dtype_size(t);
-	int64_t v[BLOCK], most = INT64_MIN;
+	int64_t v[BLOCK], least = INT64_MAX, most = INT64_MIN;
 
-	*least = INT64_MAX;
 	for (uint32_t at = 0; at < count; at += BLOCK) {
 		const size_t n = block_of(count, at);
 
 		if (!take_integers(t, p + at * item, n, v))
 			return false;
 		for (size_t i = 0; i < n; i++) {
-			*least = v[i] < *least ? v[i] : *least;
+			least = v[i] < least ? v[i] : least;
 			most = v[i] > most ? v[i] : most;
 		}
 	}
-	return !count || (uint64_t)most - (uint64_t)*least <= UINT32_MAX;
+	range[0] = count ? least : 0;
+	range[1] = count ? most : 0;
+	return (uint64_t)range[1] - (uint64_t)range[0] <= UINT32_MAX;
 }
 
 static void put_integers(enum pen_dtype t, const uint8_t *p, uint32_t count,
@@ -136,15 +137,14 @@ static bool put_deflated(const uint8_t *p, size_t n, size_t item,
  * is slow, and has to be worth it. */
 static unsigned choose_values(const struct pen_cellrows *r, enum pen_dtype t,
 			      const uint8_t *values, uint32_t count,
-			      struct pen_buf *out)
+			      struct pen_buf *out, int64_t range[2])
 {
 	const size_t item = pen_dtype_size(t), n = count * item;
 	const size_t at = out->n;
 	size_t packed = SIZE_MAX, mid;
-	int64_t least;
 
-	if (find_least(t, values, count, &least)) {
-		put_integers(t, values, count, least, out);
+	if (find_range(t, values, count, range)) {
+		put_integers(t, values, count, range[0], out);
 		packed = out->n - at;
 		if (out->bad || packed <= n / 2)
 			return INTEGERS;
@@ -171,11 +171,17 @@ static unsigned choose_values(const struct pen_cellrows *r, enum pen_dtype t,
 }
 
 void pen__numbers_pack(const struct pen_cellrows *r, enum pen_dtype t,
-		       const void *values, uint32_t n, struct pen_buf *out)
+		       const void *values, uint32_t n, struct pen_buf *out,
+		       uint64_t *top)
 {
 	const size_t at = pen__cellpack_begin(out);
+	int64_t range[2];
+	const unsigned how = choose_values(r, t, values, n, out, range);
 
-	pen__cellpack_end(out, at, choose_values(r, t, values, n, out));
+	pen__cellpack_end(out, at, how);
+	if (top)
+		*top = how == INTEGERS && range[0] >= 0 ? (uint64_t)range[1]
+							: UINT64_MAX;
 }
 
 /* ---- unpacking ---- */
@@ -236,19 +242,25 @@ static void put_numbers(enum pen_dtype t, const uint32_t *v, uint64_t least,
 	}
 }
 
-static void unpack_integers(enum pen_dtype t, struct pen_bytes *in,
-			    uint8_t *out, uint32_t count)
+static void unpack_integers(const struct pen_cellnumbers *c,
+			    struct pen_bytes *in)
 {
-	const size_t item = pen_dtype_size(t);
+	const size_t item = pen_dtype_size(c->as);
 	const uint64_t least = pen__take_u64(in);
+	uint8_t *out = c->to;
 	uint32_t v[BLOCK];
 
-	for (uint32_t at = 0; at < count && !in->bad; at += BLOCK) {
-		const size_t n = block_of(count, at);
+	for (uint32_t at = 0; at < c->n && !in->bad; at += BLOCK) {
+		const size_t n = block_of(c->n, at);
 
 		pen__bitunpack(in, n, v);
-		if (!in->bad)
-			put_numbers(t, v, least, n, out + at * item);
+		if (in->bad)
+			return;
+		if (c->as == c->dtype)
+			put_numbers(c->dtype, v, least, n, out + at * item);
+		else if (!pen__cellpack_narrow(v, least, n, (unsigned)item,
+					       out + at * item))
+			in->bad = true;
 	}
 }
 
@@ -276,17 +288,20 @@ int pen__numbers_unpack(const struct pen_cellnumbers *c, const uint8_t *p,
 {
 	struct pen_bytes in = pen__bytes(p, len);
 	const size_t item = pen_dtype_size(c->dtype), size = c->n * item;
+	const int how = pen__cellpack_open(&in, TABLES, why);
 	const uint8_t *plain;
 	int rc = 0;
 
-	switch (pen__cellpack_open(&in, TABLES, why)) {
+	if (c->as != c->dtype && how != INTEGERS)
+		return PEN_EDATA;
+	switch (how) {
 	case PLAIN:
 		plain = pen__take(&in, size);
 		if (plain && size)
 			memcpy(c->to, plain, size);
 		break;
 	case INTEGERS:
-		unpack_integers(c->dtype, &in, c->to, c->n);
+		unpack_integers(c, &in);
 		break;
 	case DEFLATED:
 		rc = unpack_deflated(item, &in, c->to, size, s);

@@ -106,61 +106,70 @@ static uint32_t walk(const uint32_t *step, uint32_t n, uint32_t last,
 	return last;
 }
 
-/* Adds up steps, beginning anew where a row does. */
-static void add_steps(const struct pen_cellrows *r, struct pen_bytes *in,
-		      uint32_t *out, uint32_t count)
-{
-	uint32_t v[BLOCK], last = UINT32_MAX, row = 0;
-	uint64_t end = row_end(r, 0);
+/* Blocks of places on their way out. */
+struct taking {
+	const struct pen_cellplaces *c;
+	uint32_t last, row;
+	uint64_t end; /* of the row */
+};
 
-	for (uint32_t at = 0; at < count; at += BLOCK) {
-		const uint32_t n = (uint32_t)block_of(count, at);
-		uint32_t i = 0;
+/* n steps become places, beginning anew where a row does. */
+static void add_steps(struct taking *t, const uint32_t *v, uint32_t n,
+		      uint64_t at, uint32_t *out)
+{
+	uint32_t i = 0;
+
+	while (i < n) {
+		uint32_t stop = n;
+
+		/* before i, too, if rows are not what they were */
+		if (t->end <= at + i) {
+			t->end = row_end(t->c->rows, ++t->row);
+			t->last = UINT32_MAX;
+			continue;
+		}
+		if (t->end < at + n)
+			stop = (uint32_t)(t->end - at);
+		t->last = walk(v + i, stop - i, t->last, out + i);
+		i = stop;
+	}
+}
+
+static bool take_blocks(const struct pen_cellplaces *c, bool steps,
+			struct pen_bytes *in)
+{
+	struct taking t = { .c = c,
+			    .last = UINT32_MAX,
+			    .end = row_end(c->rows, 0) };
+	uint32_t v[BLOCK], w[BLOCK];
+	bool fits = true;
+
+	for (uint32_t at = 0; at < c->n; at += BLOCK) {
+		const uint32_t n = (uint32_t)block_of(c->n, at);
+		uint32_t *to = c->width == 4 ? (uint32_t *)c->to + at : w;
 
 		pen__bitunpack(in, n, v);
 		if (in->bad)
-			return;
-		while (i < n) {
-			uint32_t stop = n;
-
-			/* before i, too, if rows are not what they were */
-			if (end <= at + i) {
-				end = row_end(r, ++row);
-				last = UINT32_MAX;
-				continue;
-			}
-			if (end < at + n)
-				stop = (uint32_t)end - at;
-			last = walk(v + i, stop - i, last, out + at + i);
-			i = stop;
-		}
+			return false;
+		if (steps)
+			add_steps(&t, v, n, at, to);
+		else
+			memcpy(to, v, n * sizeof(*v));
+		if (c->width != 4)
+			fits &= pen__cellpack_narrow(
+				w, 0, n, 2, (uint8_t *)c->to + (size_t)at * 2);
 	}
+	return fits;
 }
 
-static void take_places(struct pen_bytes *in, uint32_t *out, uint32_t count)
-{
-	uint32_t v[BLOCK];
-
-	for (uint32_t at = 0; at < count && !in->bad; at += BLOCK) {
-		const size_t n = block_of(count, at);
-
-		pen__bitunpack(in, n, v);
-		if (!in->bad)
-			memcpy(out + at, v, n * sizeof(*v));
-	}
-}
-
-int pen__places_unpack(const struct pen_cellrows *r, const uint8_t *p,
-		       size_t len, uint32_t *out, uint32_t n, const char **why)
+int pen__places_unpack(const struct pen_cellplaces *c, const uint8_t *p,
+		       size_t len, const char **why)
 {
 	struct pen_bytes in = pen__bytes(p, len);
 	const int how = pen__cellpack_open(&in, PLACES, why);
 
-	if (how == STEPS)
-		add_steps(r, &in, out, n);
-	else if (how == PLACES)
-		take_places(&in, out, n);
-	else
+	if ((how != STEPS && how != PLACES) ||
+	    !take_blocks(c, how == STEPS, &in) || pen__bytes_left(&in))
 		return PEN_EDATA;
-	return in.bad || pen__bytes_left(&in) ? PEN_EDATA : 0;
+	return 0;
 }

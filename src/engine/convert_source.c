@@ -47,7 +47,7 @@ static void add_name(struct pen_cellsource *s, char *list, struct pen_span name)
 static enum pen_dtype type_of(const struct pen_cells *p)
 {
 	const enum pen_dtype first =
-		(enum pen_dtype)p->view0->matrix[0].data.dtype;
+		pen__cells_declared(&p->view0->matrix[0].data);
 	bool same = true, wide = false;
 
 	for (uint64_t i = 0; i < p->nviews; i++) {
@@ -55,7 +55,7 @@ static enum pen_dtype type_of(const struct pen_cells *p)
 
 		if (!p->view[i].matrix)
 			continue;
-		t = (enum pen_dtype)p->view[i].matrix[0].data.dtype;
+		t = pen__cells_declared(&p->view[i].matrix[0].data);
 		same &= t == first;
 		wide |= t == PEN_F64 || (t >= PEN_I32 && t <= PEN_U64);
 	}
@@ -262,36 +262,17 @@ static int put_source(struct pen_cellsource *s, struct pen_err *err)
 	return to->names ? 0 : nomem(err, n * cap);
 }
 
-/* Which gene of the first file is column j: all of them, or none. */
-static uint32_t *put_order(const struct pen_cellsource *s)
+/* Does the first file describe all genes that there are? */
+static bool is_covered(const struct pen_cellsource *s)
 {
-	const struct pen_cells_matrix *m = &s->p->view0->matrix[0];
-	const uint64_t n = s->spec.ncols;
-	uint32_t *order = pen__alloc(n ? n : 1, sizeof(*order));
-
-	if (!order)
-		return NULL;
-	memset(order, 0xff, n * sizeof(*order));
-	for (uint64_t g = 0; g < m->ncols; g++) {
-		const uint32_t j = m->map ? m->map[g] : (uint32_t)g;
-
-		if (j < n)
-			order[j] = (uint32_t)g;
-	}
-	return order;
-}
-
-static bool is_covered(const struct pen_cellsource *s, const uint32_t *order)
-{
-	for (uint64_t j = 0; j < s->spec.ncols; j++)
-		if (order[j] == PEN_CELLS_NONE)
+	for (uint32_t j = 0; j < s->spec.ncols; j++)
+		if (pen__cells_var_row(s->l->ds->format, j) == PEN_CELLS_NONE)
 			return false;
 	return true;
 }
 
 /* Column i of var, for the genes that there are. */
-static int put_var(struct pen_cellsource *s, uint32_t i, const uint32_t *order,
-		   struct pen_err *err)
+static int put_var(struct pen_cellsource *s, uint32_t i, struct pen_err *err)
 {
 	const struct pen_format *f = s->l->ds->format;
 	const struct pen_cells_field *c = pen__cells_var(f, i);
@@ -315,8 +296,9 @@ static int put_var(struct pen_cellsource *s, uint32_t i, const uint32_t *order,
 	pen__free(names);
 	if (!values || !to->name || (c->coded && !to->names))
 		return nomem(err, s->spec.ncols * size);
-	for (uint64_t j = 0; j < s->spec.ncols; j++)
-		memcpy(values + j * size, c->values + order[j] * size, size);
+	for (uint32_t j = 0; j < s->spec.ncols; j++)
+		memcpy(values + j * size,
+		       c->values + pen__cells_var_row(f, j) * size, size);
 	s->spec.nvar++;
 	return 0;
 }
@@ -324,56 +306,42 @@ static int put_var(struct pen_cellsource *s, uint32_t i, const uint32_t *order,
 /* Genes that are not all of the first file: their names are all there is. */
 static int put_joined(struct pen_cellsource *s, struct pen_err *err)
 {
-	const uint64_t n = s->spec.ncols;
-	struct pen_span *name = pen__calloc(n + 1, sizeof(*name)), text;
-	int32_t *codes = pen__alloc(n + 1, sizeof(*codes));
+	const struct pen_format *f = s->l->ds->format;
+	const uint32_t n = (uint32_t)s->spec.ncols;
+	struct pen_span *name = pen__calloc((size_t)n + 1, sizeof(*name));
+	int32_t *codes = pen__alloc((size_t)n + 1, sizeof(*codes));
 
 	s->var_values[0] = codes;
-	for (uint32_t k = 0; name && k < s->p->nsets; k++) {
-		const struct pen_cells_set *set = &s->p->set[k];
-		struct pen_bytes b =
-			pen__bytes(set->var->genes.p, set->var->genes.n);
-
-		for (uint64_t g = 0;
-		     g < set->var->ncols && pen__cells_next_name(&b, &text);
-		     g++) {
-			const uint64_t at = set->map ? set->map[g] : g;
-
-			if (at < n)
-				name[at] = text;
-		}
-	}
-	for (uint64_t j = 0; codes && j < n; j++)
+	for (uint32_t j = 0; name && codes && j < n; j++) {
+		name[j] = pen__cells_gene(f, j);
 		codes[j] = (int32_t)j;
+	}
 	s->var[0] = (struct pen_cells_column_spec){
 		.name = put_name(s, s->p->view0->var_index),
 		.dtype = PEN_I32,
 		.coded = true,
 		.index = true,
-		.nnames = (uint32_t)n,
-		.names = name ? put_names(s, name, (uint32_t)n) : NULL,
+		.nnames = n,
+		.names = name ? put_names(s, name, n) : NULL,
 	};
 	pen__free(name);
 	if (!codes || !s->var[0].name || !s->var[0].names)
 		return nomem(err, n * sizeof(*name));
 	s->spec.nvar = 1;
-	for (uint32_t i = 1; i < pen__cells_nvar(s->l->ds->format); i++)
-		leave_out(s, pen__cells_var(s->l->ds->format, i)->name);
+	for (uint32_t i = 1; i < pen__cells_nvar(f); i++)
+		leave_out(s, pen__cells_var(f, i)->name);
 	return 0;
 }
 
 static int put_vars(struct pen_cellsource *s, struct pen_err *err)
 {
 	const uint32_t n = pen__cells_nvar(s->l->ds->format);
-	uint32_t *order = put_order(s);
-	int rc = order ? 0 : nomem(err, s->spec.ncols);
+	int rc = 0;
 
-	if (rc >= 0 && n && !is_covered(s, order))
-		rc = put_joined(s, err);
-	else
-		for (uint32_t i = 0; rc >= 0 && i < n; i++)
-			rc = put_var(s, i, order, err);
-	pen__free(order);
+	if (n && !is_covered(s))
+		return put_joined(s, err);
+	for (uint32_t i = 0; rc >= 0 && i < n; i++)
+		rc = put_var(s, i, err);
 	return rc;
 }
 
@@ -398,7 +366,8 @@ static void put_matrix(struct pen_cellsource *s)
 {
 	const struct pen_cells_slot *t = &s->p->slot[0];
 	const struct pen_cells_matrix *m = &s->p->view0->matrix[0];
-	const uint8_t places = m->sparse ? m->indices.dtype : PEN_I32;
+	const enum pen_dtype places =
+		m->sparse ? pen__cells_declared(&m->indices) : PEN_I32;
 
 	s->x = t->field;
 	s->spec.nrows = pen_dataset_nsamples(s->l->ds);
@@ -406,8 +375,9 @@ static void put_matrix(struct pen_cellsource *s)
 	s->spec.sparse = t->list;
 	s->spec.dtype = t->type;
 	/* what a file has, where it is one of the usual */
-	s->spec.indices = places == PEN_I64 || places == PEN_U16
-				  ? (enum pen_dtype)places
+	s->spec.indices = places == PEN_I64 || places == PEN_U16 ||
+					  places == PEN_U32
+				  ? places
 				  : PEN_I32;
 	s->spec.ndense = s->p->nmatrices - 1;
 	s->spec.nobs = s->p->nobs + s->p->source;

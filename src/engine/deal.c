@@ -232,8 +232,8 @@ static int put_block(struct pen_deal *d, struct bucket *b, struct pen_err *err)
 		pen__places_pack(&rows, (const uint32_t *)(void *)r->places.p,
 				 k.nnz, &d->packed);
 	k.places = (uint32_t)d->packed.n - k.record;
-	pen__numbers_pack(&rows, d->spec->dtype, r->values.p, k.nnz,
-			  &d->packed);
+	pen__numbers_pack(&rows, d->spec->dtype, r->values.p, k.nnz, &d->packed,
+			  NULL);
 	k.values = (uint32_t)d->packed.n - k.record - k.places;
 	pen__buf_put(&b->blocks, &k, sizeof(k));
 	rc = d->packed.bad || b->blocks.bad ? nomem(d, d->packed.n, err)
@@ -336,12 +336,13 @@ static int take_block(struct pen_deal *d, const struct block *k,
 		      struct pen_err *err)
 {
 	struct pen_cellrows rows = { NULL, 8, k->nrows };
-	struct pen_cellnumbers c = { d->spec->dtype, k->nnz, NULL, &rows };
+	struct pen_cellplaces g = { &rows, NULL, k->nnz, 4 };
+	struct pen_cellnumbers c = { d->spec->dtype, d->spec->dtype, k->nnz,
+				     NULL, &rows };
 	const char *why = "another checksum";
 	struct pen_buf record;
 	uint64_t n, *start;
 	const uint8_t *p;
-	uint8_t *places;
 	int rc = read_all(d, k->at, (size_t)k->record + k->places + k->values,
 			  err);
 
@@ -354,7 +355,7 @@ static int take_block(struct pen_deal *d, const struct block *k,
 		return damaged(d, why, err);
 	record = (struct pen_buf){ .p = d->packed.p, .n = k->record };
 	pen__buf_put(&d->all.record, p, k->record);
-	places = grow(&d->all.places, d->spec->sparse ? 4 * (size_t)k->nnz : 0);
+	g.to = grow(&d->all.places, d->spec->sparse ? 4 * (size_t)k->nnz : 0);
 	c.to = grow(&d->all.values, d->item * k->nnz);
 	rows.starts = start = starts_of(d, &record, &n);
 	if (!start || d->all.record.bad || (k->nnz && !c.to)) {
@@ -362,9 +363,7 @@ static int take_block(struct pen_deal *d, const struct block *k,
 		return nomem(d, d->item * k->nnz, err);
 	}
 	if (d->spec->sparse)
-		rc = pen__places_unpack(&rows, p + k->record, k->places,
-					(uint32_t *)(void *)places, k->nnz,
-					&why);
+		rc = pen__places_unpack(&g, p + k->record, k->places, &why);
 	if (rc >= 0)
 		rc = pen__numbers_unpack(&c, p + k->record + k->places,
 					 k->values, &d->scratch, &why);

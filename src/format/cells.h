@@ -54,6 +54,8 @@ enum pen_cells_layout {
 #define PEN_CELLS_CODEC 0xff00u
 #define PEN_CELLS_NUMBERS 0xff00u /* codec/cellpack.h: its numbers */
 #define PEN_CELLS_PLACES 0xff01u  /* its places, of a grouped array */
+/* Of these, item is what the file declares them to be (enum pen_dtype), and
+ * the array's dtype what they are unpacked to. */
 
 /* A data set seen as rows and columns; a list is a single row. */
 struct pen_cells_array {
@@ -73,6 +75,16 @@ struct pen_cells_array {
 	uint8_t fill[8];
 	struct pen_h5_pipe pipe; /* none: numbers are stored as they are */
 };
+
+/* What its numbers are in the file. */
+static inline enum pen_dtype
+pen__cells_declared(const struct pen_cells_array *a)
+{
+	if (a->pipe.n == 1 && a->pipe.f[0].id >= PEN_CELLS_CODEC &&
+	    a->pipe.f[0].item <= PEN_F64)
+		return (enum pen_dtype)a->pipe.f[0].item;
+	return (enum pen_dtype)a->dtype;
+}
 
 /* What an array's chunks are, for the blob. */
 struct pen_cells_place {
@@ -173,8 +185,8 @@ uint64_t pen__cells_run_next(struct pen_cells_run *, const uint8_t **p);
  * bytes it has then, or 0: its numbers need more. */
 int pen__cells_narrow(const struct pen_cells_array *, void *chunk, size_t size);
 /* n of its numbers as they were. */
-void pen__cells_widen(const struct pen_cells_array *, const uint8_t *p,
-		      uint64_t n, uint8_t *out);
+void pen__cells_restore(const struct pen_cells_array *, const uint8_t *p,
+			uint64_t n, uint8_t *out);
 
 /* A chunk on its way from what is stored to numbers. */
 struct pen_cells_chunk {
@@ -456,6 +468,13 @@ void pen__cells_describe(const struct pen_format *, struct pen_describe *);
 uint64_t pen__cells_nlabels(const struct pen_format *, uint32_t field);
 int pen__cells_label(const struct pen_format *, uint32_t field, uint64_t code,
 		     char *buf, size_t cap);
+
+/* n numbers of float32, uint16 or uint8 to float32; of uint16 to uint32. */
+void pen__cells_floats(enum pen_dtype, const uint8_t *p, uint64_t n,
+		       uint8_t *out);
+void pen__cells_widen(const uint8_t *p, uint64_t n, uint8_t *out);
+/* Are n genes of 4 bytes all below `end`, at most PEN_CELLS_GENES? */
+bool pen__cells_below(const uint8_t *genes, uint64_t n, uint64_t end);
 
 /* ---- for who copies cells elsewhere ---- */
 

@@ -8,7 +8,7 @@
 
 #include "base/mem.h"
 #include "format/cells.h"
-#include "format/cells_fast.h"
+#include "format/cells_pour.h"
 
 /* While bind() goes through the views. */
 struct binder {

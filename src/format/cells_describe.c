@@ -22,7 +22,7 @@ static void say(struct pen_describe *d, const char *name, const char *fmt, ...)
 static void say_array(struct pen_describe *d, const char *name,
 		      const struct pen_cells_array *a)
 {
-	const char *type = pen_dtype_name(a->dtype);
+	const char *type = pen_dtype_name(pen__cells_declared(a));
 	const char *order = a->swap ? ", big-endian" : "";
 	char filters[128];
 

@@ -150,8 +150,8 @@ int pen__cells_narrow(const struct pen_cells_array *a, void *bytes, size_t size)
 	return (int)(n * 2);
 }
 
-void pen__cells_widen(const struct pen_cells_array *a, const uint8_t *p,
-		      uint64_t n, uint8_t *out)
+void pen__cells_restore(const struct pen_cells_array *a, const uint8_t *p,
+			uint64_t n, uint8_t *out)
 {
 	switch ((enum pen_dtype)a->dtype) {
 	case PEN_F32:

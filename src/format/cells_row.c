@@ -10,7 +10,7 @@
 
 #include "base/half.h"
 #include "format/cells.h"
-#include "format/cells_fast.h"
+#include "format/cells_pour.h"
 
 #define BLOCK 256u
 
@@ -52,6 +52,18 @@ static int fail_gene(const struct cell *c, uint32_t most)
 		 "refers to gene %" PRIu32 ", but there are %" PRIu64, most,
 		 c->m->ncols);
 	return fail(c, text);
+}
+
+/* Which of them it is: the largest. */
+static int fail_genes(const struct cell *c, const uint8_t *g, uint64_t n)
+{
+	uint32_t most = 0, at;
+
+	for (uint64_t i = 0; i < n; i++) {
+		memcpy(&at, g + i * 4, 4);
+		most = at > most ? at : most;
+	}
+	return fail_gene(c, most);
 }
 
 static int fail_value(const struct cell *c, double v)
@@ -259,14 +271,51 @@ static int put_block(const struct cell *c, const uint32_t *at, double *v,
 
 /* ---- sparse ---- */
 
-/* float32 at 32-bit genes into float32, unchanged: what most files are. */
+/* Numbers that are float32 at once. */
+static bool is_float(const struct pen_cells_array *a)
+{
+	return !a->swap && (a->dtype == PEN_F32 || a->dtype == PEN_U16 ||
+			    a->dtype == PEN_U8);
+}
+
+static bool is_wide(const struct pen_cells_array *a)
+{
+	return !a->swap && (a->dtype == PEN_I32 || a->dtype == PEN_U32);
+}
+
+/* float32 or counts at genes of 2 or 4 bytes into float32, unchanged: what
+ * most files are. */
 static bool is_common(const struct cell *c)
 {
-	const struct pen_cells_array *d = &c->m->data, *g = &c->m->indices;
+	const struct pen_cells_array *g = &c->m->indices;
 
-	return d->dtype == PEN_F32 && !d->swap && !g->swap &&
-	       (g->dtype == PEN_I32 || g->dtype == PEN_U32) &&
+	return is_float(&c->m->data) &&
+	       (is_wide(g) || (g->dtype == PEN_U16 && !g->swap)) &&
 	       c->t->type == PEN_F32 && !c->changes;
+}
+
+typedef int piece_fn(const struct cell *, const uint8_t *d, const uint8_t *g,
+		     uint64_t n, uint64_t *arg);
+
+/* fn for numbers of 4 bytes at genes of 4 bytes, whatever they are. */
+static int widened(const struct cell *c, piece_fn *fn, const uint8_t *d,
+		   const uint8_t *g, uint64_t n, uint64_t *arg)
+{
+	const struct pen_cells_array *da = &c->m->data, *ga = &c->m->indices;
+	uint8_t floats[BLOCK * 4], genes[BLOCK * 4];
+	int rc = 0;
+
+	if (da->dtype == PEN_F32 && ga->item == 4)
+		return fn(c, d, g, n, arg);
+	for (uint64_t i = 0; rc >= 0 && i < n; i += BLOCK) {
+		const uint64_t k = n - i < BLOCK ? n - i : BLOCK;
+
+		pen__cells_floats(da->dtype, d + i * da->item, k, floats);
+		if (ga->item == 2)
+			pen__cells_widen(g + i * 2, k, genes);
+		rc = fn(c, floats, ga->item == 2 ? genes : g + i * 4, k, arg);
+	}
+	return rc;
 }
 
 static int scatter(const struct cell *c, const uint8_t *d, const uint8_t *g,
@@ -280,12 +329,10 @@ static int scatter(const struct cell *c, const uint8_t *d, const uint8_t *g,
 	(void)arg;
 	for (uint64_t i = 0; rc >= 0 && i < n; i += BLOCK) {
 		const uint64_t k = n - i < BLOCK ? n - i : BLOCK;
-		uint32_t most;
 
 		to_genes(ga, g ? g + i * ga->item : NULL, k, at);
-		most = pen__cells_largest(at, k);
-		if (most >= c->m->ncols)
-			return fail_gene(c, most);
+		if (!pen__cells_below((const uint8_t *)at, k, c->m->ncols))
+			return fail_genes(c, (const uint8_t *)at, k);
 		to_doubles(da, d ? d + i * da->item : NULL, k, v);
 		for (uint64_t j = 0; j < k; j++)
 			at[j] = column(c->m, at[j]);
@@ -294,19 +341,17 @@ static int scatter(const struct cell *c, const uint8_t *d, const uint8_t *g,
 	return rc;
 }
 
-static int scatter_common(const struct cell *c, const uint8_t *d,
-			  const uint8_t *g, uint64_t n, uint64_t *arg)
+static int scatter_wide(const struct cell *c, const uint8_t *d,
+			const uint8_t *g, uint64_t n, uint64_t *arg)
 {
 	const struct pen_cells_matrix *m = c->m;
 	float *dst = c->dst;
-	uint32_t most, at;
+	uint32_t at;
 	float x;
 
-	if (!d || !g) /* never written */
-		return scatter(c, d, g, n, arg);
-	most = pen__cells_largest(g, n);
-	if (most >= m->ncols)
-		return fail_gene(c, most);
+	(void)arg;
+	if (!pen__cells_below(g, n, m->ncols))
+		return fail_genes(c, g, n);
 	if (!m->map && m->ntake == m->ncols) {
 		for (uint64_t i = 0; i < n; i++) {
 			memcpy(&at, g + i * 4, 4);
@@ -325,6 +370,14 @@ static int scatter_common(const struct cell *c, const uint8_t *d,
 	return 0;
 }
 
+static int scatter_common(const struct cell *c, const uint8_t *d,
+			  const uint8_t *g, uint64_t n, uint64_t *arg)
+{
+	if (!d || !g) /* never written */
+		return scatter(c, d, g, n, arg);
+	return widened(c, scatter_wide, d, g, n, arg);
+}
+
 static struct pen_cells_run
 run_of(const struct cell *c, const struct pen_cells_array *a, uint32_t unit)
 {
@@ -341,9 +394,6 @@ run_of(const struct cell *c, const struct pen_cells_array *a, uint32_t unit)
 	pen__cells_span(c->m, c->row, &run.at, &run.end);
 	return run;
 }
-
-typedef int piece_fn(const struct cell *, const uint8_t *d, const uint8_t *g,
-		     uint64_t n, uint64_t *arg);
 
 /* What data and indices both have in one piece, one after another. */
 static int each_piece(const struct cell *c, piece_fn *fn, uint64_t *arg)
@@ -416,15 +466,26 @@ static int put_piece(const struct cell *c, const uint8_t *p, uint64_t n,
 	return rc;
 }
 
+/* Are numbers of the row those of the file, one by one? */
+static bool is_same(const struct cell *c)
+{
+	const struct pen_cells_array *a = &c->m->data;
+
+	return (a->dtype == c->t->type ||
+		(c->t->type == PEN_F32 && is_float(a))) &&
+	       !a->swap && !c->m->map && !c->changes &&
+	       (c->m->sparse ? c->t->list : c->m->extent == c->m->ntake);
+}
+
 /* The row's data in order: a dense matrix, or the values of a list. */
 static int emit_in_order(const struct cell *c)
 {
 	struct pen_cells_run run = run_of(c, &c->m->data, c->t->data);
 	const struct pen_cells_array *a = &c->m->data;
-	const bool all = c->m->sparse || c->m->extent == c->m->ntake;
-	const bool same = a->dtype == c->t->type && !a->swap && !c->m->map &&
-			  !c->changes && all;
+	const size_t item = pen_dtype_size(c->t->type);
+	const bool same = is_same(c);
 	const uint64_t start = run.at;
+	uint8_t *dst = c->dst;
 	const uint8_t *p;
 	int rc = 0;
 
@@ -436,14 +497,16 @@ static int emit_in_order(const struct cell *c)
 
 		if (!n)
 			return fail_bytes(c);
-		if (same && p) {
-			memcpy((uint8_t *)c->dst + first * a->item, p,
-			       n * a->item);
+		if (same && p && a->dtype == c->t->type) {
+			memcpy(dst + first * item, p, n * item);
 			continue;
 		}
-		if (same)
-			memset((uint8_t *)c->dst + first * a->item, 0,
-			       n * a->item);
+		if (same && p) {
+			pen__cells_floats(a->dtype, p, n, dst + first * item);
+			continue;
+		}
+		if (same) /* numbers are added to what is there */
+			memset(dst + first * item, 0, n * item);
 		rc = put_piece(c, p, n, first);
 	}
 	return rc;
@@ -452,17 +515,15 @@ static int emit_in_order(const struct cell *c)
 /* X_indices that were read straight into their row. */
 static int check_genes(const struct cell *c, const uint8_t *p, uint64_t n)
 {
-	const uint32_t most = pen__cells_largest(p, n);
-
-	return n && most >= c->m->ncols ? fail_gene(c, most) : 0;
+	return pen__cells_below(p, n, c->m->ncols) ? 0 : fail_genes(c, p, n);
 }
 
 static int emit_genes(const struct cell *c, uint8_t *dst)
 {
 	struct pen_cells_run run = run_of(c, &c->m->indices, c->t->indices);
-	const bool same = !run.a->swap &&
-			  (run.a->dtype == PEN_I32 || run.a->dtype == PEN_U32);
-	uint32_t at[BLOCK], most;
+	const bool two = run.a->dtype == PEN_U16 && !run.a->swap;
+	const bool quick = two || is_wide(run.a);
+	uint32_t at[BLOCK];
 	const uint8_t *p;
 
 	while (run.at < run.end) {
@@ -470,11 +531,13 @@ static int emit_genes(const struct cell *c, uint8_t *dst)
 
 		if (!n)
 			return fail_bytes(c);
-		if (same && p) {
-			most = pen__cells_largest(p, n);
-			if (most >= c->m->ncols)
-				return fail_gene(c, most);
-			memcpy(dst, p, n * 4);
+		if (quick && p) {
+			if (two)
+				pen__cells_widen(p, n, dst);
+			else
+				memcpy(dst, p, n * 4);
+			if (!pen__cells_below(dst, n, c->m->ncols))
+				return fail_genes(c, dst, n);
 			dst += n * 4;
 			continue;
 		}
@@ -482,9 +545,9 @@ static int emit_genes(const struct cell *c, uint8_t *dst)
 			const uint64_t k = n - i < BLOCK ? n - i : BLOCK;
 
 			to_genes(run.a, p ? p + i * run.a->item : NULL, k, at);
-			most = pen__cells_largest(at, k);
-			if (most >= c->m->ncols)
-				return fail_gene(c, most);
+			if (!pen__cells_below((const uint8_t *)at, k,
+					      c->m->ncols))
+				return fail_genes(c, (const uint8_t *)at, k);
 			memcpy(dst, at, k * 4);
 			dst += k * 4;
 		}
@@ -563,12 +626,10 @@ static int keep_sparse(const struct cell *c, const uint8_t *d, const uint8_t *g,
 
 	for (uint64_t i = 0; rc >= 0 && i < n; i += BLOCK) {
 		uint64_t k = n - i < BLOCK ? n - i : BLOCK;
-		uint32_t most;
 
 		to_genes(ga, g ? g + i * ga->item : NULL, k, at);
-		most = pen__cells_largest(at, k);
-		if (most >= c->m->ncols)
-			return fail_gene(c, most);
+		if (!pen__cells_below((const uint8_t *)at, k, c->m->ncols))
+			return fail_genes(c, (const uint8_t *)at, k);
 		to_doubles(da, d ? d + i * da->item : NULL, k, v);
 		for (uint64_t j = 0; j < k; j++)
 			at[j] = column(c->m, at[j]);
@@ -579,20 +640,17 @@ static int keep_sparse(const struct cell *c, const uint8_t *d, const uint8_t *g,
 }
 
 /* The same where nothing but the choice is to be made. */
-static int keep_common(const struct cell *c, const uint8_t *d, const uint8_t *g,
-		       uint64_t n, uint64_t *kept)
+static int keep_wide(const struct cell *c, const uint8_t *d, const uint8_t *g,
+		     uint64_t n, uint64_t *kept)
 {
 	uint8_t *genes = c->r->dst[c->t->field + 1], *out = c->dst;
 	uint64_t k = *kept;
-	uint32_t most, at;
+	uint32_t at;
 
-	if (!d || !g)
-		return keep_sparse(c, d, g, n, kept);
 	if (k + n > c->r->dst_len[c->t->field + 1] / 4)
 		return fail_bytes(c);
-	most = pen__cells_largest(g, n);
-	if (most >= c->m->ncols)
-		return fail_gene(c, most);
+	if (!pen__cells_below(g, n, c->m->ncols))
+		return fail_genes(c, g, n);
 	for (uint64_t i = 0; i < n; i++) {
 		memcpy(&at, g + i * 4, 4);
 		at = column(c->m, at);
@@ -602,6 +660,14 @@ static int keep_common(const struct cell *c, const uint8_t *d, const uint8_t *g,
 	}
 	*kept = k;
 	return 0;
+}
+
+static int keep_common(const struct cell *c, const uint8_t *d, const uint8_t *g,
+		       uint64_t n, uint64_t *kept)
+{
+	if (!d || !g)
+		return keep_sparse(c, d, g, n, kept);
+	return widened(c, keep_wide, d, g, n, kept);
 }
 
 static int keep_dense(const struct cell *c, uint64_t *kept)

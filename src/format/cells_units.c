@@ -233,7 +233,7 @@ static bool widened(const struct pen_cells_run *r, uint64_t at, uint64_t n,
 
 	if (!a->pipe.n || a->item <= 2 || r->data->n != size / a->item * 2)
 		return false;
-	pen__cells_widen(a, r->data->p + at / a->item * 2, n, r->room);
+	pen__cells_restore(a, r->data->p + at / a->item * 2, n, r->room);
 	*p = r->room;
 	return true;
 }
@@ -273,7 +273,7 @@ size_t pen__cells_decode_room(const struct pen_cells_array *a)
 		return 0;
 	if (is_codec(a))
 		return a->pipe.f[0].id == PEN_CELLS_NUMBERS
-			       ? pen__numbers_room(a->dtype,
+			       ? pen__numbers_room(pen__cells_declared(a),
 						   a->chunk_bytes / a->item)
 			       : 0;
 	return pen__h5_pipe_room(&a->pipe, a->chunk_bytes);
@@ -310,7 +310,10 @@ static int decode_packed(const struct pen_cells_chunk *c, const char **why)
 	struct pen_cellrows rows;
 	const bool sparse = rows_of(c, &rows);
 	const uint64_t n = c->size / a->item;
-	const struct pen_cellnumbers to = { .dtype = a->dtype,
+	const struct pen_cellplaces places = { &rows, c->out, (uint32_t)n,
+					       a->item };
+	const struct pen_cellnumbers to = { .dtype = pen__cells_declared(a),
+					    .as = a->dtype,
 					    .n = (uint32_t)n,
 					    .to = c->out,
 					    .rows = sparse ? &rows : NULL };
@@ -318,12 +321,13 @@ static int decode_packed(const struct pen_cells_chunk *c, const char **why)
 	*why = "its chunks are stored in a way that is not known";
 	if (n > UINT32_MAX)
 		return PEN_EDATA;
-	if (a->pipe.f[0].id == PEN_CELLS_NUMBERS)
+	if (a->pipe.f[0].id == PEN_CELLS_NUMBERS &&
+	    (to.as == to.dtype || to.as == PEN_U8 || to.as == PEN_U16))
 		return pen__numbers_unpack(&to, c->raw.p, c->raw.n, c->scratch,
 					   why);
-	if (a->pipe.f[0].id == PEN_CELLS_PLACES && sparse)
-		return pen__places_unpack(&rows, c->raw.p, c->raw.n, c->out,
-					  to.n, why);
+	if (a->pipe.f[0].id == PEN_CELLS_PLACES && sparse &&
+	    (a->item == 2 || a->item == 4))
+		return pen__places_unpack(&places, c->raw.p, c->raw.n, why);
 	return PEN_ENOTSUP;
 }
 

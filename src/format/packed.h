@@ -69,6 +69,9 @@ struct pen_packed {
 	uint64_t nrows, ncols, nnz;
 	bool sparse;
 	enum pen_dtype dtype, indices;
+	/* All numbers are integers from 0 to what 1 or 2 bytes hold; 0: some
+	 * are not. */
+	unsigned narrow;
 	uint32_t group; /* rows of a chunk */
 	struct pen_packed_pieces chunks;
 	struct pen_packed_table lengths; /* sparse: numbers of each row */

@@ -225,10 +225,11 @@ static int take_matrix(struct reader *r)
 	f->sparse = pen__take_u8(&r->in);
 	f->dtype = (enum pen_dtype)pen__take_u8(&r->in);
 	f->indices = (enum pen_dtype)pen__take_u8(&r->in);
-	pen__take_u8(&r->in);
+	f->narrow = pen__take_u8(&r->in);
 	f->group = pen__take_u32(&r->in);
 	if (r->in.bad || f->dtype > PEN_F64 || f->indices > PEN_U64 ||
-	    !f->group || f->nrows > UINT32_MAX || f->ncols > UINT32_MAX)
+	    f->narrow > 2 || !f->group || f->nrows > UINT32_MAX ||
+	    f->ncols > UINT32_MAX)
 		return damaged(r, "its matrix is of no known kind");
 	f->chunks.step = 16;
 	rc = take_pieces(r, f->nrows, f->group, &f->chunks);
@@ -379,6 +380,7 @@ static int read_piece(struct loading *l, uint64_t i, uint8_t *to)
 	const uint64_t left = t->n - i * t->piece;
 	const struct pen_cellnumbers c = {
 		.dtype = t->dtype,
+		.as = t->dtype,
 		.n = left < t->piece ? (uint32_t)left : t->piece,
 		.to = to,
 	};

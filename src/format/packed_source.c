@@ -402,13 +402,24 @@ static int put_groups(struct pen_cells_file *f, struct pen_buf *b,
 	return 0;
 }
 
+/* What numbers and places are unpacked to takes no more room than it has to:
+ * a shuffle block is as large as that. */
+static enum pen_dtype type_of(const struct pen_packed *p, bool places)
+{
+	if (places)
+		return p->ncols <= (uint64_t)UINT16_MAX + 1 ? PEN_U16 : PEN_U32;
+	if (p->narrow && p->narrow < pen_dtype_size(p->dtype))
+		return p->narrow == 1 ? PEN_U8 : PEN_U16;
+	return p->dtype;
+}
+
 static int put_matrix(struct pen_cells_file *f, bool places, struct pen_buf *b,
 		      struct pen_cells_shape *sh)
 {
 	const struct source *s = f->in;
 	const struct pen_packed *p = &s->p;
 	struct pen_cells_array a = {
-		.dtype = (uint8_t)(places ? PEN_U32 : p->dtype),
+		.dtype = (uint8_t)type_of(p, places),
 		.ncols = p->sparse ? p->nnz : p->ncols,
 		.group_rows = p->group,
 		.nchunks = p->chunks.n,
@@ -416,6 +427,7 @@ static int put_matrix(struct pen_cells_file *f, bool places, struct pen_buf *b,
 	};
 
 	a.pipe.f[0].id = places ? PEN_CELLS_PLACES : PEN_CELLS_NUMBERS;
+	a.pipe.f[0].item = places ? p->indices : p->dtype;
 	a.chunk_bytes = s->most * pen_dtype_size(a.dtype);
 	*sh = (struct pen_cells_shape){ .dtype = a.dtype,
 					.ndim = p->sparse ? 1 : 2,

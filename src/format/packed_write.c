@@ -39,6 +39,7 @@ struct packed {
 	uint64_t at; /* bytes written or about to be */
 	struct pen_buf out;
 	uint32_t group;
+	uint64_t top;	       /* the largest number, see pen__numbers_pack() */
 	struct pen_buf chunks; /* where they are */
 	/* rows of the next chunk; starts: 4 bytes each */
 	struct pen_buf places, values, starts;
@@ -126,7 +127,7 @@ static int put_piece(struct pen_cells_writer *w, struct column *c,
 	struct packed *p = w->priv;
 	const size_t from = p->out.n;
 
-	pen__numbers_pack(NULL, c->dtype, values, n, &p->out);
+	pen__numbers_pack(NULL, c->dtype, values, n, &p->out, NULL);
 	c->n += n;
 	return end_piece(w, from, &c->pieces, err);
 }
@@ -205,13 +206,15 @@ static int put_chunk(struct pen_cells_writer *w, struct pen_err *err)
 					   (uint32_t)waiting(p) };
 	const size_t from = p->out.n;
 	size_t numbers;
+	uint64_t top;
 
 	if (w->spec->sparse)
 		pen__places_pack(&rows, (const uint32_t *)(void *)p->places.p,
 				 n, &p->out);
 	numbers = p->out.n;
 	pen__numbers_pack(w->spec->sparse ? &rows : NULL, t, p->values.p, n,
-			  &p->out);
+			  &p->out, &top);
+	p->top = top > p->top ? top : p->top;
 	p->places.n = p->values.n = p->starts.n = 0;
 	return end_chunk(w, from, numbers, err);
 }
@@ -493,7 +496,11 @@ static int put_directory(struct pen_cells_writer *w, struct pen_buf *dir,
 	pen__buf_le(dir, s->sparse, 1);
 	pen__buf_le(dir, s->dtype, 1);
 	pen__buf_le(dir, s->indices, 1);
-	pen__buf_le(dir, 0, 1);
+	pen__buf_le(dir,
+		    p->top <= UINT8_MAX	   ? 1
+		    : p->top <= UINT16_MAX ? 2
+					   : 0,
+		    1);
 	pen__buf_le(dir, p->group, 4);
 	put_pieces(dir, &p->chunks, 16);
 	if (s->sparse)

@@ -1,14 +1,11 @@
-/* The two loops over a cell's numbers that are worth instructions of their
- * own; any alignment. */
-#ifndef PEN_FORMAT_CELLS_FAST_H
-#define PEN_FORMAT_CELLS_FAST_H
+/* Rows that go past the CPU's caches. */
+#ifndef PEN_FORMAT_CELLS_POUR_H
+#define PEN_FORMAT_CELLS_POUR_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* The largest of n 32-bit numbers; 0 of none. */
-uint32_t pen__cells_largest(const void *numbers, uint64_t n);
 /* Copies what will not be read again soon past the CPU's caches. */
 void pen__cells_pour(void *to, const void *from, size_t n);
 /* Is a row of so many bytes worth it? Smaller ones leave room for their batch
