@@ -469,6 +469,17 @@ uint64_t pen__cells_nlabels(const struct pen_format *, uint32_t field);
 int pen__cells_label(const struct pen_format *, uint32_t field, uint64_t code,
 		     char *buf, size_t cap);
 
+#define PEN_CELLS_BLOCK 256u /* numbers that are converted at once, at most */
+/* Of an array's type, in its order; NULL: never written. Genes: what is none
+ * of any matrix becomes the largest number. */
+void pen__cells_doubles(const struct pen_cells_array *, const uint8_t *p,
+			uint64_t n, double *out);
+void pen__cells_genes_of(const struct pen_cells_array *, const uint8_t *p,
+			 uint64_t n, uint32_t *out);
+/* Adds v[i] to place at[i] of a row, unless that is PEN_CELLS_NONE; returns
+ * how many fit before one that does not. */
+uint64_t pen__cells_add(enum pen_dtype, void *row, const uint32_t *at,
+			const double *v, uint64_t n);
 /* n numbers of float32, uint16 or uint8 to float32; of uint16 to uint32. */
 void pen__cells_floats(enum pen_dtype, const uint8_t *p, uint64_t n,
 		       uint8_t *out);

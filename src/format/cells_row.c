@@ -6,13 +6,13 @@
  * matrix', and numbers that the type asked for cannot hold.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
-#include "base/half.h"
 #include "format/cells.h"
 #include "format/cells_pour.h"
 
-#define BLOCK 256u
+#define BLOCK PEN_CELLS_BLOCK
 
 /* log1p() of small counts, of which a row has many alike. */
 struct logs {
@@ -81,147 +81,6 @@ static int fail_bytes(const struct cell *c)
 	return fail(c, "the bytes read are not the matrix'");
 }
 
-/* ---- numbers of any type ---- */
-
-#define LOAD(T, expr)                                                          \
-	for (uint64_t i = 0; i < n; i++) {                                     \
-		T x;                                                           \
-		memcpy(&x, p + i * sizeof(x), sizeof(x));                      \
-		out[i] = (expr);                                               \
-	}                                                                      \
-	break
-
-/* At most BLOCK numbers, in this machine's order. */
-static const uint8_t *native(const struct pen_cells_array *a, const uint8_t *p,
-			     uint64_t n, uint8_t *mem)
-{
-	const struct pen_tile t = { .ni = 1, .nj = n, .src_j = a->item };
-
-	if (p && !a->swap)
-		return p;
-	if (p)
-		pen__tile_copy(&t, a->item, a->item, mem, p);
-	for (uint64_t i = 0; !p && i < n; i++)
-		memcpy(mem + i * a->item, a->fill, a->item);
-	return mem;
-}
-
-static void to_doubles(const struct pen_cells_array *a, const uint8_t *p,
-		       uint64_t n, double *out)
-{
-	uint8_t mem[BLOCK * 8];
-
-	p = native(a, p, n, mem);
-	switch ((enum pen_dtype)a->dtype) {
-	case PEN_I8:
-		LOAD(int8_t, x);
-	case PEN_I16:
-		LOAD(int16_t, x);
-	case PEN_U16:
-		LOAD(uint16_t, x);
-	case PEN_I32:
-		LOAD(int32_t, x);
-	case PEN_U32:
-		LOAD(uint32_t, x);
-	case PEN_I64:
-		LOAD(int64_t, (double)x);
-	case PEN_U64:
-		LOAD(uint64_t, (double)x);
-	case PEN_F16:
-		LOAD(uint16_t, pen__half_to_double(x));
-	case PEN_F32:
-		LOAD(float, (double)x);
-	case PEN_F64:
-		LOAD(double, x);
-	default:
-		LOAD(uint8_t, x);
-	}
-}
-
-/* What is no gene of any matrix becomes the largest number. */
-static void to_genes(const struct pen_cells_array *a, const uint8_t *p,
-		     uint64_t n, uint32_t *out)
-{
-	uint8_t mem[BLOCK * 8];
-
-	p = native(a, p, n, mem);
-	switch ((enum pen_dtype)a->dtype) {
-	case PEN_I8:
-		LOAD(int8_t, (uint32_t)x);
-	case PEN_I16:
-		LOAD(int16_t, (uint32_t)x);
-	case PEN_U16:
-		LOAD(uint16_t, x);
-	case PEN_I32:
-	case PEN_U32:
-		LOAD(uint32_t, x);
-	case PEN_I64:
-	case PEN_U64:
-		LOAD(uint64_t, x > UINT32_MAX ? UINT32_MAX : (uint32_t)x);
-	default:
-		LOAD(uint8_t, x);
-	}
-}
-
-/* ---- numbers into rows ---- */
-
-#define ADD_FLOAT(T)                                                           \
-	for (uint64_t i = 0; i < n; i++)                                       \
-		if (at[i] != PEN_CELLS_NONE)                                   \
-			((T *)dst)[at[i]] = (T)(((T *)dst)[at[i]] + v[i]);     \
-	return n
-
-#define ADD_INT(T, least, most)                                                \
-	for (uint64_t i = 0; i < n; i++) {                                     \
-		double s;                                                      \
-		if (at[i] == PEN_CELLS_NONE)                                   \
-			continue;                                              \
-		s = (double)((T *)dst)[at[i]] + v[i];                          \
-		if (!(s >= (least) && s <= (most)) || s != floor(s))           \
-			return i;                                              \
-		((T *)dst)[at[i]] = (T)s;                                      \
-	}                                                                      \
-	return n
-
-/* Adds v[i] to place at[i] of the row; returns how many fit before one that
- * does not. */
-static uint64_t add(enum pen_dtype type, void *dst, const uint32_t *at,
-		    const double *v, uint64_t n)
-{
-	uint16_t *h = dst;
-
-	switch (type) {
-	case PEN_I8:
-		ADD_INT(int8_t, INT8_MIN, INT8_MAX);
-	case PEN_U8:
-		ADD_INT(uint8_t, 0, UINT8_MAX);
-	case PEN_I16:
-		ADD_INT(int16_t, INT16_MIN, INT16_MAX);
-	case PEN_U16:
-		ADD_INT(uint16_t, 0, UINT16_MAX);
-	case PEN_I32:
-		ADD_INT(int32_t, INT32_MIN, INT32_MAX);
-	case PEN_U32:
-		ADD_INT(uint32_t, 0, UINT32_MAX);
-	case PEN_I64: /* beyond that a double is not exact */
-		ADD_INT(int64_t, -0x1p53, 0x1p53);
-	case PEN_U64:
-		ADD_INT(uint64_t, 0, 0x1p53);
-	case PEN_F32:
-		ADD_FLOAT(float);
-	case PEN_F64:
-		ADD_FLOAT(double);
-	default:
-		break;
-	}
-	for (uint64_t i = 0; i < n; i++)
-		if (at[i] != PEN_CELLS_NONE)
-			h[at[i]] = pen__double_to_half(
-				(h[at[i]] ? pen__half_to_double(h[at[i]]) : 0) +
-				v[i]);
-	return n;
-}
-
 static double log_of(struct logs *l, double v, double scale)
 {
 	unsigned k;
@@ -265,7 +124,7 @@ static int put_block(const struct cell *c, const uint32_t *at, double *v,
 	uint64_t k;
 
 	change(c, v, n);
-	k = add(c->t->type, c->dst, at, v, n);
+	k = pen__cells_add(c->t->type, c->dst, at, v, n);
 	return k < n ? fail_value(c, v[k]) : 0;
 }
 
@@ -330,10 +189,10 @@ static int scatter(const struct cell *c, const uint8_t *d, const uint8_t *g,
 	for (uint64_t i = 0; rc >= 0 && i < n; i += BLOCK) {
 		const uint64_t k = n - i < BLOCK ? n - i : BLOCK;
 
-		to_genes(ga, g ? g + i * ga->item : NULL, k, at);
+		pen__cells_genes_of(ga, g ? g + i * ga->item : NULL, k, at);
 		if (!pen__cells_below((const uint8_t *)at, k, c->m->ncols))
 			return fail_genes(c, (const uint8_t *)at, k);
-		to_doubles(da, d ? d + i * da->item : NULL, k, v);
+		pen__cells_doubles(da, d ? d + i * da->item : NULL, k, v);
 		for (uint64_t j = 0; j < k; j++)
 			at[j] = column(c->m, at[j]);
 		rc = put_block(c, at, v, k);
@@ -455,7 +314,7 @@ static int put_piece(const struct cell *c, const uint8_t *p, uint64_t n,
 	for (uint64_t i = 0; rc >= 0 && i < n; i += BLOCK) {
 		const uint64_t k = n - i < BLOCK ? n - i : BLOCK;
 
-		to_doubles(a, p ? p + i * a->item : NULL, k, v);
+		pen__cells_doubles(a, p ? p + i * a->item : NULL, k, v);
 		for (uint64_t j = 0; j < k; j++)
 			at[j] = c->m->sparse
 					? (uint32_t)(first + i + j)
@@ -544,7 +403,8 @@ static int emit_genes(const struct cell *c, uint8_t *dst)
 		for (uint64_t i = 0; i < n; i += BLOCK) {
 			const uint64_t k = n - i < BLOCK ? n - i : BLOCK;
 
-			to_genes(run.a, p ? p + i * run.a->item : NULL, k, at);
+			pen__cells_genes_of(
+				run.a, p ? p + i * run.a->item : NULL, k, at);
 			if (!pen__cells_below((const uint8_t *)at, k,
 					      c->m->ncols))
 				return fail_genes(c, (const uint8_t *)at, k);
@@ -573,7 +433,8 @@ static int measure(struct cell *c)
 		for (uint64_t i = 0; i < n; i += BLOCK) {
 			const uint64_t k = n - i < BLOCK ? n - i : BLOCK;
 
-			to_doubles(run.a, p ? p + i * run.a->item : NULL, k, v);
+			pen__cells_doubles(
+				run.a, p ? p + i * run.a->item : NULL, k, v);
 			for (uint64_t j = 0; j < k; j++)
 				total += v[j];
 		}
@@ -627,10 +488,10 @@ static int keep_sparse(const struct cell *c, const uint8_t *d, const uint8_t *g,
 	for (uint64_t i = 0; rc >= 0 && i < n; i += BLOCK) {
 		uint64_t k = n - i < BLOCK ? n - i : BLOCK;
 
-		to_genes(ga, g ? g + i * ga->item : NULL, k, at);
+		pen__cells_genes_of(ga, g ? g + i * ga->item : NULL, k, at);
 		if (!pen__cells_below((const uint8_t *)at, k, c->m->ncols))
 			return fail_genes(c, (const uint8_t *)at, k);
-		to_doubles(da, d ? d + i * da->item : NULL, k, v);
+		pen__cells_doubles(da, d ? d + i * da->item : NULL, k, v);
 		for (uint64_t j = 0; j < k; j++)
 			at[j] = column(c->m, at[j]);
 		k = keep(at, v, k, true);
@@ -687,7 +548,8 @@ static int keep_dense(const struct cell *c, uint64_t *kept)
 		for (uint64_t i = 0; rc >= 0 && i < n; i += BLOCK) {
 			uint64_t k = n - i < BLOCK ? n - i : BLOCK;
 
-			to_doubles(run.a, p ? p + i * run.a->item : NULL, k, v);
+			pen__cells_doubles(
+				run.a, p ? p + i * run.a->item : NULL, k, v);
 			for (uint64_t j = 0; j < k; j++)
 				at[j] = column(c->m, (uint32_t)(first + i + j));
 			k = keep(at, v, k, false);
