@@ -23,9 +23,8 @@
 #define MOST_REPEATS 1000
 
 static const struct command *const experiments[] = {
-	&pen__bench_blocks,
-	&pen__bench_chunks,
-	NULL,
+	&pen__bench_blocks,	&pen__bench_chunks,  &pen__bench_prefetch,
+	&pen__bench_batch_size, &pen__bench_formats, NULL,
 };
 
 /* ---- arguments ---- */
@@ -110,7 +109,7 @@ int bench_arg(struct bench *b, const struct args *a, int kind)
 
 	if (kind == ARG_FLAG)
 		return take_flag(b, a);
-	if (kind == ARG_SETTING &&
+	if (kind == ARG_SETTING && !b->any_order &&
 	    (!strncmp(a->key, "sampler", 7) || !strcmp(a->key, "shuffle")))
 		return complain_usage("bench: %s= is what the experiment sets",
 				      a->key);

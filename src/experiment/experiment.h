@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "base/mem.h"
+#include "base/opt.h"
 #include "base/text.h"
 #include "engine/quality.h"
 
@@ -32,6 +33,40 @@ struct pen_blocks {
 int pen__blocks_parse(const char *text, struct pen_blocks **list, size_t *n,
 		      struct pen_err *);
 
+/* ---- content ---- */
+
+/* A sample's field, and a batch: the sum over its samples, whatever their
+ * order. ids: the names that samples go by, b->ids most often. */
+uint64_t pen__content_row(uint64_t id, uint32_t field, const void *bytes,
+			  size_t n);
+uint64_t pen__content_batch(const struct pen_batch *, const uint64_t *ids);
+
+/* ---- data made on the spot ---- */
+
+struct pen_made {
+	struct pen_field field;
+	size_t row; /* bytes of a sample */
+	uint64_t seed, nsamples;
+};
+/* Field and row from words: "3x224x224", "uint8". */
+int pen__made_init(struct pen_made *, const char *shape, const char *dtype,
+		   struct pen_err *);
+bool pen__made_is_image(const struct pen_made *); /* bytes, HxW or HxWx3 */
+/* Bytes [off, off + n) of all samples one after another; whole items. */
+void pen__made_fill(const struct pen_made *, uint64_t off, void *to, size_t n);
+
+struct pen_made_file {
+	const char *path, *format;
+	const struct pen_opts_kv *kv; /* of the format, for writing */
+	size_t nkv;
+	uint64_t first, n; /* samples */
+};
+int pen__made_write(const struct pen_made *, const struct pen_made_file *,
+		    struct pen_err *);
+/* What pen__content_batch() has to come to for these samples. */
+int pen__made_sum(const struct pen_made *, uint64_t first, uint64_t n,
+		  uint64_t *sum, struct pen_err *);
+
 /* ---- one pass ---- */
 
 enum pen_temper { PEN_AS_IT_IS, PEN_WARM, PEN_COLD };
@@ -44,6 +79,12 @@ struct pen_pass {
 	enum pen_temper temper;
 	bool quality;
 	const char *label; /* field, for quality; NULL: none */
+	/* Neighbours that count as one chunk; 0: what the sampler keeps
+	 * together. For orders that are to be held against one another. */
+	uint64_t quality_chunk;
+	/* Names of samples for quality and content; NULL: their ids. */
+	const uint64_t *names;
+	bool content; /* sum it up */
 	/* Called for each batch, inside the clock; may be NULL. */
 	int (*eat)(void *arg, const struct pen_batch *, struct pen_err *);
 	void *arg;
@@ -54,6 +95,8 @@ struct pen_pass {
 	double seconds, first_s; /* from the start of the workers */
 	double open_s, cpu_s;
 	double p50_s, p99_s, max_s; /* of a batch, from one to the next */
+	double wait_s, wait_p50_s, wait_p99_s; /* for batches, in all */
+	uint64_t content_sum;
 	double slow_share;   /* of the time, in the slowest tenth of batches */
 	double resident;     /* in the page cache at the start; < 0: unknown */
 	uint64_t peak_bytes; /* of the process, as the kernel keeps it */
@@ -66,6 +109,8 @@ struct pen_pass {
 	bool has_mixed;
 	uint64_t *batch_ns;
 	size_t cap;
+	uint64_t *named; /* of a batch */
+	size_t named_cap;
 };
 
 int pen__pass_run(struct pen_pass *, struct pen_err *);

@@ -15,9 +15,13 @@ struct pen_group {
 	size_t number; /* of the group on the page: makes ids differ */
 };
 
+struct pen_arm_kind; /* arms.h */
+
 struct pen_kind {
 	const char *experiment; /* of the rows; NULL: of any others */
 	const char *title;
+	/* Arms held against one another; then nothing else is needed. */
+	const struct pen_arm_kind *arms;
 	/* Paragraphs: the result first. */
 	int (*verdict)(struct pen_text *, const struct pen_group *,
 		       struct pen_err *);
@@ -25,7 +29,8 @@ struct pen_kind {
 	int (*show)(struct pen_text *, const struct pen_group *,
 		    struct pen_err *);
 };
-extern const struct pen_kind pen__kind_blocks, pen__kind_chunks;
+extern const struct pen_kind pen__kind_blocks, pen__kind_chunks,
+	pen__kind_prefetch, pen__kind_batch_size, pen__kind_formats;
 
 /* The whole page. */
 int pen__report_html(const struct pen_lines *, struct pen_text *,

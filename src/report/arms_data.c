@@ -1,0 +1,99 @@
+/* Formats and orders, in tables, charts and words. */
+#include <math.h>
+#include <string.h>
+
+#include "report/arms.h"
+
+static double get(const struct pen_arms *a, const struct pen_arm_case *c,
+		  const char *key)
+{
+	return c ? pen__arms_get(a, c, key, NULL) : NAN;
+}
+
+/* ---- formats ---- */
+
+static const struct pen_arm_column format_columns[] = {
+	{ "format", "arm", NULL, false },
+	{ "order", "group", NULL, false },
+	{ "cache", "cache", NULL, false },
+	{ "on disk", "disk_bytes", pen__show_bytes, false },
+	{ "start-up", "startup_s", pen__show_time, false },
+	{ "per s", "samples_per_s", pen__show_count, false },
+	{ "bytes per s", "bytes_per_s", pen__show_bytes, false },
+	{ "CPU s per million", "cpu_s_per_million", pen__show_number, false },
+	{ "memory", "own_memory_bytes", pen__show_bytes, true },
+	{ "store", "store", NULL, true },
+	{ NULL, NULL, NULL, false },
+};
+
+static const struct pen_arm_chart format_charts[] = {
+	{ "Samples a second", "By order and format. Longer is better.",
+	  "samples_per_s", pen__show_count },
+	{ "Start-up",
+	  "Opening without a cached index, and the first batch. Shorter is "
+	  "better.",
+	  "startup_s", pen__show_time },
+	{ "Bytes on disk", "Of the same samples. Shorter is better.",
+	  "disk_bytes", pen__show_bytes },
+	{ NULL, NULL, NULL, NULL },
+};
+
+/* Of a group; cold ones are told by the table. */
+static const struct pen_arm_case *fastest(const struct pen_arms *a,
+					  const char *group)
+{
+	const struct pen_arm_case *best = NULL;
+
+	for (size_t i = 0; i < a->ncases; i++) {
+		const struct pen_arm_case *c = &a->c[i];
+
+		if (!strcmp(pen__line_text(c->row, "group"), group) &&
+		    !isnan(get(a, c, "samples_per_s")) &&
+		    (!best || get(a, c, "samples_per_s") >
+				      get(a, best, "samples_per_s")))
+			best = c;
+	}
+	return best;
+}
+
+static void format_words(struct pen_text *t, const struct pen_arms *a)
+{
+	static const char *const group[] = { "in order", "at random" };
+	const struct pen_arm_case *small =
+		pen__arms_best(a, "disk_bytes", true);
+	const struct pen_arm_case *soon = pen__arms_best(a, "startup_s", true);
+
+	for (size_t i = 0; i < 2; i++) {
+		const struct pen_arm_case *c = fastest(a, group[i]);
+
+		if (c)
+			pen__text_add(
+				t, "Fastest %s: %s, %s samples a second.\n",
+				group[i], pen__line_text(c->row, "arm"),
+				pen__show_count(get(a, c, "samples_per_s")).s);
+	}
+	if (small)
+		pen__text_add(t,
+			      "Smallest: %s, %.0f %% of the samples' "
+			      "bytes.\n",
+			      pen__line_text(small->row, "arm"),
+			      100 * get(a, small, "disk_bytes") /
+				      get(a, small, "made_bytes"));
+	if (soon)
+		pen__text_add(t, "First batch soonest: %s, after %s.\n",
+			      pen__line_text(soon->row, "arm"),
+			      pen__show_time(get(a, soon, "startup_s")).s);
+}
+
+const struct pen_arm_kind pen__arms_formats = {
+	.experiment = "formats",
+	.headline = "samples_per_s",
+	.columns = format_columns,
+	.charts = format_charts,
+	.words = format_words,
+};
+const struct pen_kind pen__kind_formats = {
+	.experiment = "formats",
+	.title = "Formats",
+	.arms = &pen__arms_formats,
+};
