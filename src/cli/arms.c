@@ -142,11 +142,9 @@ static int make_in_child(struct arms *a)
 	return rc;
 }
 
-static int make(struct arms *a)
+int arms_made(struct arms *a)
 {
 	struct pen_err err = { 0 };
-	char path[4096];
-	int rc;
 
 	if (pen__made_init(&a->made, a->shape, a->dtype, &err))
 		return complain(&err);
@@ -154,7 +152,15 @@ static int make(struct arms *a)
 		return complain_usage("%s: --samples: too many", a->cmd->name);
 	a->made.seed = a->b.spec->seed;
 	a->is_made = true;
-	rc = arms_folder(a);
+	return arms_folder(a);
+}
+
+static int make(struct arms *a)
+{
+	struct pen_err err = { 0 };
+	char path[4096];
+	const int rc = arms_made(a);
+
 	if (rc >= 0)
 		return rc;
 	snprintf(path, sizeof(path), "%s/x.npy", a->folder);
@@ -395,7 +401,7 @@ static bool is_whole(const struct pen_spec *s)
 
 /* What has to come, by the data and not by the loader, where that is clear. */
 static void put_expected(const struct arms *a, const struct pen_pass *p,
-			 bool lossy, struct pen_text *j)
+			 const struct arm *m, struct pen_text *j)
 {
 	const struct pen_spec *s = p->spec;
 	const uint64_t most = p->max_batches * s->batch_size;
@@ -403,12 +409,13 @@ static void put_expected(const struct arms *a, const struct pen_pass *p,
 	char hex[24];
 
 	if (is_whole(s))
-		all = (uint64_t)a->b.samples * s->epochs;
+		all = (m->samples ? m->samples : (uint64_t)a->b.samples) *
+		      s->epochs;
 	if (most && (!all || most < all))
 		all = most;
 	pen__json_int(j, "expected_rows", all);
-	if (!a->sum[0] || lossy || !is_whole(s) || p->max_batches || s->cast ||
-	    s->take.n || !s->decode)
+	if (!a->sum[0] || m->lossy || !is_whole(s) || p->max_batches ||
+	    s->cast || s->take.n || !s->decode)
 		return;
 	snprintf(hex, sizeof(hex), "%016llx",
 		 (unsigned long long)s->epochs * strtoull(a->sum, NULL, 16));
@@ -433,7 +440,7 @@ int arms_pass(struct bench *b, const struct trial *t, struct pen_pass *p,
 		return rc;
 	nbatches = p->nbatches ? (double)p->nbatches : 1;
 	pen__pass_json(j, p);
-	put_expected(m->of, p, m->lossy, j);
+	put_expected(m->of, p, m, j);
 	pen__json_int(j, "batch", s->batch_size);
 	pen__json_num(j, "s_per_batch", p->seconds / nbatches);
 	pen__json_num(j, "s_per_sample",

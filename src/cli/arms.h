@@ -17,10 +17,11 @@ struct arm {
 	char name[48], group[48];
 	/* Arms with the same text have to deliver the same; "": none has. */
 	char check[96];
-	uint64_t value; /* of what is varied */
-	int kind;	/* the experiment's */
-	bool lossy;	/* of data made: delivers others than were made */
-	bool as_it_is;	/* whether cold or warm makes no difference */
+	uint64_t value;	  /* of what is varied */
+	uint64_t samples; /* of its data; 0: as bench.samples */
+	int kind;	  /* the experiment's */
+	bool lossy;	  /* of data made: delivers others than were made */
+	bool as_it_is;	  /* whether cold or warm makes no difference */
 };
 
 struct arms {
@@ -60,6 +61,8 @@ int arms_arg(struct arms *, const struct args *, int kind);
 bool arms_list(const char *text, uint64_t *v, size_t *n, size_t most);
 /* The folder, made when there is none yet. EXIT code or -1. */
 int arms_folder(struct arms *);
+/* What is to be made is settled; the folder is there. EXIT code or -1. */
+int arms_made(struct arms *);
 /* Looks at the data, or makes them: one npy file. EXIT code or -1. */
 int arms_open(struct arms *);
 /* Adds an arm; NULL: no memory, and it was said. */

@@ -23,8 +23,12 @@
 #define MOST_REPEATS 1000
 
 static const struct command *const experiments[] = {
-	&pen__bench_blocks,	&pen__bench_chunks,  &pen__bench_prefetch,
-	&pen__bench_batch_size, &pen__bench_formats, NULL,
+	/* clang-format off: a line each */
+	&pen__bench_blocks,   &pen__bench_chunks,
+	&pen__bench_prefetch, &pen__bench_batch_size,
+	&pen__bench_formats,  &pen__bench_shuffle,
+	&pen__bench_startup,  NULL,
+	/* clang-format on */
 };
 
 /* ---- arguments ---- */

@@ -14,7 +14,8 @@
 #include "report/lines.h"
 
 extern const struct command pen__bench_blocks, pen__bench_chunks,
-	pen__bench_prefetch, pen__bench_batch_size, pen__bench_formats;
+	pen__bench_prefetch, pen__bench_batch_size, pen__bench_formats,
+	pen__bench_shuffle, pen__bench_startup;
 
 /* What a child tells while it runs. */
 struct trial_watch {

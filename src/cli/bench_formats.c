@@ -103,7 +103,7 @@ static int add_size(const char *path, const struct stat *st, int flag,
 }
 
 static void put_shape(const struct pen_made *m, const char *before, char *buf,
-		       size_t cap)
+		      size_t cap)
 {
 	size_t at = (size_t)snprintf(buf, cap, "%s", before);
 

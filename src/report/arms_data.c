@@ -97,3 +97,79 @@ const struct pen_kind pen__kind_formats = {
 	.title = "Formats",
 	.arms = &pen__arms_formats,
 };
+
+/* ---- orders ---- */
+
+static const struct pen_arm_column shuffle_columns[] = {
+	{ "order", "arm", NULL, false },
+	{ "chunks", "group", NULL, false },
+	{ "cache", "cache", NULL, false },
+	{ "per s", "samples_per_s", pen__show_count, false },
+	{ "memory", "own_memory_bytes", pen__show_bytes, false },
+	{ "read", "read_bytes", pen__show_bytes, false },
+	{ "n_eff", "quality.n_eff", pen__show_number, false },
+	{ "of", "batch", pen__show_whole, false },
+	{ "kept", "quality.neighbours_kept", pen__show_share, false },
+	{ "to prepare", "copy_s", pen__show_time, false },
+	{ "label entropy", "quality.label.batch_entropy", pen__show_number,
+	  true },
+	{ NULL, NULL, NULL, false },
+};
+
+static const struct pen_arm_chart shuffle_charts[] = {
+	{ "Samples a second", "By order. Longer is better.", "samples_per_s",
+	  pen__show_count },
+	{ "How well batches are mixed",
+	  "n_eff: how many samples from all over a batch is worth. Longer is "
+	  "better.",
+	  "quality.n_eff", pen__show_number },
+	{ NULL, NULL, NULL, NULL },
+};
+
+static void against(struct pen_text *t, const struct pen_arms *a,
+		    const char *name, const struct pen_arm_case *none)
+{
+	const struct pen_arm_case *c = pen__arms_find(a, name, NULL);
+
+	if (!c || c == none)
+		return;
+	pen__text_add(t, "%s: %.0f %% of its rate, n_eff %s of %s", name,
+		      100 * get(a, c, "samples_per_s") /
+			      get(a, none, "samples_per_s"),
+		      pen__show_number(get(a, c, "quality.n_eff")).s,
+		      pen__show_whole(get(a, c, "batch")).s);
+	if (get(a, c, "quality.neighbours_kept") > 0.5)
+		pen__text_add(t, ", but the same order every epoch");
+	pen__text_add(t, ".\n");
+}
+
+static void shuffle_words(struct pen_text *t, const struct pen_arms *a)
+{
+	const struct pen_arm_case *none = pen__arms_find(a, "none", NULL);
+
+	if (!none)
+		none = pen__arms_best(a, "samples_per_s", false);
+	if (!none)
+		return;
+	pen__text_add(t, "%s: %s samples a second, n_eff %s of %s.\n",
+		      pen__line_text(none->row, "arm"),
+		      pen__show_count(get(a, none, "samples_per_s")).s,
+		      pen__show_number(get(a, none, "quality.n_eff")).s,
+		      pen__show_whole(get(a, none, "batch")).s);
+	against(t, a, "pre-shuffled", none);
+	against(t, a, "block", none);
+	against(t, a, "global", none);
+}
+
+const struct pen_arm_kind pen__arms_shuffle = {
+	.experiment = "shuffle",
+	.headline = "samples_per_s",
+	.columns = shuffle_columns,
+	.charts = shuffle_charts,
+	.words = shuffle_words,
+};
+const struct pen_kind pen__kind_shuffle = {
+	.experiment = "shuffle",
+	.title = "Orders",
+	.arms = &pen__arms_shuffle,
+};

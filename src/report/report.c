@@ -49,12 +49,10 @@ static const struct pen_kind other = {
 };
 
 static const struct pen_kind *const kinds[] = {
-	&pen__kind_blocks,
-	&pen__kind_chunks,
-	&pen__kind_prefetch,
-	&pen__kind_batch_size,
-	&pen__kind_formats,
-	&other,
+	&pen__kind_blocks,   &pen__kind_chunks,
+	&pen__kind_prefetch, &pen__kind_batch_size,
+	&pen__kind_formats,  &pen__kind_shuffle,
+	&pen__kind_startup,  &other,
 };
 #define NKINDS (sizeof(kinds) / sizeof(kinds[0]))
 
