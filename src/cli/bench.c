@@ -23,12 +23,17 @@
 #define MOST_REPEATS 1000
 
 static const struct command *const experiments[] = {
-	/* clang-format off: a line each */
-	&pen__bench_blocks,   &pen__bench_chunks,
-	&pen__bench_prefetch, &pen__bench_batch_size,
-	&pen__bench_formats,  &pen__bench_shuffle,
-	&pen__bench_startup,  NULL,
-	/* clang-format on */
+	&pen__bench_blocks,
+	&pen__bench_chunks,
+	&pen__bench_prefetch,
+	&pen__bench_batch_size,
+	&pen__bench_formats,
+	&pen__bench_shuffle,
+	&pen__bench_startup,
+	&pen__bench_resume,
+	&pen__bench_mmap,
+	&pen__bench_neighbour,
+	NULL,
 };
 
 /* ---- arguments ---- */

@@ -15,7 +15,8 @@
 
 extern const struct command pen__bench_blocks, pen__bench_chunks,
 	pen__bench_prefetch, pen__bench_batch_size, pen__bench_formats,
-	pen__bench_shuffle, pen__bench_startup;
+	pen__bench_shuffle, pen__bench_startup, pen__bench_resume,
+	pen__bench_mmap, pen__bench_neighbour;
 
 /* What a child tells while it runs. */
 struct trial_watch {

@@ -118,6 +118,37 @@ void pen__pass_fini(struct pen_pass *);
 /* Into an open JSON object. */
 void pen__pass_json(struct pen_text *, const struct pen_pass *);
 
+/* ---- little memory, and a busy CPU ---- */
+
+struct pen_dataset;
+/* Files get at most `limit` bytes of memory. */
+struct pen_squeeze {
+	uint64_t limit;
+	char group[2100]; /* a cgroup; "": pages are dropped instead */
+	const char *path; /* of the data: names of mappings begin with it */
+	const struct pen_dataset *ds;
+	uint64_t used, ndrops, drop_ns;
+};
+/* A cgroup with this limit, in another one or (NULL) in this process's own;
+ * false: none can be made, and nothing was. */
+bool pen__squeeze_open(struct pen_squeeze *, const char *in);
+void pen__squeeze_close(struct pen_squeeze *);
+int pen__squeeze_enter(const struct pen_squeeze *, struct pen_err *);
+void pen__squeeze_drop(struct pen_squeeze *);
+/* For a pass, without a cgroup: drops pages when it is time. */
+int pen__squeeze_batch(void *squeeze, const struct pen_batch *,
+		       struct pen_err *);
+
+struct pen_team;
+struct pen_busy {
+	struct pen_team *team;
+	atomic_uint_fast64_t done;
+	atomic_bool stop;
+	uint64_t start_ns;
+};
+int pen__busy_start(struct pen_busy *, unsigned threads, struct pen_err *);
+double pen__busy_stop(struct pen_busy *); /* pieces of work a second */
+
 /* ---- chunks into tables ---- */
 
 enum pen_reader { PEN_READ_RAW, PEN_READ_TABLE, PEN_READ_COO, PEN_READ_CSR };

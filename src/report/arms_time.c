@@ -68,3 +68,62 @@ const struct pen_kind pen__kind_startup = {
 	.title = "Start-up",
 	.arms = &pen__arms_startup,
 };
+
+/* ---- resuming ---- */
+
+static const struct pen_arm_column resume_columns[] = {
+	{ "epoch", "group", NULL, false },
+	{ "way", "arm", NULL, false },
+	{ "first batch", "resume_s", pen__show_time, false },
+	{ "opening", "open_s", pen__show_time, false },
+	{ "batches before", "batches_before", pen__show_whole, false },
+	{ "compared", "batches_compared", pen__show_whole, false },
+	{ "samples the same", "n_rows", pen__show_whole, false },
+	{ NULL, NULL, NULL, false },
+};
+
+static const struct pen_arm_chart resume_charts[] = {
+	{ "Time to the first batch after resuming",
+	  "By place in the epoch and way. Shorter is better.", "resume_s",
+	  pen__show_time },
+	{ NULL, NULL, NULL, NULL },
+};
+
+static void resume_words(struct pen_text *t, const struct pen_arms *a)
+{
+	const struct pen_arm_case *far =
+		pen__arms_best(a, "batches_before", false);
+	const struct pen_arm_case *back, *again;
+	const char *group;
+
+	if (!far)
+		return;
+	pen__text_add(t,
+		      "Exact: all batches compared have the same samples%s "
+		      "and content as without the interruption.\n",
+		      pen__arms_find(a, "on 2 ranks", NULL)
+			      ? ", on two ranks as well,"
+			      : "");
+	group = pen__line_text(far->row, "group");
+	back = pen__arms_find(a, "restored", group);
+	again = pen__arms_find(a, "read again", group);
+	if (!back || !again)
+		return;
+	pen__text_add(t, "%s of an epoch: %s from a saved state, ", group,
+		      pen__show_time(get(a, back, "resume_s")).s);
+	pen__text_add(t, "%s by reading everything again.\n",
+		      pen__show_time(get(a, again, "resume_s")).s);
+}
+
+const struct pen_arm_kind pen__arms_resume = {
+	.experiment = "resume",
+	.headline = "resume_s",
+	.columns = resume_columns,
+	.charts = resume_charts,
+	.words = resume_words,
+};
+const struct pen_kind pen__kind_resume = {
+	.experiment = "resume",
+	.title = "Resuming",
+	.arms = &pen__arms_resume,
+};

@@ -31,7 +31,8 @@ struct pen_kind {
 };
 extern const struct pen_kind pen__kind_blocks, pen__kind_chunks,
 	pen__kind_prefetch, pen__kind_batch_size, pen__kind_formats,
-	pen__kind_shuffle, pen__kind_startup;
+	pen__kind_shuffle, pen__kind_startup, pen__kind_resume, pen__kind_mmap,
+	pen__kind_neighbour;
 
 /* The whole page. */
 int pen__report_html(const struct pen_lines *, struct pen_text *,
