@@ -58,6 +58,11 @@ int bench_init(struct bench *b, const char *out)
 
 void bench_close(struct bench *b)
 {
+	struct stat st;
+
+	/* nothing came of it */
+	if (b->made && !b->nadded && !stat(b->out, &st) && !st.st_size)
+		unlink(b->out);
 	if (b->watch)
 		munmap(b->watch, sizeof(*b->watch));
 	pen_spec_free(b->spec);
@@ -424,10 +429,6 @@ void bench_print_end(const struct pen_line *r)
 
 int bench_end(struct bench *b, int rc)
 {
-	struct stat st;
-
-	if (b->made && !stat(b->out, &st) && !st.st_size)
-		unlink(b->out);
 	if (rc >= 0 && rc < 128)
 		return rc;
 	if (!b->json && b->nskipped)

@@ -49,10 +49,17 @@ static const struct pen_kind other = {
 };
 
 static const struct pen_kind *const kinds[] = {
-	&pen__kind_blocks,   &pen__kind_chunks,
-	&pen__kind_prefetch, &pen__kind_batch_size,
-	&pen__kind_formats,  &pen__kind_shuffle,
-	&pen__kind_startup,  &other,
+	&pen__kind_blocks,
+	&pen__kind_chunks,
+	&pen__kind_prefetch,
+	&pen__kind_batch_size,
+	&pen__kind_formats,
+	&pen__kind_shuffle,
+	&pen__kind_startup,
+	&pen__kind_resume,
+	&pen__kind_mmap,
+	&pen__kind_neighbour,
+	&other,
 };
 #define NKINDS (sizeof(kinds) / sizeof(kinds[0]))
 
