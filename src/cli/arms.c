@@ -218,11 +218,17 @@ struct arm *arms_add(struct arms *a, const char *name, const char *group,
 static void head(struct pen_text *j, const struct trial *t)
 {
 	const struct arm *m = t->arg;
+	const struct bench *b = &m->of->b;
+	char check[192] = "";
 
+	if (m->check[0])
+		snprintf(check, sizeof(check), "%s batches=%llu epochs=%llu",
+			 m->check, (unsigned long long)b->batches,
+			 (unsigned long long)b->spec->epochs);
 	pen__json_str(j, "experiment", m->of->kind->experiment);
 	pen__json_str(j, "arm", m->name);
 	pen__json_str(j, "group", m->group);
-	pen__json_str(j, "check", m->check);
+	pen__json_str(j, "check", check);
 	pen__json_str(j, "cache", m->as_it_is ? "" : t->cold ? "cold" : "warm");
 	pen__json_int(j, "value", m->value);
 	pen__json_int(j, "epochs", m->of->b.spec->epochs);
@@ -399,21 +405,34 @@ static bool is_whole(const struct pen_spec *s)
 	return false;
 }
 
+/* Samples in the first n batches (0: all): each epoch ends with a short one. */
+static uint64_t in_batches(uint64_t samples, const struct pen_spec *s,
+			   uint64_t n)
+{
+	const uint64_t each = (samples + s->batch_size - 1) / s->batch_size;
+	const uint64_t whole = n && each ? n / each : s->epochs;
+	const uint64_t rest = n && each ? n % each : 0;
+
+	if (s->epochs && whole >= s->epochs)
+		return s->epochs * samples;
+	return whole * samples + rest * s->batch_size;
+}
+
 /* What has to come, by the data and not by the loader, where that is clear. */
 static void put_expected(const struct arms *a, const struct pen_pass *p,
 			 const struct arm *m, struct pen_text *j)
 {
 	const struct pen_spec *s = p->spec;
-	const uint64_t most = p->max_batches * s->batch_size;
-	uint64_t all = atomic_load(&a->b.watch->total);
+	const uint64_t samples = m->samples ? m->samples
+					    : (uint64_t)a->b.samples;
 	char hex[24];
 
 	if (is_whole(s))
-		all = (m->samples ? m->samples : (uint64_t)a->b.samples) *
-		      s->epochs;
-	if (most && (!all || most < all))
-		all = most;
-	pen__json_int(j, "expected_rows", all);
+		pen__json_int(j, "expected_rows",
+			      in_batches(samples, s, p->max_batches));
+	else if (!p->max_batches)
+		pen__json_int(j, "expected_rows",
+			      atomic_load(&a->b.watch->total));
 	if (!a->sum[0] || m->lossy || !is_whole(s) || p->max_batches ||
 	    s->cast || s->take.n || !s->decode)
 		return;

@@ -106,13 +106,14 @@ static int settle(struct mapping *g)
 				      g->cgroup);
 	if (g->a.b.json)
 		return -1;
-	printf("  %s for the files, ", human_bytes((double)g->q.limit));
+	printf("  %s for the %sfiles, ", human_bytes((double)g->q.limit),
+	       g->q.group[0] ? "process and its " : "");
 	if (g->q.group[0])
 		puts("held by a cgroup.");
 	else
-		puts("not held: no cgroup can be made here, so that pages are "
-		     "dropped\n  whenever that much was delivered; `in memory` "
-		     "is not limited at all.");
+		printf("not held%s: pages are dropped whenever\n  that much "
+		       "was delivered; `in memory` is not limited at all.\n",
+		       g->evict ? "" : ", for no cgroup can be made here");
 	return -1;
 }
 

@@ -123,6 +123,16 @@ static void put_shape(struct pen_text *j, const struct pen_field *f)
 	pen__json_str(j, "shape", shape);
 }
 
+/* Settings would change the copy once more when it is read. */
+static bool can_copy(const struct pen_loader *l, const struct pen_spec *s)
+{
+	return l->ds->format->nfields == 1 &&
+	       l->ds->format->field[0].layout == PEN_DENSE && !s->subset &&
+	       !s->cast && !s->take.n && s->world == 1 && s->decode &&
+	       !s->epoch_batches && s->tail != PEN_TAIL_DROP && !s->drop_last &&
+	       s->tail != PEN_TAIL_PAD;
+}
+
 static int copy_data(struct bench *b, const struct trial *t, struct pen_text *j,
 		     struct pen_err *err)
 {
@@ -137,12 +147,10 @@ static int copy_data(struct bench *b, const struct trial *t, struct pen_text *j,
 		return rc;
 	rc = pen_loader_open(&l, s, err);
 	pen__json_open(j, NULL, '{');
-	if (!rc && (l->ds->format->nfields != 1 ||
-		    l->ds->format->field[0].layout != PEN_DENSE ||
-		    s->batch_size > l->length)) {
+	if (!rc && !can_copy(l, s)) {
 		pen__json_str(j, "not",
-			      "samples are not one dense field, or "
-			      "fewer than a batch");
+			      "a copy is made of one dense field, whole and "
+			      "unchanged");
 	} else if (!rc) {
 		put_shape(j, &l->ds->format->field[0]);
 		rc = copy_loaded(t->arg, l, err);
@@ -279,7 +287,7 @@ static int add_arms(struct shuffle *g)
 		if (g->a.b.batches)
 			snprintf(m->check, sizeof(m->check), "%s", orders[i]);
 		if (i == BLOCK)
-			snprintf(m->group, sizeof(m->group), "%s x %s",
+			snprintf(m->group, sizeof(m->group), "%.20s x %.20s",
 				 g->chunks, g->chunk);
 	}
 	return rc;
