@@ -16,7 +16,7 @@
 #define DEFAULT_REPEATS 3
 
 int arms_init(struct arms *a, const struct command *cmd,
-	      const struct pen_arm_kind *kind, const char *out)
+	      const struct pen_way_kind *kind, const char *out)
 {
 	int rc;
 
@@ -102,18 +102,18 @@ static int make_data(struct bench *b, const struct trial *t, struct pen_text *j,
 		     struct pen_err *err)
 {
 	const struct arms *a = t->arg;
-	const struct pen_made_file file = { .path = b->spec->paths[0],
-					    .format = "npy",
-					    .n = a->made.nsamples };
+	const struct pen_fresh_file file = { .path = b->spec->paths[0],
+					     .format = "npy",
+					     .n = a->made.nsamples };
 	uint64_t sum = 0;
 	char hex[24];
 	int rc = pen__synth_space(a->folder, a->made.nsamples * a->made.row,
 				  err);
 
 	if (!rc)
-		rc = pen__made_write(&a->made, &file, err);
+		rc = pen__fresh_write(&a->made, &file, err);
 	if (!rc)
-		rc = pen__made_sum(&a->made, 0, a->made.nsamples, &sum, err);
+		rc = pen__fresh_sum(&a->made, 0, a->made.nsamples, &sum, err);
 	snprintf(hex, sizeof(hex), "%016llx", (unsigned long long)sum);
 	pen__json_open(j, NULL, '{');
 	pen__json_str(j, "sum", hex);
@@ -146,7 +146,7 @@ int arms_made(struct arms *a)
 {
 	struct pen_err err = { 0 };
 
-	if (pen__made_init(&a->made, a->shape, a->dtype, &err))
+	if (pen__fresh_init(&a->made, a->shape, a->dtype, &err))
 		return complain(&err);
 	if (a->made.nsamples > UINT64_MAX / 2 / a->made.row)
 		return complain_usage("%s: --samples: too many", a->cmd->name);
@@ -313,15 +313,15 @@ static int print_all(struct arms *a, const struct pen_line *const *row)
 {
 	struct pen_text out = { 0 };
 	struct pen_err err = { 0 };
-	struct pen_arms found;
+	struct pen_ways found;
 	size_t nwrong;
 	int rc = -1;
 
-	if (pen__arms_init(&found, row, a->rows.n, &err))
+	if (pen__ways_init(&found, row, a->rows.n, &err))
 		return complain(&err);
-	pen__arms_print(&out, a->kind, &found);
+	pen__ways_print(&out, a->kind, &found);
 	nwrong = found.nwrong;
-	pen__arms_fini(&found);
+	pen__ways_fini(&found);
 	if (out.failed)
 		rc = complain((pen__fail_nomem(&err, "table", out.n), &err));
 	else if (!a->b.json && out.n)

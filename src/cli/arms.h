@@ -8,7 +8,7 @@
 #define PEN_CLI_ARMS_H
 
 #include "cli/bench.h"
-#include "report/arms.h"
+#include "report/ways.h"
 
 struct arms;
 
@@ -27,7 +27,7 @@ struct arm {
 struct arms {
 	struct bench b;
 	const struct command *cmd;
-	const struct pen_arm_kind *kind;
+	const struct pen_way_kind *kind;
 	/* In a child: one arm, its figures into j. */
 	int (*run)(struct bench *, const struct trial *, struct pen_text *j,
 		   struct pen_err *);
@@ -35,7 +35,7 @@ struct arms {
 	size_t n;
 	struct pen_lines rows; /* of this run, and with --resume before it */
 	/* Data made on the spot: */
-	struct pen_made made;
+	struct pen_fresh made;
 	bool is_made;
 	const char *shape, *dtype, *dir;
 	char folder[3072]; /* "": there is none */
@@ -54,7 +54,7 @@ struct arms {
 		BENCH_FLAGS
 
 int arms_init(struct arms *, const struct command *,
-	      const struct pen_arm_kind *, const char *out);
+	      const struct pen_way_kind *, const char *out);
 /* A flag of ARMS_FLAGS, a setting or the PATH. EXIT code or -1. */
 int arms_arg(struct arms *, const struct args *, int kind);
 /* "1,2,4" as counts; false: not that. At most `most` of them. */

@@ -69,7 +69,7 @@ static int run_sizes(int argc, char **argv)
 			    .argc = argc,
 			    .argv = argv };
 	struct sizes g = { .size = { 1, 4, 16, 64, 256, 1024, 4096 }, .n = 7 };
-	int kind, rc = arms_init(&g.a, arg.cmd, &pen__arms_batch_size,
+	int kind, rc = arms_init(&g.a, arg.cmd, &pen__ways_batch_size,
 				 "batch-size.jsonl");
 
 	g.a.run = run_arm;

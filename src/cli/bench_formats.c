@@ -102,7 +102,7 @@ static int add_size(const char *path, const struct stat *st, int flag,
 	return 0;
 }
 
-static void put_shape(const struct pen_made *m, const char *before, char *buf,
+static void put_shape(const struct pen_fresh *m, const char *before, char *buf,
 		      size_t cap)
 {
 	size_t at = (size_t)snprintf(buf, cap, "%s", before);
@@ -121,7 +121,7 @@ static void form_path(const struct formats *g, int i, char *buf, size_t cap)
 }
 
 static int write_samples(const struct formats *g, const char *path, int i,
-			 struct pen_made_file *f, struct pen_err *err)
+			 struct pen_fresh_file *f, struct pen_err *err)
 {
 	char one[4400];
 	int rc = 0;
@@ -129,13 +129,13 @@ static int write_samples(const struct formats *g, const char *path, int i,
 	f->path = path;
 	f->n = g->a.made.nsamples;
 	if (forms[i].holds != IMAGE)
-		return pen__made_write(&g->a.made, f, err);
+		return pen__fresh_write(&g->a.made, f, err);
 	f->path = one;
 	f->n = 1;
 	for (; !rc && f->first < g->a.made.nsamples; f->first++) {
 		snprintf(one, sizeof(one), "%s/%09llu.%s", path,
 			 (unsigned long long)f->first, forms[i].format);
-		rc = pen__made_write(&g->a.made, f, err);
+		rc = pen__fresh_write(&g->a.made, f, err);
 	}
 	return rc;
 }
@@ -145,7 +145,7 @@ static int write_form(struct bench *b, const struct trial *t,
 {
 	const struct formats *g = t->arg;
 	const int i = g->writing;
-	struct pen_made_file f = { .format = forms[i].format };
+	struct pen_fresh_file f = { .format = forms[i].format };
 	struct pen_opts_kv kv[4];
 	char path[4096], shape[256], dir[4096], chunk[32];
 	int rc;
@@ -261,7 +261,7 @@ static bool can_hold(const struct formats *g, int i)
 	const enum pen_dtype d = g->a.made.field.dtype;
 
 	if (forms[i].holds == IMAGE)
-		return pen__made_is_image(&g->a.made);
+		return pen__fresh_is_image(&g->a.made);
 	if (forms[i].holds == TABLE)
 		return d == PEN_F32 || d == PEN_F64 ||
 		       (d >= PEN_I8 && d <= PEN_U64);
@@ -358,7 +358,7 @@ static int run_formats(int argc, char **argv)
 			    .argc = argc,
 			    .argv = argv };
 	struct formats g = { .chunk = 16 };
-	int kind, rc = arms_init(&g.a, arg.cmd, &pen__arms_formats,
+	int kind, rc = arms_init(&g.a, arg.cmd, &pen__ways_formats,
 				 "formats.jsonl");
 
 	g.a.run = run_arm;

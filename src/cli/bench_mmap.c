@@ -162,7 +162,7 @@ static int run_mmap(int argc, char **argv)
 			    .argv = argv };
 	struct mapping g = { 0 };
 	struct pen_err err = { 0 };
-	int kind, rc = arms_init(&g.a, arg.cmd, &pen__arms_mmap, "mmap.jsonl");
+	int kind, rc = arms_init(&g.a, arg.cmd, &pen__ways_mmap, "mmap.jsonl");
 
 	g.a.run = run_arm;
 	if (rc < 0 && pen_spec_set(g.a.b.spec, "sampler", "shuffle", &err))

@@ -134,7 +134,7 @@ static int run_neighbour(int argc, char **argv)
 			    .argv = argv };
 	struct neighbour g = { .work_ms = 1000 };
 	struct pen_err err = { 0 };
-	int kind, rc = arms_init(&g.a, arg.cmd, &pen__arms_neighbour,
+	int kind, rc = arms_init(&g.a, arg.cmd, &pen__ways_neighbour,
 				 "neighbour.jsonl");
 
 	g.a.run = run_arm;

@@ -132,7 +132,7 @@ static int run_prefetch(int argc, char **argv)
 			    .argc = argc,
 			    .argv = argv };
 	struct prefetch p = { .ahead = { 0, 1, 2, 4, 8, 16 }, .n = 6 };
-	int kind, rc = arms_init(&p.a, arg.cmd, &pen__arms_prefetch,
+	int kind, rc = arms_init(&p.a, arg.cmd, &pen__ways_prefetch,
 				 "prefetch.jsonl");
 
 	p.a.run = run_arm;

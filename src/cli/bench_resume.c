@@ -318,7 +318,7 @@ static int run_resume(int argc, char **argv)
 			    .argv = argv };
 	struct resume g = { .at = { 0, 10, 50, 90 }, .n = 4 };
 	struct pen_err err = { 0 };
-	int kind, rc = arms_init(&g.a, arg.cmd, &pen__arms_resume,
+	int kind, rc = arms_init(&g.a, arg.cmd, &pen__ways_resume,
 				 "resume.jsonl");
 
 	g.a.run = run_arm;

@@ -336,7 +336,7 @@ static int run_shuffle(int argc, char **argv)
 			    .argv = argv };
 	struct shuffle g = { .chunk = "64", .chunks = "256" };
 	struct pen_err err = { 0 };
-	int kind, rc = arms_init(&g.a, arg.cmd, &pen__arms_shuffle,
+	int kind, rc = arms_init(&g.a, arg.cmd, &pen__ways_shuffle,
 				 "shuffle.jsonl");
 
 	g.a.run = run_arm;

@@ -50,7 +50,7 @@ struct making {
 static int make_file(void *arg, uint64_t i, struct pen_err *err)
 {
 	const struct making *k = arg;
-	struct pen_made_file f = { .format = "npy", .first = i, .n = 1 };
+	struct pen_fresh_file f = { .format = "npy", .first = i, .n = 1 };
 	char path[4200];
 	int rc = 0;
 
@@ -63,7 +63,7 @@ static int make_file(void *arg, uint64_t i, struct pen_err *err)
 		 (unsigned long long)(i / A_FOLDER),
 		 (unsigned long long)(i % A_FOLDER));
 	f.path = path;
-	return rc ? rc : pen__made_write(&k->g->a.made, &f, err);
+	return rc ? rc : pen__fresh_write(&k->g->a.made, &f, err);
 }
 
 static int make_files(struct bench *b, const struct trial *t,
@@ -137,7 +137,7 @@ static int put_sum(const struct startup *g, const struct pen_pass *p,
 	if (g->given || p->spec->subset || p->spec->cast || p->spec->take.n ||
 	    (sampler && strcmp(sampler, "sequential") != 0))
 		return 0;
-	rc = pen__made_sum(&g->a.made, 0, p->nsamples, &sum, err);
+	rc = pen__fresh_sum(&g->a.made, 0, p->nsamples, &sum, err);
 	snprintf(hex, sizeof(hex), "%016llx", (unsigned long long)sum);
 	pen__json_str(j, "expected_sum", hex);
 	return rc;
@@ -237,7 +237,7 @@ static int run_startup(int argc, char **argv)
 			    .argc = argc,
 			    .argv = argv };
 	struct startup g = { .files = { 1, 10, 100, 1000, 10000 }, .n = 5 };
-	int kind, rc = arms_init(&g.a, arg.cmd, &pen__arms_startup,
+	int kind, rc = arms_init(&g.a, arg.cmd, &pen__ways_startup,
 				 "startup.jsonl");
 
 	g.a.run = run_arm;

@@ -43,29 +43,30 @@ uint64_t pen__content_batch(const struct pen_batch *, const uint64_t *ids);
 
 /* ---- data made on the spot ---- */
 
-struct pen_made {
+struct pen_fresh {
 	struct pen_field field;
 	size_t row; /* bytes of a sample */
 	uint64_t seed, nsamples;
 };
 /* Field and row from words: "3x224x224", "uint8". */
-int pen__made_init(struct pen_made *, const char *shape, const char *dtype,
-		   struct pen_err *);
-bool pen__made_is_image(const struct pen_made *); /* bytes, HxW or HxWx3 */
+int pen__fresh_init(struct pen_fresh *, const char *shape, const char *dtype,
+		    struct pen_err *);
+bool pen__fresh_is_image(const struct pen_fresh *); /* bytes, HxW or HxWx3 */
 /* Bytes [off, off + n) of all samples one after another; whole items. */
-void pen__made_fill(const struct pen_made *, uint64_t off, void *to, size_t n);
+void pen__fresh_fill(const struct pen_fresh *, uint64_t off, void *to,
+		     size_t n);
 
-struct pen_made_file {
+struct pen_fresh_file {
 	const char *path, *format;
 	const struct pen_opts_kv *kv; /* of the format, for writing */
 	size_t nkv;
 	uint64_t first, n; /* samples */
 };
-int pen__made_write(const struct pen_made *, const struct pen_made_file *,
-		    struct pen_err *);
+int pen__fresh_write(const struct pen_fresh *, const struct pen_fresh_file *,
+		     struct pen_err *);
 /* What pen__content_batch() has to come to for these samples. */
-int pen__made_sum(const struct pen_made *, uint64_t first, uint64_t n,
-		  uint64_t *sum, struct pen_err *);
+int pen__fresh_sum(const struct pen_fresh *, uint64_t first, uint64_t n,
+		   uint64_t *sum, struct pen_err *);
 
 /* ---- one pass ---- */
 

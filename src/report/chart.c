@@ -288,17 +288,6 @@ static bool begins_group(const struct pen_bars *c, size_t i)
 	return !i || strcmp(c->bar[i].group, c->bar[i - 1].group) != 0;
 }
 
-/* Room for the longest name. */
-static double names_width(const struct pen_bars *c)
-{
-	size_t most = 0;
-
-	for (size_t i = 0; i < c->n; i++)
-		most = strlen(c->bar[i].name) > most ? strlen(c->bar[i].name)
-						     : most;
-	return fmax(64, 14 + 7 * (double)most);
-}
-
 static void put_bars(struct pen_text *t, const struct frame *like,
 		     const struct pen_bars *c)
 {
@@ -306,7 +295,10 @@ static void put_bars(struct pen_text *t, const struct frame *like,
 	double y = 0;
 
 	f.role = "img";
-	f.left = names_width(c);
+	f.left = 64;
+	for (size_t i = 0; i < c->n; i++) /* 7: a letter, about */
+		f.left =
+			fmax(f.left, 7.0 * (double)strlen(c->bar[i].name) + 12);
 	f.right = 84; /* for what stands behind the longest */
 	f.h = 4;
 	for (size_t i = 0; i < c->n; i++) {

@@ -15,13 +15,13 @@ struct pen_group {
 	size_t number; /* of the group on the page: makes ids differ */
 };
 
-struct pen_arm_kind; /* arms.h */
+struct pen_way_kind; /* ways.h */
 
 struct pen_kind {
 	const char *experiment; /* of the rows; NULL: of any others */
 	const char *title;
 	/* Arms held against one another; then nothing else is needed. */
-	const struct pen_arm_kind *arms;
+	const struct pen_way_kind *arms;
 	/* Paragraphs: the result first. */
 	int (*verdict)(struct pen_text *, const struct pen_group *,
 		       struct pen_err *);

@@ -2,11 +2,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "report/arms.h"
+#include "report/ways.h"
 
 /* ---- batches ahead ---- */
 
-static const struct pen_arm_column prefetch_columns[] = {
+static const struct pen_way_column prefetch_columns[] = {
 	{ "ahead", "arm", NULL, false },
 	{ "cache", "cache", NULL, false },
 	{ "per s", "samples_per_s", pen__show_count, false },
@@ -18,7 +18,7 @@ static const struct pen_arm_column prefetch_columns[] = {
 	{ NULL, NULL, NULL, false },
 };
 
-static const struct pen_arm_chart prefetch_charts[] = {
+static const struct pen_way_chart prefetch_charts[] = {
 	{ "Samples a second", "By batches prepared ahead. Longer is better.",
 	  "samples_per_s", pen__show_count },
 	{ "Wait for a batch, 99th percentile",
@@ -28,42 +28,42 @@ static const struct pen_arm_chart prefetch_charts[] = {
 };
 
 /* The least that reaches 95 % of the best. */
-static void prefetch_words(struct pen_text *t, const struct pen_arms *a)
+static void prefetch_words(struct pen_text *t, const struct pen_ways *a)
 {
-	const struct pen_arm_case *best =
-		pen__arms_best(a, "samples_per_s", false);
-	const struct pen_arm_case *lean = best;
+	const struct pen_way_case *best =
+		pen__ways_best(a, "samples_per_s", false);
+	const struct pen_way_case *lean = best;
 	double most;
 
 	if (!best)
 		return;
-	most = pen__arms_get(a, best, "samples_per_s", NULL);
+	most = pen__ways_get(a, best, "samples_per_s", NULL);
 	for (size_t i = 0; i < a->ncases; i++)
-		if (pen__arms_get(a, &a->c[i], "samples_per_s", NULL) >=
+		if (pen__ways_get(a, &a->c[i], "samples_per_s", NULL) >=
 			    0.95 * most &&
-		    pen__arms_get(a, &a->c[i], "own_memory_bytes", NULL) <
-			    pen__arms_get(a, lean, "own_memory_bytes", NULL))
+		    pen__ways_get(a, &a->c[i], "own_memory_bytes", NULL) <
+			    pen__ways_get(a, lean, "own_memory_bytes", NULL))
 			lean = &a->c[i];
 	pen__text_add(t, "Fastest with %s ahead: %s samples a second, ",
 		      pen__line_text(best->row, "arm"),
 		      pen__show_count(most).s);
 	pen__text_add(
 		t, "waiting %s of the time.\n",
-		pen__show_share(pen__arms_get(a, best, "wait_share", NULL)).s);
+		pen__show_share(pen__ways_get(a, best, "wait_share", NULL)).s);
 	if (lean == best)
 		return;
 	pen__text_add(t, "%s ahead comes within 5 %% of it in ",
 		      pen__line_text(lean->row, "arm"));
 	pen__text_add(t, "%s instead of %s of memory.\n",
 		      pen__show_bytes(
-			      pen__arms_get(a, lean, "own_memory_bytes", NULL))
+			      pen__ways_get(a, lean, "own_memory_bytes", NULL))
 			      .s,
 		      pen__show_bytes(
-			      pen__arms_get(a, best, "own_memory_bytes", NULL))
+			      pen__ways_get(a, best, "own_memory_bytes", NULL))
 			      .s);
 }
 
-const struct pen_arm_kind pen__arms_prefetch = {
+const struct pen_way_kind pen__ways_prefetch = {
 	.experiment = "prefetch",
 	.headline = "samples_per_s",
 	.columns = prefetch_columns,
@@ -73,12 +73,12 @@ const struct pen_arm_kind pen__arms_prefetch = {
 const struct pen_kind pen__kind_prefetch = {
 	.experiment = "prefetch",
 	.title = "Batches ahead",
-	.arms = &pen__arms_prefetch,
+	.arms = &pen__ways_prefetch,
 };
 
 /* ---- batch sizes ---- */
 
-static const struct pen_arm_column batch_columns[] = {
+static const struct pen_way_column batch_columns[] = {
 	{ "batch", "arm", NULL, false },
 	{ "cache", "cache", NULL, false },
 	{ "per s", "samples_per_s", pen__show_count, false },
@@ -91,7 +91,7 @@ static const struct pen_arm_column batch_columns[] = {
 	{ NULL, NULL, NULL, false },
 };
 
-static const struct pen_arm_chart batch_charts[] = {
+static const struct pen_way_chart batch_charts[] = {
 	{ "Samples a second", "By samples a batch. Longer is better.",
 	  "samples_per_s", pen__show_count },
 	{ "Time of a sample",
@@ -105,15 +105,15 @@ static const struct pen_arm_chart batch_charts[] = {
  * Seconds of a batch = c + d x its samples, fitted so that all sizes have the
  * same say: residuals are relative.
  */
-static bool fit(const struct pen_arms *a, double *c, double *d)
+static bool fit(const struct pen_ways *a, double *c, double *d)
 {
 	double s0 = 0, s1 = 0, s2 = 0, t0 = 0, t1 = 0, det;
 	size_t n = 0;
 
 	for (size_t i = 0; i < a->ncases; i++) {
 		const double t =
-			pen__arms_get(a, &a->c[i], "s_per_batch", NULL);
-		const double x = pen__arms_get(a, &a->c[i], "batch", NULL);
+			pen__ways_get(a, &a->c[i], "s_per_batch", NULL);
+		const double x = pen__ways_get(a, &a->c[i], "batch", NULL);
 
 		if (isnan(t) || t <= 0 || isnan(x) ||
 		    pen__line_true(a->c[i].row, "cold"))
@@ -133,10 +133,10 @@ static bool fit(const struct pen_arms *a, double *c, double *d)
 	return *d > 0;
 }
 
-static void batch_words(struct pen_text *t, const struct pen_arms *a)
+static void batch_words(struct pen_text *t, const struct pen_ways *a)
 {
-	const struct pen_arm_case *best =
-		pen__arms_best(a, "samples_per_s", false);
+	const struct pen_way_case *best =
+		pen__ways_best(a, "samples_per_s", false);
 	double c, d;
 
 	if (!best)
@@ -144,7 +144,7 @@ static void batch_words(struct pen_text *t, const struct pen_arms *a)
 	pen__text_add(
 		t, "Fastest with batches of %s: %s samples a second.\n",
 		pen__line_text(best->row, "arm"),
-		pen__show_count(pen__arms_get(a, best, "samples_per_s", NULL))
+		pen__show_count(pen__ways_get(a, best, "samples_per_s", NULL))
 			.s);
 	if (!fit(a, &c, &d))
 		return;
@@ -161,7 +161,7 @@ static void batch_words(struct pen_text *t, const struct pen_arms *a)
 		      pen__show_whole(ceil(c / d)).s);
 }
 
-const struct pen_arm_kind pen__arms_batch_size = {
+const struct pen_way_kind pen__ways_batch_size = {
 	.experiment = "batch-size",
 	.headline = "samples_per_s",
 	.columns = batch_columns,
@@ -171,5 +171,5 @@ const struct pen_arm_kind pen__arms_batch_size = {
 const struct pen_kind pen__kind_batch_size = {
 	.experiment = "batch-size",
 	.title = "Batch size",
-	.arms = &pen__arms_batch_size,
+	.arms = &pen__ways_batch_size,
 };

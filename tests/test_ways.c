@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "experiment/experiment.h"
-#include "report/arms.h"
+#include "report/ways.h"
 #include "test.h"
 
 #define ROW(setup, arm, rate, rows, sum, more)                                 \
@@ -36,24 +36,24 @@ static void medians(void)
 	};
 	struct pen_line row[5];
 	const struct pen_line *at[5];
-	struct pen_arms a;
+	struct pen_ways a;
 	struct pen_err err;
 	double spread;
 
 	parse(row, at, text, 5);
-	CHECK(!pen__arms_init(&a, at, 5, &err));
+	CHECK(!pen__ways_init(&a, at, 5, &err));
 	CHECK(a.ncases == 3 && !a.nwrong);
 	CHECK(a.c[0].n == 3 && a.c[1].n == 1 && a.c[2].n == 0);
-	CHECK(pen__arms_get(&a, &a.c[0], "samples_per_s", &spread) == 200);
+	CHECK(pen__ways_get(&a, &a.c[0], "samples_per_s", &spread) == 200);
 	CHECK(spread == 1);
-	CHECK(pen__arms_get(&a, &a.c[1], "samples_per_s", &spread) == 50);
+	CHECK(pen__ways_get(&a, &a.c[1], "samples_per_s", &spread) == 50);
 	CHECK(isnan(spread));
-	CHECK(isnan(pen__arms_get(&a, &a.c[2], "samples_per_s", NULL)));
-	CHECK(pen__arms_best(&a, "samples_per_s", false) == &a.c[0]);
-	CHECK(pen__arms_best(&a, "samples_per_s", true) == &a.c[1]);
-	CHECK(pen__arms_find(&a, "2", NULL) == &a.c[1]);
-	CHECK(!pen__arms_find(&a, "3", NULL));
-	pen__arms_fini(&a);
+	CHECK(isnan(pen__ways_get(&a, &a.c[2], "samples_per_s", NULL)));
+	CHECK(pen__ways_best(&a, "samples_per_s", false) == &a.c[0]);
+	CHECK(pen__ways_best(&a, "samples_per_s", true) == &a.c[1]);
+	CHECK(pen__ways_find(&a, "2", NULL) == &a.c[1]);
+	CHECK(!pen__ways_find(&a, "3", NULL));
+	pen__ways_fini(&a);
 	for (size_t i = 0; i < 5; i++)
 		pen__line_fini(&row[i]);
 }
@@ -64,19 +64,19 @@ static size_t wrong(const char *first, const char *second)
 	const char *text[] = { first, second };
 	struct pen_line row[2];
 	const struct pen_line *at[2];
-	struct pen_arms a;
+	struct pen_ways a;
 	struct pen_err err;
 	struct pen_text out = { 0 };
 	size_t n;
 
 	parse(row, at, text, 2);
-	CHECK(!pen__arms_init(&a, at, 2, &err));
-	pen__arms_print(&out, &pen__arms_prefetch, &a);
+	CHECK(!pen__ways_init(&a, at, 2, &err));
+	pen__ways_print(&out, &pen__ways_prefetch, &a);
 	n = a.nwrong;
 	CHECK(!out.failed && (!n || !strstr(out.p, "12.3 k")));
 	CHECK(!n == !!strstr(out.p, "Fastest"));
 	pen__text_fini(&out);
-	pen__arms_fini(&a);
+	pen__ways_fini(&a);
 	pen__line_fini(&row[0]);
 	pen__line_fini(&row[1]);
 	return n;
@@ -115,9 +115,9 @@ static void no_memory(void)
 		int rc;
 
 		pen__mem_fail_nth(n, false);
-		rc = pen__arms_verdict(&t, &pen__arms_prefetch, &g, &err);
+		rc = pen__ways_verdict(&t, &pen__ways_prefetch, &g, &err);
 		if (!rc)
-			rc = pen__arms_show(&t, &pen__arms_prefetch, &g, &err);
+			rc = pen__ways_show(&t, &pen__ways_prefetch, &g, &err);
 		pen__mem_fail_nth(0, false);
 		CHECK(rc == 0 || rc == PEN_ENOMEM);
 		done = !rc && !t.failed;
@@ -155,22 +155,22 @@ static void contents(void)
 
 static void makes(void)
 {
-	struct pen_made m = { .seed = 3 };
+	struct pen_fresh m = { .seed = 3 };
 	struct pen_err err = { 0 };
 	uint8_t whole[96], part[96];
 	uint64_t a, b, ab;
 
-	CHECK(!pen__made_init(&m, "4x4x3", "uint8", &err) && m.row == 48);
-	CHECK(pen__made_is_image(&m));
-	pen__made_fill(&m, 0, whole, sizeof(whole));
-	pen__made_fill(&m, 30, part, 40);
+	CHECK(!pen__fresh_init(&m, "4x4x3", "uint8", &err) && m.row == 48);
+	CHECK(pen__fresh_is_image(&m));
+	pen__fresh_fill(&m, 0, whole, sizeof(whole));
+	pen__fresh_fill(&m, 30, part, 40);
 	CHECK(!memcmp(whole + 30, part, 40));
-	CHECK(!pen__made_sum(&m, 0, 1, &a, &err));
-	CHECK(!pen__made_sum(&m, 1, 1, &b, &err));
-	CHECK(!pen__made_sum(&m, 0, 2, &ab, &err));
+	CHECK(!pen__fresh_sum(&m, 0, 1, &a, &err));
+	CHECK(!pen__fresh_sum(&m, 1, 1, &b, &err));
+	CHECK(!pen__fresh_sum(&m, 0, 2, &ab, &err));
 	CHECK(a + b == ab);
-	CHECK(pen__made_init(&m, "0", "uint8", &err) == PEN_EINVAL);
-	CHECK(pen__made_init(&m, "4", "uint9", &err) < 0);
+	CHECK(pen__fresh_init(&m, "0", "uint8", &err) == PEN_EINVAL);
+	CHECK(pen__fresh_init(&m, "4", "uint9", &err) < 0);
 }
 
 int main(void)

@@ -2,17 +2,17 @@
 #include <math.h>
 #include <string.h>
 
-#include "report/arms.h"
+#include "report/ways.h"
 
-static double get(const struct pen_arms *a, const struct pen_arm_case *c,
+static double get(const struct pen_ways *a, const struct pen_way_case *c,
 		  const char *key)
 {
-	return c ? pen__arms_get(a, c, key, NULL) : NAN;
+	return c ? pen__ways_get(a, c, key, NULL) : NAN;
 }
 
 /* ---- formats ---- */
 
-static const struct pen_arm_column format_columns[] = {
+static const struct pen_way_column format_columns[] = {
 	{ "format", "arm", NULL, false },
 	{ "order", "group", NULL, false },
 	{ "cache", "cache", NULL, false },
@@ -26,7 +26,7 @@ static const struct pen_arm_column format_columns[] = {
 	{ NULL, NULL, NULL, false },
 };
 
-static const struct pen_arm_chart format_charts[] = {
+static const struct pen_way_chart format_charts[] = {
 	{ "Samples a second", "By order and format. Longer is better.",
 	  "samples_per_s", pen__show_count },
 	{ "Start-up",
@@ -39,13 +39,13 @@ static const struct pen_arm_chart format_charts[] = {
 };
 
 /* Of a group; cold ones are told by the table. */
-static const struct pen_arm_case *fastest(const struct pen_arms *a,
+static const struct pen_way_case *fastest(const struct pen_ways *a,
 					  const char *group)
 {
-	const struct pen_arm_case *best = NULL;
+	const struct pen_way_case *best = NULL;
 
 	for (size_t i = 0; i < a->ncases; i++) {
-		const struct pen_arm_case *c = &a->c[i];
+		const struct pen_way_case *c = &a->c[i];
 
 		if (!strcmp(pen__line_text(c->row, "group"), group) &&
 		    !isnan(get(a, c, "samples_per_s")) &&
@@ -56,15 +56,15 @@ static const struct pen_arm_case *fastest(const struct pen_arms *a,
 	return best;
 }
 
-static void format_words(struct pen_text *t, const struct pen_arms *a)
+static void format_words(struct pen_text *t, const struct pen_ways *a)
 {
 	static const char *const group[] = { "in order", "at random" };
-	const struct pen_arm_case *small =
-		pen__arms_best(a, "disk_bytes", true);
-	const struct pen_arm_case *soon = pen__arms_best(a, "startup_s", true);
+	const struct pen_way_case *small =
+		pen__ways_best(a, "disk_bytes", true);
+	const struct pen_way_case *soon = pen__ways_best(a, "startup_s", true);
 
 	for (size_t i = 0; i < 2; i++) {
-		const struct pen_arm_case *c = fastest(a, group[i]);
+		const struct pen_way_case *c = fastest(a, group[i]);
 
 		if (c)
 			pen__text_add(
@@ -85,7 +85,7 @@ static void format_words(struct pen_text *t, const struct pen_arms *a)
 			      pen__show_time(get(a, soon, "startup_s")).s);
 }
 
-const struct pen_arm_kind pen__arms_formats = {
+const struct pen_way_kind pen__ways_formats = {
 	.experiment = "formats",
 	.headline = "samples_per_s",
 	.columns = format_columns,
@@ -95,12 +95,12 @@ const struct pen_arm_kind pen__arms_formats = {
 const struct pen_kind pen__kind_formats = {
 	.experiment = "formats",
 	.title = "Formats",
-	.arms = &pen__arms_formats,
+	.arms = &pen__ways_formats,
 };
 
 /* ---- orders ---- */
 
-static const struct pen_arm_column shuffle_columns[] = {
+static const struct pen_way_column shuffle_columns[] = {
 	{ "order", "arm", NULL, false },
 	{ "chunks", "group", NULL, false },
 	{ "cache", "cache", NULL, false },
@@ -116,7 +116,7 @@ static const struct pen_arm_column shuffle_columns[] = {
 	{ NULL, NULL, NULL, false },
 };
 
-static const struct pen_arm_chart shuffle_charts[] = {
+static const struct pen_way_chart shuffle_charts[] = {
 	{ "Samples a second", "By order. Longer is better.", "samples_per_s",
 	  pen__show_count },
 	{ "How well batches are mixed",
@@ -126,10 +126,10 @@ static const struct pen_arm_chart shuffle_charts[] = {
 	{ NULL, NULL, NULL, NULL },
 };
 
-static void against(struct pen_text *t, const struct pen_arms *a,
-		    const char *name, const struct pen_arm_case *none)
+static void against(struct pen_text *t, const struct pen_ways *a,
+		    const char *name, const struct pen_way_case *none)
 {
-	const struct pen_arm_case *c = pen__arms_find(a, name, NULL);
+	const struct pen_way_case *c = pen__ways_find(a, name, NULL);
 
 	if (!c || c == none)
 		return;
@@ -143,12 +143,12 @@ static void against(struct pen_text *t, const struct pen_arms *a,
 	pen__text_add(t, ".\n");
 }
 
-static void shuffle_words(struct pen_text *t, const struct pen_arms *a)
+static void shuffle_words(struct pen_text *t, const struct pen_ways *a)
 {
-	const struct pen_arm_case *none = pen__arms_find(a, "none", NULL);
+	const struct pen_way_case *none = pen__ways_find(a, "none", NULL);
 
 	if (!none)
-		none = pen__arms_best(a, "samples_per_s", false);
+		none = pen__ways_best(a, "samples_per_s", false);
 	if (!none)
 		return;
 	pen__text_add(t, "%s: %s samples a second, n_eff %s of %s.\n",
@@ -161,7 +161,7 @@ static void shuffle_words(struct pen_text *t, const struct pen_arms *a)
 	against(t, a, "global", none);
 }
 
-const struct pen_arm_kind pen__arms_shuffle = {
+const struct pen_way_kind pen__ways_shuffle = {
 	.experiment = "shuffle",
 	.headline = "samples_per_s",
 	.columns = shuffle_columns,
@@ -171,5 +171,5 @@ const struct pen_arm_kind pen__arms_shuffle = {
 const struct pen_kind pen__kind_shuffle = {
 	.experiment = "shuffle",
 	.title = "Orders",
-	.arms = &pen__arms_shuffle,
+	.arms = &pen__ways_shuffle,
 };

@@ -1,5 +1,5 @@
 /* Arms: runs taken together, held against one another, and printed. */
-#include "report/arms.h"
+#include "report/ways.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -56,7 +56,7 @@ static bool is_short(const struct pen_line *r, char *why, size_t cap)
 }
 
 /* Two arms that differ are both in doubt: nobody knows which one is right. */
-static bool differs(const struct pen_arms *a, const struct pen_line *r,
+static bool differs(const struct pen_ways *a, const struct pen_line *r,
 		    char *why, size_t cap)
 {
 	for (size_t i = 0; has(r, "check") && i < a->n; i++) {
@@ -75,7 +75,7 @@ static bool differs(const struct pen_arms *a, const struct pen_line *r,
 	return false;
 }
 
-static void fill(struct pen_arms *a, struct pen_arm_case *c)
+static void fill(struct pen_ways *a, struct pen_way_case *c)
 {
 	for (size_t i = 0; i < a->n; i++) {
 		const struct pen_line *r = a->row[i];
@@ -91,14 +91,14 @@ static void fill(struct pen_arms *a, struct pen_arm_case *c)
 		snprintf(c->wrong, sizeof(c->wrong), "ran out of memory");
 }
 
-int pen__arms_init(struct pen_arms *a, const struct pen_line *const *row,
+int pen__ways_init(struct pen_ways *a, const struct pen_line *const *row,
 		   size_t n, struct pen_err *err)
 {
-	*a = (struct pen_arms){ .row = row, .n = n };
+	*a = (struct pen_ways){ .row = row, .n = n };
 	a->c = pen__calloc(n ? n : 1, sizeof(*a->c));
 	a->buf = pen__alloc(n ? n : 1, sizeof(*a->buf));
 	if (!a->c || !a->buf) {
-		pen__arms_fini(a);
+		pen__ways_fini(a);
 		return pen__fail_nomem(err, "arms", n * sizeof(*a->c));
 	}
 	for (size_t i = 0; i < n; i++) {
@@ -115,7 +115,7 @@ int pen__arms_init(struct pen_arms *a, const struct pen_line *const *row,
 	return 0;
 }
 
-void pen__arms_fini(struct pen_arms *a)
+void pen__ways_fini(struct pen_ways *a)
 {
 	pen__free(a->c);
 	pen__free(a->buf);
@@ -132,7 +132,7 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-double pen__arms_get(const struct pen_arms *a, const struct pen_arm_case *c,
+double pen__ways_get(const struct pen_ways *a, const struct pen_way_case *c,
 		     const char *key, double *spread)
 {
 	double mid;
@@ -156,7 +156,7 @@ double pen__arms_get(const struct pen_arms *a, const struct pen_arm_case *c,
 	return mid;
 }
 
-const struct pen_arm_case *pen__arms_find(const struct pen_arms *a,
+const struct pen_way_case *pen__ways_find(const struct pen_ways *a,
 					  const char *name, const char *group)
 {
 	for (size_t i = 0; i < a->ncases; i++)
@@ -169,14 +169,14 @@ const struct pen_arm_case *pen__arms_find(const struct pen_arms *a,
 	return NULL;
 }
 
-const struct pen_arm_case *pen__arms_best(const struct pen_arms *a,
+const struct pen_way_case *pen__ways_best(const struct pen_ways *a,
 					  const char *key, bool smallest)
 {
-	const struct pen_arm_case *best = NULL;
+	const struct pen_way_case *best = NULL;
 	double at = 0;
 
 	for (size_t i = 0; i < a->ncases; i++) {
-		const double v = pen__arms_get(a, &a->c[i], key, NULL);
+		const double v = pen__ways_get(a, &a->c[i], key, NULL);
 
 		if (isnan(v) || (best && (smallest ? v >= at : v <= at)))
 			continue;
@@ -191,16 +191,16 @@ const struct pen_arm_case *pen__arms_best(const struct pen_arms *a,
 #define MOST_COLUMNS 16
 
 /* What stands in a column; buf is for texts that are made. */
-static const char *cell(const struct pen_arm_kind *k, const struct pen_arms *a,
-			const struct pen_arm_case *c, size_t i,
+static const char *cell(const struct pen_way_kind *k, const struct pen_ways *a,
+			const struct pen_way_case *c, size_t i,
 			struct pen_shown *buf)
 {
-	const struct pen_arm_column *col = &k->columns[i];
+	const struct pen_way_column *col = &k->columns[i];
 	double v;
 
 	if (!col->show)
 		return pen__line_text(c->row, col->key);
-	v = pen__arms_get(a, c, col->key, NULL);
+	v = pen__ways_get(a, c, col->key, NULL);
 	*buf = isnan(v) ? (struct pen_shown){ "-" } : col->show(v);
 	return buf->s;
 }
@@ -215,7 +215,7 @@ static size_t width(const char *s)
 	return n;
 }
 
-static void widths(const struct pen_arm_kind *k, const struct pen_arms *a,
+static void widths(const struct pen_way_kind *k, const struct pen_ways *a,
 		   size_t *w)
 {
 	for (size_t i = 0; k->columns[i].title; i++) {
@@ -238,15 +238,15 @@ static void put_cell(struct pen_text *t, const char *s, size_t w, bool left)
 		      "");
 }
 
-static void put_line(struct pen_text *t, const struct pen_arm_kind *k,
-		     const struct pen_arms *a, const struct pen_arm_case *c,
+static void put_line(struct pen_text *t, const struct pen_way_kind *k,
+		     const struct pen_ways *a, const struct pen_way_case *c,
 		     const size_t *w)
 {
 	double spread;
 	bool told = false;
 
 	for (size_t i = 0; k->columns[i].title; i++) {
-		const struct pen_arm_column *col = &k->columns[i];
+		const struct pen_way_column *col = &k->columns[i];
 		struct pen_shown buf;
 
 		if (col->page_only || (col->show && c->wrong[0] && told))
@@ -259,7 +259,7 @@ static void put_line(struct pen_text *t, const struct pen_arm_kind *k,
 		put_cell(t, cell(k, a, c, i, &buf), w[i], !col->show);
 		if (strcmp(col->key, k->headline) != 0)
 			continue;
-		pen__arms_get(a, c, k->headline, &spread);
+		pen__ways_get(a, c, k->headline, &spread);
 		put_cell(t, isnan(spread) ? "-" : pen__show_share(spread).s, 6,
 			 false);
 	}
@@ -271,8 +271,8 @@ static void put_line(struct pen_text *t, const struct pen_arm_kind *k,
 			      : "");
 }
 
-void pen__arms_print(struct pen_text *t, const struct pen_arm_kind *k,
-		     const struct pen_arms *a)
+void pen__ways_print(struct pen_text *t, const struct pen_way_kind *k,
+		     const struct pen_ways *a)
 {
 	size_t w[MOST_COLUMNS];
 

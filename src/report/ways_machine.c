@@ -2,17 +2,17 @@
 #include <math.h>
 #include <string.h>
 
-#include "report/arms.h"
+#include "report/ways.h"
 
-static double get(const struct pen_arms *a, const struct pen_arm_case *c,
+static double get(const struct pen_ways *a, const struct pen_way_case *c,
 		  const char *key)
 {
-	return c ? pen__arms_get(a, c, key, NULL) : NAN;
+	return c ? pen__ways_get(a, c, key, NULL) : NAN;
 }
 
 /* ---- little memory ---- */
 
-static const struct pen_arm_column mmap_columns[] = {
+static const struct pen_way_column mmap_columns[] = {
 	{ "way", "arm", NULL, false },
 	{ "limited by", "limited_by", NULL, false },
 	{ "limit", "limit_bytes", pen__show_bytes, false },
@@ -27,7 +27,7 @@ static const struct pen_arm_column mmap_columns[] = {
 	{ NULL, NULL, NULL, false },
 };
 
-static const struct pen_arm_chart mmap_charts[] = {
+static const struct pen_way_chart mmap_charts[] = {
 	{ "Samples a second",
 	  "With less memory than data, opening included: it is then that "
 	  "files are read into memory. Longer is better.",
@@ -39,12 +39,12 @@ static const struct pen_arm_chart mmap_charts[] = {
 };
 
 /* Of those that were kept short of memory. */
-static const struct pen_arm_case *fastest(const struct pen_arms *a)
+static const struct pen_way_case *fastest(const struct pen_ways *a)
 {
-	const struct pen_arm_case *best = NULL;
+	const struct pen_way_case *best = NULL;
 
 	for (size_t i = 0; i < a->ncases; i++) {
-		const struct pen_arm_case *c = &a->c[i];
+		const struct pen_way_case *c = &a->c[i];
 		const double v = get(a, c, "samples_per_s_in_all");
 
 		if (!isnan(v) &&
@@ -55,10 +55,10 @@ static const struct pen_arm_case *fastest(const struct pen_arms *a)
 	return best;
 }
 
-static void mmap_words(struct pen_text *t, const struct pen_arms *a)
+static void mmap_words(struct pen_text *t, const struct pen_ways *a)
 {
-	const struct pen_arm_case *best = fastest(a);
-	const struct pen_arm_case *in = pen__arms_find(a, "in memory", NULL);
+	const struct pen_way_case *best = fastest(a);
+	const struct pen_way_case *in = pen__ways_find(a, "in memory", NULL);
 
 	if (!best)
 		return;
@@ -84,7 +84,7 @@ static void mmap_words(struct pen_text *t, const struct pen_arms *a)
 			pen__show_bytes(get(a, in, "own_memory_bytes")).s);
 }
 
-const struct pen_arm_kind pen__arms_mmap = {
+const struct pen_way_kind pen__ways_mmap = {
 	.experiment = "mmap",
 	.headline = "samples_per_s_in_all",
 	.columns = mmap_columns,
@@ -94,12 +94,12 @@ const struct pen_arm_kind pen__arms_mmap = {
 const struct pen_kind pen__kind_mmap = {
 	.experiment = "mmap",
 	.title = "Less memory than data",
-	.arms = &pen__arms_mmap,
+	.arms = &pen__ways_mmap,
 };
 
 /* ---- a busy CPU ---- */
 
-static const struct pen_arm_column neighbour_columns[] = {
+static const struct pen_way_column neighbour_columns[] = {
 	{ "loader", "group", NULL, false },
 	{ "", "arm", NULL, false },
 	{ "cache", "cache", NULL, false },
@@ -111,7 +111,7 @@ static const struct pen_arm_column neighbour_columns[] = {
 	{ NULL, NULL, NULL, false },
 };
 
-static const struct pen_arm_chart neighbour_charts[] = {
+static const struct pen_way_chart neighbour_charts[] = {
 	{ "Samples a second",
 	  "Alone and beside busy threads, by threads of "
 	  "the loader. Longer is better.",
@@ -123,18 +123,18 @@ static const struct pen_arm_chart neighbour_charts[] = {
 	{ NULL, NULL, NULL, NULL },
 };
 
-static void neighbour_words(struct pen_text *t, const struct pen_arms *a)
+static void neighbour_words(struct pen_text *t, const struct pen_ways *a)
 {
 	const double alone =
-		get(a, pen__arms_find(a, "work alone", ""), "work_per_s");
+		get(a, pen__ways_find(a, "work alone", ""), "work_per_s");
 
 	for (size_t i = 0; i < a->ncases; i++) {
-		const struct pen_arm_case *c = &a->c[i];
+		const struct pen_way_case *c = &a->c[i];
 		const char *group = pen__line_text(c->row, "group");
 		const double work = get(a, c, "work_per_s");
 		const double rate = get(a, c, "samples_per_s");
 		const double was = get(a,
-				       pen__arms_find(a, "loader alone", group),
+				       pen__ways_find(a, "loader alone", group),
 				       "samples_per_s");
 
 		if (isnan(work) || isnan(rate) || isnan(was))
@@ -146,7 +146,7 @@ static void neighbour_words(struct pen_text *t, const struct pen_arms *a)
 	}
 }
 
-const struct pen_arm_kind pen__arms_neighbour = {
+const struct pen_way_kind pen__ways_neighbour = {
 	.experiment = "neighbour",
 	.headline = "samples_per_s",
 	.columns = neighbour_columns,
@@ -156,5 +156,5 @@ const struct pen_arm_kind pen__arms_neighbour = {
 const struct pen_kind pen__kind_neighbour = {
 	.experiment = "neighbour",
 	.title = "A busy CPU",
-	.arms = &pen__arms_neighbour,
+	.arms = &pen__ways_neighbour,
 };

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "report/arms.h"
+#include "report/ways.h"
 #include "report/chart.h"
 
 /* Lines of plain text as paragraphs. */
@@ -27,12 +27,12 @@ static void put_words(struct pen_text *t, const struct pen_text *words)
 	t->failed = t->failed || words->failed;
 }
 
-int pen__arms_verdict(struct pen_text *t, const struct pen_arm_kind *k,
+int pen__ways_verdict(struct pen_text *t, const struct pen_way_kind *k,
 		      const struct pen_group *g, struct pen_err *err)
 {
 	struct pen_text words = { 0 };
-	struct pen_arms a;
-	int rc = pen__arms_init(&a, g->row, g->n, err);
+	struct pen_ways a;
+	int rc = pen__ways_init(&a, g->row, g->n, err);
 
 	if (rc)
 		return rc;
@@ -46,12 +46,12 @@ int pen__arms_verdict(struct pen_text *t, const struct pen_arm_kind *k,
 		k->words(&words, &a);
 	put_words(t, &words);
 	pen__text_fini(&words);
-	pen__arms_fini(&a);
+	pen__ways_fini(&a);
 	return 0;
 }
 
-static void put_chart(struct pen_text *t, const struct pen_arms *a,
-		      const struct pen_arm_chart *c, struct pen_bar *b,
+static void put_chart(struct pen_text *t, const struct pen_ways *a,
+		      const struct pen_way_chart *c, struct pen_bar *b,
 		      const char *id)
 {
 	struct pen_bars bars = {
@@ -69,7 +69,7 @@ static void put_chart(struct pen_text *t, const struct pen_arms *a,
 		for (size_t m = i; k == i && m < a->ncases; m++) {
 			const struct pen_line *r = a->c[m].row;
 			const double v =
-				pen__arms_get(a, &a->c[m], c->key, NULL);
+				pen__ways_get(a, &a->c[m], c->key, NULL);
 
 			if (isnan(v) ||
 			    strcmp(pen__line_text(r, "group"), group) != 0)
@@ -88,7 +88,7 @@ static void put_chart(struct pen_text *t, const struct pen_arms *a,
 	pen__text_add(t, "<figcaption>%s</figcaption>\n</figure>\n", c->about);
 }
 
-static void put_names(const struct pen_arm_kind *k, char names[][48],
+static void put_names(const struct pen_way_kind *k, char names[][48],
 		      const char **name)
 {
 	size_t n = 0;
@@ -107,18 +107,18 @@ static void put_names(const struct pen_arm_kind *k, char names[][48],
 	name[n] = NULL;
 }
 
-static void put_case(struct pen_text *t, const struct pen_arm_kind *k,
-		     const struct pen_arms *a, const struct pen_arm_case *c)
+static void put_case(struct pen_text *t, const struct pen_way_kind *k,
+		     const struct pen_ways *a, const struct pen_way_case *c)
 {
 	for (size_t i = 0; k->columns[i].title; i++) {
-		const struct pen_arm_column *col = &k->columns[i];
+		const struct pen_way_column *col = &k->columns[i];
 		double v, spread;
 
 		if (!col->show) {
 			pen__table_text(t, pen__line_text(c->row, col->key));
 			continue;
 		}
-		v = pen__arms_get(a, c, col->key, &spread);
+		v = pen__ways_get(a, c, col->key, &spread);
 		pen__table_number(t, v,
 				  isnan(v) ? (struct pen_shown){ "" }
 					   : col->show(v));
@@ -133,8 +133,8 @@ static void put_case(struct pen_text *t, const struct pen_arm_kind *k,
 	pen__table_text(t, c->wrong);
 }
 
-static void put_table(struct pen_text *t, const struct pen_arm_kind *k,
-		      const struct pen_arms *a, size_t number)
+static void put_table(struct pen_text *t, const struct pen_way_kind *k,
+		      const struct pen_ways *a, size_t number)
 {
 	char names[20][48], id[32];
 	const char *name[26];
@@ -151,13 +151,13 @@ static void put_table(struct pen_text *t, const struct pen_arm_kind *k,
 	pen__table_close(t);
 }
 
-int pen__arms_show(struct pen_text *t, const struct pen_arm_kind *k,
+int pen__ways_show(struct pen_text *t, const struct pen_way_kind *k,
 		   const struct pen_group *g, struct pen_err *err)
 {
-	struct pen_arms a;
+	struct pen_ways a;
 	struct pen_bar *b;
 	char id[32];
-	int rc = pen__arms_init(&a, g->row, g->n, err);
+	int rc = pen__ways_init(&a, g->row, g->n, err);
 
 	if (rc)
 		return rc;
@@ -171,6 +171,6 @@ int pen__arms_show(struct pen_text *t, const struct pen_arm_kind *k,
 	if (!rc)
 		put_table(t, k, &a, g->number);
 	pen__free(b);
-	pen__arms_fini(&a);
+	pen__ways_fini(&a);
 	return rc;
 }

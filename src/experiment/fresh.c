@@ -13,8 +13,8 @@
 #include "experiment/experiment.h"
 #include "format/value.h"
 
-int pen__made_init(struct pen_made *m, const char *shape, const char *dtype,
-		   struct pen_err *err)
+int pen__fresh_init(struct pen_fresh *m, const char *shape, const char *dtype,
+		    struct pen_err *err)
 {
 	int rc = pen__parse_shape(shape, m->field.shape, &m->field.ndim, err);
 
@@ -30,7 +30,7 @@ int pen__made_init(struct pen_made *m, const char *shape, const char *dtype,
 	return rc;
 }
 
-bool pen__made_is_image(const struct pen_made *m)
+bool pen__fresh_is_image(const struct pen_fresh *m)
 {
 	const struct pen_field *f = &m->field;
 
@@ -40,7 +40,8 @@ bool pen__made_is_image(const struct pen_made *m)
 }
 
 /* A slope across and down, and a little noise on it. */
-static void smooth(const struct pen_made *m, uint64_t off, uint8_t *p, size_t n)
+static void smooth(const struct pen_fresh *m, uint64_t off, uint8_t *p,
+		   size_t n)
 {
 	const struct pen_field *f = &m->field;
 	const size_t deep = f->ndim == 3 ? (size_t)f->shape[2] : 1;
@@ -54,19 +55,20 @@ static void smooth(const struct pen_made *m, uint64_t off, uint8_t *p, size_t n)
 	}
 }
 
-void pen__made_fill(const struct pen_made *m, uint64_t off, void *to, size_t n)
+void pen__fresh_fill(const struct pen_fresh *m, uint64_t off, void *to,
+		     size_t n)
 {
 	const struct pen_synth s = { .seed = m->seed,
 				     .dtype = m->field.dtype,
 				     .unit = true };
 
 	pen__synth_fill(&s, 0, off, to, n);
-	if (pen__made_is_image(m))
+	if (pen__fresh_is_image(m))
 		smooth(m, off, to, n);
 }
 
 struct slice {
-	const struct pen_made *m;
+	const struct pen_fresh *m;
 	uint64_t first;
 };
 
@@ -77,12 +79,12 @@ static int part(const struct pen_table *t, uint32_t field, uint64_t off,
 
 	(void)field;
 	(void)err;
-	pen__made_fill(s->m, s->first * s->m->row + off, to, n);
+	pen__fresh_fill(s->m, s->first * s->m->row + off, to, n);
 	return 0;
 }
 
-int pen__made_write(const struct pen_made *m, const struct pen_made_file *file,
-		    struct pen_err *err)
+int pen__fresh_write(const struct pen_fresh *m,
+		     const struct pen_fresh_file *file, struct pen_err *err)
 {
 	struct slice s = { m, file->first };
 	const struct pen_table t = { .nsamples = file->n,
@@ -108,8 +110,8 @@ int pen__made_write(const struct pen_made *m, const struct pen_made_file *file,
 	return rc;
 }
 
-int pen__made_sum(const struct pen_made *m, uint64_t first, uint64_t n,
-		  uint64_t *sum, struct pen_err *err)
+int pen__fresh_sum(const struct pen_fresh *m, uint64_t first, uint64_t n,
+		   uint64_t *sum, struct pen_err *err)
 {
 	void *row = pen__alloc(m->row, 1);
 
@@ -117,7 +119,7 @@ int pen__made_sum(const struct pen_made *m, uint64_t first, uint64_t n,
 		return pen__fail_nomem(err, "sample", m->row);
 	*sum = 0;
 	for (uint64_t i = first; i < first + n; i++) {
-		pen__made_fill(m, i * m->row, row, m->row);
+		pen__fresh_fill(m, i * m->row, row, m->row);
 		*sum += pen__content_row(i, 0, row, m->row);
 	}
 	pen__free(row);

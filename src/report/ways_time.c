@@ -2,17 +2,17 @@
 #include <math.h>
 #include <string.h>
 
-#include "report/arms.h"
+#include "report/ways.h"
 
-static double get(const struct pen_arms *a, const struct pen_arm_case *c,
+static double get(const struct pen_ways *a, const struct pen_way_case *c,
 		  const char *key)
 {
-	return c ? pen__arms_get(a, c, key, NULL) : NAN;
+	return c ? pen__ways_get(a, c, key, NULL) : NAN;
 }
 
 /* ---- start-up ---- */
 
-static const struct pen_arm_column startup_columns[] = {
+static const struct pen_way_column startup_columns[] = {
 	{ "files", "group", NULL, false },
 	{ "index", "arm", NULL, false },
 	{ "cache", "cache", NULL, false },
@@ -23,23 +23,23 @@ static const struct pen_arm_column startup_columns[] = {
 	{ NULL, NULL, NULL, false },
 };
 
-static const struct pen_arm_chart startup_charts[] = {
+static const struct pen_way_chart startup_charts[] = {
 	{ "Time to the first batch", "By files and index. Shorter is better.",
 	  "startup_s", pen__show_time },
 	{ NULL, NULL, NULL, NULL },
 };
 
-static void startup_words(struct pen_text *t, const struct pen_arms *a)
+static void startup_words(struct pen_text *t, const struct pen_ways *a)
 {
-	const struct pen_arm_case *most = pen__arms_best(a, "n_files", false);
-	const struct pen_arm_case *cold, *warm;
+	const struct pen_way_case *most = pen__ways_best(a, "n_files", false);
+	const struct pen_way_case *cold, *warm;
 	const char *group;
 
 	if (!most)
 		return;
 	group = pen__line_text(most->row, "group");
-	cold = pen__arms_find(a, "no index", group);
-	warm = pen__arms_find(a, "index kept", group);
+	cold = pen__ways_find(a, "no index", group);
+	warm = pen__ways_find(a, "index kept", group);
 	if (!cold || !warm)
 		return;
 	pen__text_add(t, "%s: the first batch comes after %s, ", group,
@@ -56,7 +56,7 @@ static void startup_words(struct pen_text *t, const struct pen_arms *a)
 			.s);
 }
 
-const struct pen_arm_kind pen__arms_startup = {
+const struct pen_way_kind pen__ways_startup = {
 	.experiment = "startup",
 	.headline = "startup_s",
 	.columns = startup_columns,
@@ -66,12 +66,12 @@ const struct pen_arm_kind pen__arms_startup = {
 const struct pen_kind pen__kind_startup = {
 	.experiment = "startup",
 	.title = "Start-up",
-	.arms = &pen__arms_startup,
+	.arms = &pen__ways_startup,
 };
 
 /* ---- resuming ---- */
 
-static const struct pen_arm_column resume_columns[] = {
+static const struct pen_way_column resume_columns[] = {
 	{ "epoch", "group", NULL, false },
 	{ "way", "arm", NULL, false },
 	{ "first batch", "resume_s", pen__show_time, false },
@@ -82,18 +82,18 @@ static const struct pen_arm_column resume_columns[] = {
 	{ NULL, NULL, NULL, false },
 };
 
-static const struct pen_arm_chart resume_charts[] = {
+static const struct pen_way_chart resume_charts[] = {
 	{ "Time to the first batch after resuming",
 	  "By place in the epoch and way. Shorter is better.", "resume_s",
 	  pen__show_time },
 	{ NULL, NULL, NULL, NULL },
 };
 
-static void resume_words(struct pen_text *t, const struct pen_arms *a)
+static void resume_words(struct pen_text *t, const struct pen_ways *a)
 {
-	const struct pen_arm_case *far =
-		pen__arms_best(a, "batches_before", false);
-	const struct pen_arm_case *back, *again;
+	const struct pen_way_case *far =
+		pen__ways_best(a, "batches_before", false);
+	const struct pen_way_case *back, *again;
 	const char *group;
 
 	if (!far)
@@ -101,12 +101,12 @@ static void resume_words(struct pen_text *t, const struct pen_arms *a)
 	pen__text_add(t,
 		      "Exact: all batches compared have the same samples%s "
 		      "and content as without the interruption.\n",
-		      pen__arms_find(a, "on 2 ranks", NULL)
+		      pen__ways_find(a, "on 2 ranks", NULL)
 			      ? ", on two ranks as well,"
 			      : "");
 	group = pen__line_text(far->row, "group");
-	back = pen__arms_find(a, "restored", group);
-	again = pen__arms_find(a, "read again", group);
+	back = pen__ways_find(a, "restored", group);
+	again = pen__ways_find(a, "read again", group);
 	if (!back || !again)
 		return;
 	pen__text_add(t, "%s of an epoch: %s from a saved state, ", group,
@@ -115,7 +115,7 @@ static void resume_words(struct pen_text *t, const struct pen_arms *a)
 		      pen__show_time(get(a, again, "resume_s")).s);
 }
 
-const struct pen_arm_kind pen__arms_resume = {
+const struct pen_way_kind pen__ways_resume = {
 	.experiment = "resume",
 	.headline = "resume_s",
 	.columns = resume_columns,
@@ -125,5 +125,5 @@ const struct pen_arm_kind pen__arms_resume = {
 const struct pen_kind pen__kind_resume = {
 	.experiment = "resume",
 	.title = "Resuming",
-	.arms = &pen__arms_resume,
+	.arms = &pen__ways_resume,
 };
