@@ -25,6 +25,14 @@
 static const struct command *const experiments[] = {
 	&pen__bench_blocks,
 	&pen__bench_chunks,
+	&pen__bench_prefetch,
+	&pen__bench_batch_size,
+	&pen__bench_formats,
+	&pen__bench_shuffle,
+	&pen__bench_startup,
+	&pen__bench_resume,
+	&pen__bench_mmap,
+	&pen__bench_neighbour,
 	NULL,
 };
 
@@ -50,6 +58,11 @@ int bench_init(struct bench *b, const char *out)
 
 void bench_close(struct bench *b)
 {
+	struct stat st;
+
+	/* nothing came of it */
+	if (b->made && !b->nadded && !stat(b->out, &st) && !st.st_size)
+		unlink(b->out);
 	if (b->watch)
 		munmap(b->watch, sizeof(*b->watch));
 	pen_spec_free(b->spec);
@@ -110,7 +123,7 @@ int bench_arg(struct bench *b, const struct args *a, int kind)
 
 	if (kind == ARG_FLAG)
 		return take_flag(b, a);
-	if (kind == ARG_SETTING &&
+	if (kind == ARG_SETTING && !b->any_order &&
 	    (!strncmp(a->key, "sampler", 7) || !strcmp(a->key, "shuffle")))
 		return complain_usage("bench: %s= is what the experiment sets",
 				      a->key);
@@ -416,10 +429,6 @@ void bench_print_end(const struct pen_line *r)
 
 int bench_end(struct bench *b, int rc)
 {
-	struct stat st;
-
-	if (b->made && !stat(b->out, &st) && !st.st_size)
-		unlink(b->out);
 	if (rc >= 0 && rc < 128)
 		return rc;
 	if (!b->json && b->nskipped)

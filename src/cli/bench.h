@@ -13,7 +13,10 @@
 #include "experiment/experiment.h"
 #include "report/lines.h"
 
-extern const struct command pen__bench_blocks, pen__bench_chunks;
+extern const struct command pen__bench_blocks, pen__bench_chunks,
+	pen__bench_prefetch, pen__bench_batch_size, pen__bench_formats,
+	pen__bench_shuffle, pen__bench_startup, pen__bench_resume,
+	pen__bench_mmap, pen__bench_neighbour;
 
 /* What a child tells while it runs. */
 struct trial_watch {
@@ -26,6 +29,7 @@ struct bench {
 	const char *out;
 	char path[4096];
 	bool resume, quiet, json, cold, warm, made;
+	bool any_order; /* the sampler is the user's choice */
 	uint64_t repeats, batches;
 	struct pen_lines before; /* --resume: rows that are there */
 	struct pen_host host;

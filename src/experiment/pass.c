@@ -127,16 +127,43 @@ static int keep_time(struct pen_pass *p, uint64_t ns)
 	return 0;
 }
 
-static int take_batch(struct pen_pass *p, struct pen_quality *q,
-		      const struct pen_batch *b, struct pen_err *err)
+/* The batch with the names its samples go by. */
+static int name_batch(struct pen_pass *p, const struct pen_batch *b,
+		      struct pen_batch *to, struct pen_err *err)
 {
-	int rc = 0;
+	*to = *b;
+	if (!p->names)
+		return 0;
+	if (p->named_cap < b->nsamples) {
+		pen__free(p->named);
+		p->named = pen__alloc(b->nsamples, sizeof(*p->named));
+		p->named_cap = p->named ? b->nsamples : 0;
+		if (!p->named)
+			return pen__fail_nomem(err, "names",
+					       b->nsamples * sizeof(uint64_t));
+	}
+	for (uint32_t i = 0; i < b->nsamples; i++)
+		p->named[i] = p->names[b->ids[i]];
+	to->ids = p->named;
+	return 0;
+}
+
+static int take_batch(struct pen_pass *p, struct pen_quality *q,
+		      const struct pen_batch *given, struct pen_err *err)
+{
+	struct pen_batch named, *b = &named;
+	int rc = name_batch(p, given, b, err);
+
+	if (rc)
+		return rc;
 
 	if (!p->nbatches)
 		p->first_samples = b->nsamples;
 	p->nsamples += b->nsamples;
 	if (q)
 		rc = pen__quality_batch(q, b, err);
+	if (p->content)
+		p->content_sum += pen__content_batch(b, b->ids);
 	if (!rc && p->eat)
 		rc = p->eat(p->arg, b, err);
 	if (p->done)
@@ -234,6 +261,11 @@ static int run_open(struct pen_pass *p, struct pen_loader *l,
 
 	if (p->quality) {
 		rc = pen__quality_setup(&set, l, p->label, err);
+		if (!rc && p->quality_chunk) {
+			set.chunk = p->quality_chunk;
+			set.window = set.window > set.chunk ? set.window
+							    : set.chunk;
+		}
 		if (!rc)
 			rc = pen__quality_new(&q, &set, err);
 	}
@@ -262,6 +294,9 @@ int pen__pass_run(struct pen_pass *p, struct pen_err *err)
 	set_total(p, l);
 	rc = run_open(p, l, err);
 	pen_loader_stats(l, &p->stats);
+	p->wait_s = (double)p->stats.wait_ns / 1e9;
+	p->wait_p50_s = (double)pen_loader_wait_percentile(l, 50) / 1e9;
+	p->wait_p99_s = (double)pen_loader_wait_percentile(l, 99) / 1e9;
 	pen_loader_close(l);
 	if (!rc)
 		sum_up_times(p);
@@ -272,6 +307,9 @@ void pen__pass_fini(struct pen_pass *p)
 {
 	pen__free(p->batch_ns);
 	p->batch_ns = NULL;
+	pen__free(p->named);
+	p->named = NULL;
+	p->named_cap = 0;
 }
 
 static double per_second(double n, double s)
@@ -312,6 +350,18 @@ void pen__pass_json(struct pen_text *j, const struct pen_pass *p)
 		pen__json_num(j, "batch_p99_s", p->p99_s);
 		pen__json_num(j, "batch_max_s", p->max_s);
 		pen__json_num(j, "slow_tenth_share", p->slow_share);
+	}
+	if (p->content) {
+		char hex[24];
+
+		snprintf(hex, sizeof(hex), "%016llx",
+			 (unsigned long long)p->content_sum);
+		pen__json_str(j, "content_sum", hex);
+		pen__json_int(j, "n_skipped", p->stats.nskipped);
+		pen__json_int(j, "n_substituted", p->stats.nsubstituted);
+		pen__json_num(j, "wait_s", p->wait_s);
+		pen__json_num(j, "wait_p50_s", p->wait_p50_s);
+		pen__json_num(j, "wait_p99_s", p->wait_p99_s);
 	}
 	if (p->has_mixed)
 		pen__quality_json(j, "quality", &p->mixed);

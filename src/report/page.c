@@ -95,7 +95,9 @@ struct pen_shown pen__show_time(double s)
 {
 	struct pen_shown out;
 
-	if (s < 1e-3)
+	if (s < 9.5e-6)
+		snprintf(out.s, sizeof(out.s), "%.0f ns", s * 1e9);
+	else if (s < 1e-3)
 		snprintf(out.s, sizeof(out.s), "%.0f us", s * 1e6);
 	else if (s < 0.9995)
 		snprintf(out.s, sizeof(out.s), "%.*f ms", s < 0.01 ? 1 : 0,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "report/ways.h"
 
 /* ---- rows nobody knows more about ---- */
 
@@ -50,6 +51,14 @@ static const struct pen_kind other = {
 static const struct pen_kind *const kinds[] = {
 	&pen__kind_blocks,
 	&pen__kind_chunks,
+	&pen__kind_prefetch,
+	&pen__kind_batch_size,
+	&pen__kind_formats,
+	&pen__kind_shuffle,
+	&pen__kind_startup,
+	&pen__kind_resume,
+	&pen__kind_mmap,
+	&pen__kind_neighbour,
 	&other,
 };
 #define NKINDS (sizeof(kinds) / sizeof(kinds[0]))
@@ -141,10 +150,13 @@ static int put_section(struct pen_text *t, const struct section *s, bool alone,
 		      *name ? ": " : "");
 	pen__html(t, name);
 	pen__text_add(t, "</h%d>\n<div class=\"verdict\">\n", alone ? 1 : 2);
-	rc = s->kind->verdict(t, &s->g, err);
+	rc = s->kind->arms ? pen__ways_verdict(t, s->kind->arms, &s->g, err)
+			   : s->kind->verdict(t, &s->g, err);
 	pen__text_add(t, "</div>\n");
 	if (!rc)
-		rc = s->kind->show(t, &s->g, err);
+		rc = s->kind->arms
+			     ? pen__ways_show(t, s->kind->arms, &s->g, err)
+			     : s->kind->show(t, &s->g, err);
 	if (!rc)
 		pen__about(t, &s->g);
 	pen__text_add(t, "</section>\n");

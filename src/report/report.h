@@ -15,9 +15,13 @@ struct pen_group {
 	size_t number; /* of the group on the page: makes ids differ */
 };
 
+struct pen_way_kind; /* ways.h */
+
 struct pen_kind {
 	const char *experiment; /* of the rows; NULL: of any others */
 	const char *title;
+	/* Arms held against one another; then nothing else is needed. */
+	const struct pen_way_kind *arms;
 	/* Paragraphs: the result first. */
 	int (*verdict)(struct pen_text *, const struct pen_group *,
 		       struct pen_err *);
@@ -25,7 +29,10 @@ struct pen_kind {
 	int (*show)(struct pen_text *, const struct pen_group *,
 		    struct pen_err *);
 };
-extern const struct pen_kind pen__kind_blocks, pen__kind_chunks;
+extern const struct pen_kind pen__kind_blocks, pen__kind_chunks,
+	pen__kind_prefetch, pen__kind_batch_size, pen__kind_formats,
+	pen__kind_shuffle, pen__kind_startup, pen__kind_resume, pen__kind_mmap,
+	pen__kind_neighbour;
 
 /* The whole page. */
 int pen__report_html(const struct pen_lines *, struct pen_text *,

@@ -1,0 +1,127 @@
+/*
+ * Data made for an experiment that was given none: samples that are a function
+ * of the seed and their number, so that what a loader delivers can be held
+ * against what was written. Bytes make pictures, smooth with some noise, since
+ * noise alone is not what picture formats are for.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "engine/synth.h"
+#include "engine/write.h"
+#include "experiment/experiment.h"
+#include "format/value.h"
+
+int pen__fresh_init(struct pen_fresh *m, const char *shape, const char *dtype,
+		    struct pen_err *err)
+{
+	int rc = pen__parse_shape(shape, m->field.shape, &m->field.ndim, err);
+
+	if (!rc)
+		rc = pen__parse_dtype(dtype, &m->field.dtype, err);
+	if (!rc && (m->field.dtype == PEN_F80 || m->field.dtype == PEN_C160))
+		rc = pen__fail(err, PEN_ENOTSUP, dtype, "cannot be made");
+	if (!rc && (!pen__shape_bytes(m->field.shape, m->field.ndim,
+				      m->field.dtype, &m->row) ||
+		    !m->row || m->row > ((size_t)1 << 32)))
+		rc = pen__fail(err, PEN_EINVAL, shape, "is too large a sample");
+	snprintf(m->field.name, sizeof(m->field.name), "x");
+	return rc;
+}
+
+bool pen__fresh_is_image(const struct pen_fresh *m)
+{
+	const struct pen_field *f = &m->field;
+
+	return f->dtype == PEN_U8 &&
+	       (f->ndim == 2 ||
+		(f->ndim == 3 && (f->shape[2] == 3 || f->shape[2] == 1)));
+}
+
+/* A slope across and down, and a little noise on it. */
+static void smooth(const struct pen_fresh *m, uint64_t off, uint8_t *p,
+		   size_t n)
+{
+	const struct pen_field *f = &m->field;
+	const size_t deep = f->ndim == 3 ? (size_t)f->shape[2] : 1;
+	const size_t wide = (size_t)f->shape[1] * deep;
+
+	for (size_t i = 0; i < n; i++) {
+		const size_t at = (off + i) % m->row;
+
+		p[i] = (uint8_t)(at % wide * 128 / wide + at * 90 / m->row +
+				 (p[i] & 15));
+	}
+}
+
+void pen__fresh_fill(const struct pen_fresh *m, uint64_t off, void *to,
+		     size_t n)
+{
+	const struct pen_synth s = { .seed = m->seed,
+				     .dtype = m->field.dtype,
+				     .unit = true };
+
+	pen__synth_fill(&s, 0, off, to, n);
+	if (pen__fresh_is_image(m))
+		smooth(m, off, to, n);
+}
+
+struct slice {
+	const struct pen_fresh *m;
+	uint64_t first;
+};
+
+static int part(const struct pen_table *t, uint32_t field, uint64_t off,
+		size_t n, void *to, struct pen_err *err)
+{
+	const struct slice *s = t->arg;
+
+	(void)field;
+	(void)err;
+	pen__fresh_fill(s->m, s->first * s->m->row + off, to, n);
+	return 0;
+}
+
+int pen__fresh_write(const struct pen_fresh *m,
+		     const struct pen_fresh_file *file, struct pen_err *err)
+{
+	struct slice s = { m, file->first };
+	const struct pen_table t = { .nsamples = file->n,
+				     .nfields = 1,
+				     .field = &m->field,
+				     .part = part,
+				     .arg = &s };
+	const struct pen_format_ops *ops = pen__format_find(file->format);
+	struct pen_write w = { .path = file->path };
+	struct pen_format *f = NULL;
+	int rc;
+
+	if (!ops || !ops->write)
+		return pen__fail(err, PEN_ENOTSUP, file->format,
+				 "cannot be written in this build");
+	rc = pen__format_open(&f, ops, file->kv, file->nkv, err);
+	if (!rc)
+		rc = pen__store_open(&w.st, "posix", NULL, 0, err);
+	if (!rc)
+		rc = pen__write_object(&w, f, &t, err);
+	pen__store_close(w.st);
+	pen__format_close(f);
+	return rc;
+}
+
+int pen__fresh_sum(const struct pen_fresh *m, uint64_t first, uint64_t n,
+		   uint64_t *sum, struct pen_err *err)
+{
+	void *row = pen__alloc(m->row, 1);
+
+	if (!row)
+		return pen__fail_nomem(err, "sample", m->row);
+	*sum = 0;
+	for (uint64_t i = first; i < first + n; i++) {
+		pen__fresh_fill(m, i * m->row, row, m->row);
+		*sum += pen__content_row(i, 0, row, m->row);
+	}
+	pen__free(row);
+	return 0;
+}
