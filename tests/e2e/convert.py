@@ -227,6 +227,23 @@ def test_refused(tmp):
     run("a.h5ad", "y.pen", "--force", "--no-verify", cwd=tmp)
 
 
+def test_itself(tmp):
+    a = make(f"{tmp}/a.h5ad")
+    a.write_zarr(f"{tmp}/a.zarr")
+    os.link(f"{tmp}/a.h5ad", f"{tmp}/b.h5ad")
+    os.mkdir(f"{tmp}/d")
+    os.symlink("../a.h5ad", f"{tmp}/d/c.h5ad")
+    for src, dst in (("a.h5ad", "a.h5ad"), ("a.h5ad", "b.h5ad"),
+                     ("a.h5ad", "d/c.h5ad"), ("d/c.h5ad", "a.h5ad"),
+                     ("a.zarr", "./a.zarr/"), ("a.zarr", "d/../a.zarr")):
+        _, err = run(src, dst, "--force", cwd=tmp, code=1)
+        check("is what is read" in err, err)
+    _, err = run("a.zarr", "a.zarr/X/x.pen", cwd=tmp, code=1)
+    check("inside of a zarr store" in err, err)
+    same(a, anndata.read_h5ad(f"{tmp}/a.h5ad"), "source left as it was")
+    same(a, anndata.read_zarr(f"{tmp}/a.zarr"), "source left as it was")
+
+
 def test_damaged(tmp):
     make(f"{tmp}/a.h5ad", n=2000, compression="gzip")
     run("a.h5ad", "a.pen", cwd=tmp)
