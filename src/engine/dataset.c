@@ -386,6 +386,19 @@ static int check_store_opts(struct pen_dataset *ds, struct pen_err *err)
 	return 0;
 }
 
+static int no_samples(const struct pen_dataset *ds, struct pen_err *err)
+{
+	const char *filter = pen__pairs_get(&ds->spec->for_format, "filter");
+
+	if (filter && *filter)
+		return pen__fail(err, PEN_EDATA, ds->spec->paths[0],
+				 "has no samples that filter=%.100s leaves; "
+				 "`penstock inspect` with format.obs= lists "
+				 "the values of a column",
+				 filter);
+	return pen__fail(err, PEN_EDATA, ds->spec->paths[0], "has no samples");
+}
+
 static int dataset_fill(struct pen_dataset *ds, struct pen_err *err)
 {
 	const char *first;
@@ -413,8 +426,7 @@ static int dataset_fill(struct pen_dataset *ds, struct pen_err *err)
 		rc = ds->ix.nbad ? (err ? *err = ds->ix.bad[0].err
 					: (struct pen_err){ 0 },
 				    ds->ix.bad[0].err.code)
-				 : pen__fail(err, PEN_EDATA, ds->spec->paths[0],
-					     "has no samples");
+				 : no_samples(ds, err);
 	if (!rc)
 		rc = ds->format->ops->bind(ds->format, &ds->ix.pub, err);
 	if (!rc)

@@ -205,6 +205,22 @@ def test_some(tmp):
          order=np.flatnonzero(keep), genes=a.var["chosen"].to_numpy())
 
 
+def test_numbers_as_categories(tmp):
+    a = make(f"{tmp}/a.h5ad")
+    half = np.arange(a.n_obs) % 2 == 0
+    for name, two in (("f8", np.array([0.1, 100.0])),
+                      ("i8", np.array([2**60 + 1, -10])),
+                      ("i2", np.array([10, 2000], "i2"))):
+        a.obs[name] = pd.Categorical(np.where(half, two[0], two[1])
+                                     .astype(two.dtype))
+    a.write_h5ad(f"{tmp}/b.h5ad")
+    for one in ("f8:0.1", "f8:100",
+                f"i8:{2**60 + 1}", "i8:-10", "i2:10", "i2:2000"):
+        run("b.h5ad", "b.pen", f"filter={one}", "--force", cwd=tmp)
+    _, err = run("b.h5ad", "c.pen", "filter=f8:0.2", cwd=tmp, code=1)
+    check("filter=f8:0.2 leaves" in err, err)
+
+
 def nothing(tmp, name, what):
     left = [f for f in os.listdir(tmp) if f.startswith(name)]
     check(not left, f"{what}: {left} left behind")
