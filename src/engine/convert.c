@@ -118,7 +118,7 @@ static int count(struct job *j)
 
 	if (pen__cellsource_counted(&j->src, &j->src.spec.nnz))
 		return 0;
-	rc = pen__cellsource_open(&s, j->c->source, j->err);
+	rc = pen__cellsource_open(&s, j->c->source, NULL, j->err);
 	if (rc < 0)
 		return rc;
 	nnz = 0;
@@ -210,7 +210,7 @@ static int open_written(struct job *j, struct pen_cellsource *s)
 	if (rc >= 0)
 		rc = pen_spec_set(spec, "format.matrix", matrix.p, j->err);
 	if (rc >= 0)
-		rc = pen__cellsource_open(s, spec, j->err);
+		rc = pen__cellsource_open(s, spec, &j->src, j->err);
 	pen__text_fini(&matrix);
 	pen_spec_free(spec);
 	return rc;
@@ -359,7 +359,7 @@ int pen__convert(const struct pen_convert *c, struct pen_convert_result *r,
 
 	*r = (struct pen_convert_result){ 0 };
 	j.since = pen__now_ns();
-	rc = pen__cellsource_open(&j.src, c->source, j.err);
+	rc = pen__cellsource_open(&j.src, c->source, NULL, j.err);
 	if (rc >= 0)
 		rc = prepare(&j);
 	if (rc >= 0)

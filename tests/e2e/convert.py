@@ -243,6 +243,20 @@ def test_refused(tmp):
     run("a.h5ad", "y.pen", "--force", "--no-verify", cwd=tmp)
 
 
+def test_without_genes(tmp):
+    a = make(f"{tmp}/a.h5ad")
+    a.obsm["X_pca"] = np.arange(a.n_obs * 5.0).reshape(-1, 5)
+    a.write_h5ad(f"{tmp}/a.h5ad")
+    for dst in ("x.pen", "x.h5ad", "x.zarr"):
+        run("a.h5ad", dst, "matrix=obsm/X_pca", cwd=tmp)
+    run("x.pen", "y.h5ad", cwd=tmp)
+    for b in (anndata.read_h5ad(f"{tmp}/x.h5ad"),
+              anndata.read_zarr(f"{tmp}/x.zarr"),
+              anndata.read_h5ad(f"{tmp}/y.h5ad")):
+        check(np.array_equal(b.X, a.obsm["X_pca"]), "an embedding as X")
+        check(list(b.obs_names) == list(a.obs_names), "names of cells")
+
+
 def test_itself(tmp):
     a = make(f"{tmp}/a.h5ad")
     a.write_zarr(f"{tmp}/a.zarr")
