@@ -38,7 +38,7 @@ static const char *const types[] = { "B cell", "T cell",
 				     "naive, \"mixed\"", "" };
 
 static const char *many[MANY]; /* too many for int8 */
-static char many_text[MANY][8];
+static char many_text[MANY][16];
 
 static uint64_t in_row(const struct cells *c, uint64_t i)
 {
@@ -61,7 +61,8 @@ static void cells_columns(struct cells *c)
 		{ .name = "n_counts", .dtype = PEN_I64 },
 		{ .name = "frac", .dtype = PEN_F32 },
 		{ .name = "is_primary", .dtype = PEN_BOOL },
-		{ .name = "small", .dtype = PEN_U8 },
+		{ .name = "kl\xc3\xa4in \"\xf0\x9f\xa7\xac\"",
+		  .dtype = PEN_U8 },
 		{ .name = "many",
 		  .coded = true,
 		  .nnames = MANY,
@@ -624,6 +625,8 @@ static void test_targets(void)
 	CHECK_EQ(rmdir(path), 0);
 	/* a store is replaced whole, a file by a store, and back */
 	CHECK_EQ(write_cells(&c, path, "", 64, &err), 0);
+	snprintf(inner, sizeof(inner), "%s/X/in.pen", path);
+	refused(&c, inner, "", "inside of a zarr store");
 	snprintf(inner, sizeof(inner), "%s/old", path);
 	fclose(fopen(inner, "w"));
 	CHECK_EQ(write_cells(&c, path, "version=3", 64, &err), 0);
@@ -661,8 +664,8 @@ static void test_settings(void)
 	snprintf(path, sizeof(path), "%s/s.zarr", golden_dir);
 	refused(&c, path, "shard=10", "version=3");
 	refused(&c, path, "compression=zstd,level=99", "out of range");
-	c.var[1].name = "a\"b";
-	refused(&c, path, "", "quote");
+	c.var[1].name = "a\\b";
+	refused(&c, path, "", "backslash");
 	c.var[1].name = "a/b";
 	refused(&c, path, "", "name of a column");
 	c.var[1].name = "gene";

@@ -202,11 +202,24 @@ static size_t utf8_len(const unsigned char *s)
 	return n;
 }
 
-void pen__json_str(struct pen_text *t, const char *key, const char *value)
+/* By number: UTF-16, of which a pair is what lies beyond 16 bits. */
+static void put_numbered(struct pen_text *t, const unsigned char *s, size_t n)
+{
+	uint32_t c = n == 2 ? *s & 0x1fu : n == 3 ? *s & 0xfu : *s & 7u;
+
+	for (size_t i = 1; i < n; i++)
+		c = c << 6 | (s[i] & 0x3fu);
+	if (c >= 0x10000) {
+		pen__text_add(t, "\\u%04x", 0xd7c0u + (c >> 10));
+		c = 0xdc00u | (c & 0x3ffu);
+	}
+	pen__text_add(t, "\\u%04x", c);
+}
+
+void pen__json_quote(struct pen_text *t, const char *value)
 {
 	const unsigned char *s = (const unsigned char *)value;
 
-	json_key(t, key);
 	put_str(t, "\"");
 	while (*s) {
 		size_t n = utf8_len(s);
@@ -218,12 +231,20 @@ void pen__json_str(struct pen_text *t, const char *key, const char *value)
 			pen__text_add(t, "\\u%04x", *s);
 		} else if (*s == '"' || *s == '\\') {
 			pen__text_add(t, "\\%c", *s);
+		} else if (n > 1 && t->ascii) {
+			put_numbered(t, s, n);
 		} else {
 			pen__text_put(t, s, n);
 		}
 		s += n;
 	}
 	put_str(t, "\"");
+}
+
+void pen__json_str(struct pen_text *t, const char *key, const char *value)
+{
+	json_key(t, key);
+	pen__json_quote(t, value);
 }
 
 void pen__json_int(struct pen_text *t, const char *key, uint64_t value)

@@ -17,6 +17,7 @@ struct pen_text {
 	bool failed; /* out of memory: what is here is not all */
 	/* JSON: */
 	bool compact; /* no new lines from now on, for long arrays */
+	bool ascii;   /* all other characters by number */
 	bool first;   /* nothing yet inside the innermost bracket */
 	int depth;
 };
@@ -39,6 +40,8 @@ int pen__make_dirs(const char *dir, unsigned mode, struct pen_err *err);
 void pen__json_open(struct pen_text *, const char *key, char bracket);
 void pen__json_close(struct pen_text *, char bracket);
 void pen__json_str(struct pen_text *, const char *key, const char *value);
+/* Only the text in its quotes: for keys that others chose. */
+void pen__json_quote(struct pen_text *, const char *);
 void pen__json_int(struct pen_text *, const char *key, uint64_t value);
 void pen__json_num(struct pen_text *, const char *key, double value);
 void pen__json_bool(struct pen_text *, const char *key, bool value);

@@ -346,7 +346,9 @@ const struct command pen__cmd_convert = {
 	.about =
 		"Reads cells of h5ad, zarr or packed (.pen) files as the "
 		"loader does, all of them with all columns of obs and var, "
-		"and writes one file. What was written is read back and "
+		"and writes one file. Of matrices it has what matrix= names "
+		"(X): raw, layers, obsm, and uns stay behind. What was written "
+		"is read back and "
 		"compared cell by cell before it has its name; when anything "
 		"fails nothing is left. Settings: those below, what `penstock "
 		"formats h5ad` lists (matrix, genes, filter, join, dtype, ...) "

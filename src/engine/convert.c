@@ -7,7 +7,9 @@
 
 #include <fts.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -116,7 +118,7 @@ static int count(struct job *j)
 
 	if (pen__cellsource_counted(&j->src, &j->src.spec.nnz))
 		return 0;
-	rc = pen__cellsource_open(&s, j->c->source, j->err);
+	rc = pen__cellsource_open(&s, j->c->source, NULL, j->err);
 	if (rc < 0)
 		return rc;
 	nnz = 0;
@@ -208,7 +210,7 @@ static int open_written(struct job *j, struct pen_cellsource *s)
 	if (rc >= 0)
 		rc = pen_spec_set(spec, "format.matrix", matrix.p, j->err);
 	if (rc >= 0)
-		rc = pen__cellsource_open(s, spec, j->err);
+		rc = pen__cellsource_open(s, spec, &j->src, j->err);
 	pen__text_fini(&matrix);
 	pen_spec_free(spec);
 	return rc;
@@ -264,6 +266,39 @@ static int verify(struct job *j)
 
 /* ---- all of it ---- */
 
+/* Is a file of the source that very file, or below that directory? */
+static bool is_read(const struct pen_objects *o, const char *path)
+{
+	char to[PATH_MAX], at[PATH_MAX];
+	struct stat a, b;
+	size_t n;
+
+	if (!realpath(path, to) || stat(to, &a))
+		return false;
+	n = strlen(to);
+	for (uint64_t i = 0; S_ISDIR(a.st_mode) && i < o->ndir; i++)
+		if (realpath(o->names + o->dir[i].name, at) &&
+		    !strncmp(at, to, n) && (at[n] == '/' || !at[n]))
+			return true;
+	for (uint64_t i = 0; S_ISREG(a.st_mode) && i < o->nobj; i++)
+		if (pen__object_path(o, (uint32_t)i, at, sizeof(at)) &&
+		    !stat(at, &b) && a.st_ino == b.st_ino &&
+		    a.st_dev == b.st_dev)
+			return true;
+	return false;
+}
+
+/* Not all that a source has is written: what was made of it never takes its
+ * place. */
+static int check_apart(struct job *j)
+{
+	return is_read(&j->src.l->ds->objs, j->c->path)
+		       ? pen__fail(j->err, PEN_EINVAL, j->c->path,
+				   "is what is read, of which not all is "
+				   "written; name another file")
+		       : 0;
+}
+
 /* Of a file, or of all files below a directory. */
 static uint64_t bytes_of(const char *path)
 {
@@ -283,8 +318,10 @@ static uint64_t bytes_of(const char *path)
 static int prepare(struct job *j)
 {
 	const struct pen_cells_spec *s = &j->src.spec;
-	int rc = count(j);
+	int rc = check_apart(j);
 
+	if (rc >= 0)
+		rc = count(j);
 	j->obs = pen__calloc(s->nobs + 1, sizeof(*j->obs));
 	if (rc >= 0 && !j->obs)
 		rc = nomem(j, s->nobs * sizeof(*j->obs));
@@ -322,7 +359,7 @@ int pen__convert(const struct pen_convert *c, struct pen_convert_result *r,
 
 	*r = (struct pen_convert_result){ 0 };
 	j.since = pen__now_ns();
-	rc = pen__cellsource_open(&j.src, c->source, j.err);
+	rc = pen__cellsource_open(&j.src, c->source, NULL, j.err);
 	if (rc >= 0)
 		rc = prepare(&j);
 	if (rc >= 0)

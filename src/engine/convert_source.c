@@ -117,8 +117,10 @@ static int set_columns(struct pen_cellsource *s, const struct pen_format *f,
 
 	if (!list)
 		return nomem(err, LIST);
-	s->obs_index = p->view0->obs_index.n > 0;
-	s->var_index = p->view0->var_index.n > 0;
+	s->obs_index = p->view0->obs_index.n > 0 &&
+		       (!s->like || s->like->obs_index);
+	s->var_index = p->view0->var_index.n > 0 &&
+		       (!s->like || s->like->spec.nvar);
 	if (s->obs_index)
 		snprintf(list, LIST, "_index");
 	for (uint32_t i = 0; i < p->nobs; i++)
@@ -420,11 +422,11 @@ static int describe(struct pen_cellsource *s, struct pen_err *err)
 /* ---- open and close ---- */
 
 int pen__cellsource_open(struct pen_cellsource *s, const struct pen_spec *spec,
-			 struct pen_err *err)
+			 const struct pen_cellsource *like, struct pen_err *err)
 {
 	int rc;
 
-	*s = (struct pen_cellsource){ 0 };
+	*s = (struct pen_cellsource){ .like = like };
 	rc = pen__spec_copy(&s->set, spec, err);
 	if (rc >= 0)
 		rc = settle(s, err);

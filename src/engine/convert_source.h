@@ -26,7 +26,8 @@ struct pen_cellsource {
 	uint32_t nmem;
 	uint32_t x; /* tensor of X's numbers; places follow */
 	uint32_t *obs_at, *dense_at;
-	bool obs_index, var_index; /* the first column is */
+	bool obs_index, var_index;	   /* the first column is */
+	const struct pen_cellsource *like; /* while it is opened */
 	const void **pointer;
 	/* Columns that cannot be carried over, by name: "a, b"; or "". */
 	char left_out[200];
@@ -36,10 +37,12 @@ struct pen_cellsource {
 
 /*
  * Opens it. Settings are the caller's, less those that say how: all rows, once,
- * in order, all columns, numbers of the type they are stored in.
+ * in order, all columns, numbers of the type they are stored in. like: what it
+ * was written from, or NULL; indices that one has not, which a writer made up,
+ * are left alone.
  */
 int pen__cellsource_open(struct pen_cellsource *, const struct pen_spec *,
-			 struct pen_err *);
+			 const struct pen_cellsource *like, struct pen_err *);
 void pen__cellsource_close(struct pen_cellsource *);
 /* The next rows, good until the next call; PEN_END after the last. Coded
  * columns are codes, also the index. */

@@ -386,6 +386,19 @@ static int check_store_opts(struct pen_dataset *ds, struct pen_err *err)
 	return 0;
 }
 
+static int no_samples(const struct pen_dataset *ds, struct pen_err *err)
+{
+	const char *filter = pen__pairs_get(&ds->spec->for_format, "filter");
+
+	if (filter && *filter)
+		return pen__fail(err, PEN_EDATA, ds->spec->paths[0],
+				 "has no samples that filter=%.100s leaves; "
+				 "`penstock inspect` with format.obs= lists "
+				 "the values of a column",
+				 filter);
+	return pen__fail(err, PEN_EDATA, ds->spec->paths[0], "has no samples");
+}
+
 static int bind_index(struct pen_dataset *ds, struct pen_err *err)
 {
 	if (!ds->ix.pub.nsamples && ds->ix.nbad) {
@@ -394,8 +407,7 @@ static int bind_index(struct pen_dataset *ds, struct pen_err *err)
 		return ds->ix.bad[0].err.code;
 	}
 	if (!ds->ix.pub.nsamples)
-		return pen__fail(err, PEN_EDATA, ds->spec->paths[0],
-				 "has no samples");
+		return no_samples(ds, err);
 	return ds->format->ops->bind(ds->format, &ds->ix.pub, err);
 }
 

@@ -107,6 +107,49 @@ double pen__cells_number(enum pen_dtype t, const uint8_t *p)
 	return (double)((int64_t)(u << (64 - 8 * n)) >> (64 - 8 * n));
 }
 
+/* The fewest that tell it from all of its type. */
+static int digits(enum pen_dtype t, double v)
+{
+	char text[40];
+
+	for (int n = 3; n < 17; n++) {
+		double back;
+
+		snprintf(text, sizeof(text), "%.*g", n, v);
+		back = strtod(text, NULL);
+		if (t == PEN_F32)
+			back = (double)(float)back;
+		if (t == PEN_F16)
+			back = pen__half_to_double(pen__double_to_half(back));
+		if (!(back < v || back > v))
+			return n;
+	}
+	return 17;
+}
+
+/* A number as others would write it: whole ones with all their digits, others
+ * with few. */
+static void number_text(enum pen_dtype t, const uint8_t *p, char *buf,
+			size_t cap)
+{
+	const double v = pen__cells_number(t, p);
+	int64_t i;
+
+	if (t == PEN_BOOL) {
+		snprintf(buf, cap, "%s", v != 0 ? "True" : "False");
+	} else if (t == PEN_I64 || t == PEN_U64) {
+		memcpy(&i, p, 8);
+		if (t == PEN_I64)
+			snprintf(buf, cap, "%" PRId64, i);
+		else
+			snprintf(buf, cap, "%" PRIu64, (uint64_t)i);
+	} else if (fabs(v) < 1e15 && fabs(v - trunc(v)) <= 0) {
+		snprintf(buf, cap, "%.0f", v);
+	} else {
+		snprintf(buf, cap, "%.*g", digits(t, v), v);
+	}
+}
+
 int pen__cells_list_names(struct pen_cells_file *f,
 			  const struct pen_cells_list *l, struct pen_buf *out)
 {
@@ -115,14 +158,8 @@ int pen__cells_list_names(struct pen_cells_file *f,
 	if (l->text)
 		pen__buf_put(out, l->data.p, l->data.n);
 	for (uint64_t i = 0; !l->text && i < l->n; i++) {
-		const double v =
-			pen__cells_number(l->dtype, l->data.p + i * l->size);
-
-		if (l->dtype == PEN_BOOL)
-			snprintf(text, sizeof(text), "%s",
-				 v != 0 ? "True" : "False");
-		else
-			snprintf(text, sizeof(text), "%.17g", v);
+		number_text(l->dtype, l->data.p + i * l->size, text,
+			    sizeof(text));
 		pen__cells_put_text(out, text, strlen(text));
 	}
 	return out->bad ? nomem(f, out->n) : 0;

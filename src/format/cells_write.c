@@ -201,11 +201,37 @@ static bool has(const char *dir, const char *name)
 	       !access(path, F_OK);
 }
 
+static bool is_store(const char *dir)
+{
+	return has(dir, ".zgroup") || has(dir, ".zarray") ||
+	       has(dir, "zarr.json");
+}
+
+/* Whether any of the directories above is a zarr store, as it is written. */
+static bool in_store(const char *path)
+{
+	char dir[4096];
+	char *slash;
+
+	if (snprintf(dir, sizeof(dir), "%s", path) >= (int)sizeof(dir))
+		return false;
+	while ((slash = strrchr(dir, '/')) && slash > dir) {
+		*slash = '\0';
+		if (is_store(dir))
+			return true;
+	}
+	return false;
+}
+
 /* May what is there be replaced? */
 static int check_target(const char *path, struct pen_err *err)
 {
 	struct stat sb;
 
+	if (in_store(path))
+		return pen__fail(err, PEN_EINVAL, path,
+				 "is inside of a zarr store, which would no "
+				 "longer be whole; name a place beside it");
 	if (stat(path, &sb))
 		return 0;
 	if (S_ISDIR(sb.st_mode) && !has(path, ".zgroup") &&

@@ -77,10 +77,10 @@ static int make_dir(const struct pen_ad *ad, const char *path,
 	char dir[4096];
 
 	for (const char *p = path; *p; p++)
-		if (*p == '"' || *p == '\\' || (unsigned char)*p < ' ')
+		if (*p == '\\' || (unsigned char)*p < ' ')
 			return pen__fail(err, PEN_ENOTSUP, path,
 					 "cannot be a name in zarr: it has a "
-					 "quote or a backslash");
+					 "backslash or a control character");
 	if (snprintf(dir, sizeof(dir), "%s/%s%s", ad->w->tmp, path, below) >=
 	    (int)sizeof(dir))
 		return pen__fail(err, PEN_EINVAL, path, "the name is too long");

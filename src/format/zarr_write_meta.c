@@ -10,11 +10,15 @@
 static int save(struct pen_zarr_write *z, struct pen_text *doc,
 		const char *path, const char *name, struct pen_err *err)
 {
-	char dir[4096];
+	char dir[4096], key[4096];
 
 	if (!pen__zarr_v3(z) && !doc->failed) {
-		pen__text_add(&z->all, "%s\"%s%s%s\": ", z->all.n ? ",\n" : "",
-			      path, *path ? "/" : "", name);
+		snprintf(key, sizeof(key), "%s%s%s", path, *path ? "/" : "",
+			 name);
+		z->all.ascii = true;
+		pen__text_add(&z->all, "%s", z->all.n ? ",\n" : "");
+		pen__json_quote(&z->all, key);
+		pen__text_add(&z->all, ": ");
 		pen__text_put(&z->all, doc->p, doc->n - 1); /* no new line */
 	}
 	if (snprintf(dir, sizeof(dir), "%s/%s", z->ad.w->tmp, path) <
@@ -24,9 +28,10 @@ static int save(struct pen_zarr_write *z, struct pen_text *doc,
 	return pen__fail(err, PEN_EINVAL, path, "the name is too long");
 }
 
+/* zarr 2 takes no other characters. */
 static struct pen_text begin(void)
 {
-	struct pen_text t = { .compact = true };
+	struct pen_text t = { .compact = true, .ascii = true };
 
 	pen__json_open(&t, NULL, '{');
 	return t;

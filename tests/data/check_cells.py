@@ -22,6 +22,7 @@ import zarr
 
 warnings.simplefilter("ignore")
 
+SMALL = 'kl\u00e4in "\U0001f9ec"'
 TYPES = ["B cell", "T cell", "Zelle \u00e4\u00f6", "naive, \"mixed\"", ""]
 
 
@@ -136,7 +137,7 @@ def want_columns(n):
             "n_counts": list(i * 1000003 - 5),
             "frac": list((i % 64 / 64).astype("f4")),
             "is_primary": [bool(k % 3 == 0) for k in range(n)],
-            "small": list((i % 100).astype("u1")),
+            SMALL: list((i % 100).astype("u1")),
             "many": [f"n{k * 13 % 300:03d}" for k in range(n)]}
 
 
@@ -213,7 +214,7 @@ def check_anndata(path, n, m, sparse, dtype, indices, full):
         same(a.obs[k], v, k)
     assert a.obs["cell_type"].cat.ordered
     assert list(a.obs["cell_type"].cat.categories) == TYPES
-    assert a.obs["n_counts"].dtype == "i8" and a.obs["small"].dtype == "u1"
+    assert a.obs["n_counts"].dtype == "i8" and a.obs[SMALL].dtype == "u1"
     assert a.obs["is_primary"].dtype == bool
     same(a.var_names, [f"G{m - 1 - j}" for j in range(m)], "genes")
     same(a.var["mean"], [j / 8 for j in range(m)], "mean")

@@ -205,6 +205,22 @@ def test_some(tmp):
          order=np.flatnonzero(keep), genes=a.var["chosen"].to_numpy())
 
 
+def test_numbers_as_categories(tmp):
+    a = make(f"{tmp}/a.h5ad")
+    half = np.arange(a.n_obs) % 2 == 0
+    for name, two in (("f8", np.array([0.1, 100.0])),
+                      ("i8", np.array([2**60 + 1, -10])),
+                      ("i2", np.array([10, 2000], "i2"))):
+        a.obs[name] = pd.Categorical(np.where(half, two[0], two[1])
+                                     .astype(two.dtype))
+    a.write_h5ad(f"{tmp}/b.h5ad")
+    for one in ("f8:0.1", "f8:100",
+                f"i8:{2**60 + 1}", "i8:-10", "i2:10", "i2:2000"):
+        run("b.h5ad", "b.pen", f"filter={one}", "--force", cwd=tmp)
+    _, err = run("b.h5ad", "c.pen", "filter=f8:0.2", cwd=tmp, code=1)
+    check("filter=f8:0.2 leaves" in err, err)
+
+
 def nothing(tmp, name, what):
     left = [f for f in os.listdir(tmp) if f.startswith(name)]
     check(not left, f"{what}: {left} left behind")
@@ -225,6 +241,37 @@ def test_refused(tmp):
     run("a.h5ad", "y.pen", cwd=tmp)
     run("a.h5ad", "y.pen", cwd=tmp, code=1)
     run("a.h5ad", "y.pen", "--force", "--no-verify", cwd=tmp)
+
+
+def test_without_genes(tmp):
+    a = make(f"{tmp}/a.h5ad")
+    a.obsm["X_pca"] = np.arange(a.n_obs * 5.0).reshape(-1, 5)
+    a.write_h5ad(f"{tmp}/a.h5ad")
+    for dst in ("x.pen", "x.h5ad", "x.zarr"):
+        run("a.h5ad", dst, "matrix=obsm/X_pca", cwd=tmp)
+    run("x.pen", "y.h5ad", cwd=tmp)
+    for b in (anndata.read_h5ad(f"{tmp}/x.h5ad"),
+              anndata.read_zarr(f"{tmp}/x.zarr"),
+              anndata.read_h5ad(f"{tmp}/y.h5ad")):
+        check(np.array_equal(b.X, a.obsm["X_pca"]), "an embedding as X")
+        check(list(b.obs_names) == list(a.obs_names), "names of cells")
+
+
+def test_itself(tmp):
+    a = make(f"{tmp}/a.h5ad")
+    a.write_zarr(f"{tmp}/a.zarr")
+    os.link(f"{tmp}/a.h5ad", f"{tmp}/b.h5ad")
+    os.mkdir(f"{tmp}/d")
+    os.symlink("../a.h5ad", f"{tmp}/d/c.h5ad")
+    for src, dst in (("a.h5ad", "a.h5ad"), ("a.h5ad", "b.h5ad"),
+                     ("a.h5ad", "d/c.h5ad"), ("d/c.h5ad", "a.h5ad"),
+                     ("a.zarr", "./a.zarr/"), ("a.zarr", "d/../a.zarr")):
+        _, err = run(src, dst, "--force", cwd=tmp, code=1)
+        check("is what is read" in err, err)
+    _, err = run("a.zarr", "a.zarr/X/x.pen", cwd=tmp, code=1)
+    check("inside of a zarr store" in err, err)
+    same(a, anndata.read_h5ad(f"{tmp}/a.h5ad"), "source left as it was")
+    same(a, anndata.read_zarr(f"{tmp}/a.zarr"), "source left as it was")
 
 
 def test_damaged(tmp):
