@@ -262,6 +262,8 @@ static void test_budget(void)
 	CHECK_EQ(rc, PEN_ENOMEM);
 	CHECK(strstr(err.msg, "keeps all"));
 	CHECK(n >= 2);
+	/* who only looks whether one is there would look for ever */
+	CHECK_EQ(pen_loader_next_within(l, 0, &kept[n], &err), PEN_ENOMEM);
 	pen_batch_unref(kept[--n]);
 	CHECK_EQ(pen_loader_next(l, &kept[n++], &err), 0);
 	while (n--)

@@ -70,7 +70,7 @@ static void cells_columns(struct cells *c)
 	};
 
 	for (int i = 0; i < MANY; i++) {
-		snprintf(many_text[i], sizeof(many_text[i]), "n%03d", i);
+		snprintf(many_text[i], sizeof(many_text[i]), "n%03d", i % 1000);
 		many[i] = many_text[i];
 	}
 	memcpy(c->obs, obs, sizeof(obs));

@@ -262,6 +262,8 @@ static void test_page(void)
 	CHECK_EQ(count(t.p, "do not agree"), 1);
 	CHECK_EQ(count(t.p, "7.78 k") + count(t.p, "8.89 k"), 0);
 	CHECK(count(t.p, "&lt;k&gt;") > 0);
+	/* what a row does not say is not said */
+	CHECK_EQ(count(t.p, "nan B") + count(t.p, "( usable)"), 0);
 	pen__text_fini(&t);
 	CHECK_EQ(pen__report_csv(&rows, &t, &err), 0);
 	CHECK(t.p && strstr(t.p, "\"v,\"\"w\"\"\""));

@@ -94,6 +94,39 @@ static void test_fill(void)
 	pen__pool_close(p);
 }
 
+/* Those unpacked where they stay have all the memory they declare, whatever
+ * smaller ones took. */
+static void test_unpacked_in_place(void)
+{
+	enum { SIZE = 65536 };
+	static uint8_t bytes[SIZE];
+	struct pen_pool *p = new_pool();
+	struct pen_unit unit = unit_of(0, 10);
+	struct pen_live *l;
+	struct pen_units u;
+	bool fresh;
+
+	CHECK_EQ(pen__units_init(&u, p, 0, 0, UINT64_MAX), 0);
+	u.copied = SIZE;
+	unit.flags |= PEN_UNIT_PACKED;
+	unit.size = SIZE;
+	for (unit.id = 1; unit.id < 40; unit.id++) {
+		CHECK_EQ(pen__units_hold(&u, &unit, &l, &fresh), 0);
+		CHECK_EQ(pen__units_fill(&u, l, bytes, SIZE / 8), 0);
+	}
+	unit.size = 10 * SIZE;
+	CHECK_EQ(pen__units_hold(&u, &unit, &l, &fresh), 0);
+	CHECK(fresh && l->mem.cap >= unit.size);
+	CHECK(!pen__units_fit(&u,
+			      &(struct pen_unit){ .id = 99,
+						  .flags = unit.flags,
+						  .size = unit.size },
+			      1, pen__units_bytes(&u) + unit.size - 1));
+	pen__units_fini(&u);
+	CHECK_EQ(p->bytes, 0);
+	pen__pool_close(p);
+}
+
 static void test_life(void)
 {
 	struct pen_pool *p = new_pool();
@@ -362,6 +395,29 @@ static void test_too_small(void)
 	CHECK(strstr(err.msg, "memory=") && strstr(err.msg, "batch_size="));
 }
 
+/* Two batches that are about all of the budget leave nothing, not all. */
+static void test_nothing_left(void)
+{
+	unsigned opened = 0;
+
+	for (unsigned kib = 64; kib < 2048; kib += 4) {
+		char how[80];
+		struct pen_err err;
+		struct pen_loader *l;
+
+		snprintf(how, sizeof(how), "batch_size=16 threads=2 memory=%uk",
+			 kib);
+		l = open_set(&fat, how, &err);
+		if (!l)
+			continue;
+		opened++;
+		CHECK(l->unit_most <= l->budget);
+		CHECK(l->unit_budget <= l->unit_most);
+		pen_loader_close(l);
+	}
+	CHECK(opened > 0);
+}
+
 int main(void)
 {
 	static const char *const tails[] = { "keep", "drop", "pad" };
@@ -370,6 +426,7 @@ int main(void)
 	eng_start("units");
 	test_life();
 	test_fill();
+	test_unpacked_in_place();
 	test_spares();
 	test_many();
 	test_idle();
@@ -415,6 +472,7 @@ int main(void)
 			  "sampler=block sampler.chunk=8 sampler.chunks=2 "
 			  "tail=pad store=uring");
 	test_too_small();
+	test_nothing_left();
 	test_none_lost();
 	eng_end();
 	return test_end();

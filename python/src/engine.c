@@ -17,7 +17,7 @@ PyTypeObject *penpy_engine_type;
 struct engine {
 	PyObject head;
 	struct pen_loader *l; /* NULL: closed */
-	bool busy;	      /* a thread is in next() */
+	bool busy;	      /* a thread is in next() or restore() */
 	bool closing;	      /* ... and closes when it leaves */
 	unsigned forks;
 	uint64_t ncols; /* of a sparse matrix, 0: not known */
@@ -48,8 +48,8 @@ static struct pen_loader *free_one(struct engine *e)
 
 	if (l && e->busy) {
 		PyErr_SetString(PyExc_RuntimeError,
-				"another thread waits for a batch of this "
-				"loader: it serves one at a time");
+				"another thread uses this loader: it serves "
+				"one at a time");
 		return NULL;
 	}
 	return l;
@@ -251,7 +251,8 @@ static PyObject *engine_state(PyObject *self, PyObject *unused)
 
 static PyObject *engine_restore(PyObject *self, PyObject *args)
 {
-	struct pen_loader *l = free_one((struct engine *)self);
+	struct engine *e = (struct engine *)self;
+	struct pen_loader *l = free_one(e);
 	unsigned long long seed, epoch, position, length, order;
 	struct pen_err err = { 0 };
 	struct pen_state s = { 0 };
@@ -265,8 +266,13 @@ static PyObject *engine_restore(PyObject *self, PyObject *args)
 	s.position = position;
 	s.length = length;
 	s.order = order;
+	e->busy = true; /* nobody must next() or close() meanwhile */
 	Py_BEGIN_ALLOW_THREADS rc = pen_loader_restore(l, &s, &err);
-	Py_END_ALLOW_THREADS if (rc) return penpy_raise(&err);
+	Py_END_ALLOW_THREADS e->busy = false;
+	if (e->closing)
+		close_now(e);
+	if (rc)
+		return penpy_raise(&err);
 	Py_RETURN_NONE;
 }
 

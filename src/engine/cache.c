@@ -366,8 +366,9 @@ int pen__cache_save(const struct pen_index_data *ix, const char *dir,
 		return pen__fail(err, PEN_EINVAL, dir, "path is too long");
 	if (pen__make_dirs(dir, 0700, err))
 		return PEN_EIO;
-	snprintf(tmp, sizeof(tmp), "%s.%ld.tmp", path, (long)getpid());
-	fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	/* threads of one process may save the same at once */
+	snprintf(tmp, sizeof(tmp), "%s.XXXXXX.tmp", path);
+	fd = mkostemps(tmp, 4, O_CLOEXEC);
 	if (fd < 0)
 		return pen__fail_sys(err, errno, tmp, "cannot be written");
 	struct piece piece[] = {

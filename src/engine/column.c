@@ -38,7 +38,7 @@ static int find_field(const struct pen_dataset *ds, const char *name,
 
 /* Settings that say which samples come, and how: here all, as they are. */
 static int plain_spec(struct pen_spec **out, const struct pen_dataset *ds,
-		      struct pen_err *err)
+		      uint32_t field, struct pen_err *err)
 {
 	static const char *const set[] = {
 		"sampler=sequential",
@@ -64,19 +64,21 @@ static int plain_spec(struct pen_spec **out, const struct pen_dataset *ds,
 	pen__pairs_clear(&(*out)->for_sampler); /* of another sampler */
 	for (size_t i = 0; !rc && i < sizeof(set) / sizeof(*set); i++)
 		rc = pen_spec_parse(*out, set[i], err);
+	if (!rc)
+		rc = pen_spec_set(*out, "fields", ds->format->field[field].name,
+				  err);
 	if (rc)
 		pen_spec_free(*out);
 	return rc;
 }
 
-static int take_all(struct pen_loader *l, uint32_t field, double *to,
-		    struct pen_err *err)
+static int take_all(struct pen_loader *l, double *to, struct pen_err *err)
 {
 	struct pen_batch *b;
 	int rc;
 
 	while ((rc = pen_loader_next(l, &b, err)) == 0) {
-		const struct pen_tensor *t = &b->tensors[field];
+		const struct pen_tensor *t = &b->tensors[0];
 
 		for (uint32_t i = 0; i < b->nsamples; i++)
 			to[b->ids[i]] = pen__number_at(t->data, t->dtype, i);
@@ -91,7 +93,7 @@ static int read_all(const struct pen_dataset *ds, uint32_t field, double *to,
 {
 	struct pen_loader *l;
 	struct pen_spec *s;
-	int rc = plain_spec(&s, ds, err);
+	int rc = plain_spec(&s, ds, field, err);
 
 	if (rc)
 		return rc;
@@ -99,7 +101,7 @@ static int read_all(const struct pen_dataset *ds, uint32_t field, double *to,
 	pen_spec_free(s);
 	if (rc)
 		return rc;
-	rc = take_all(l, field, to, err);
+	rc = take_all(l, to, err);
 	pen_loader_close(l);
 	return rc;
 }

@@ -109,12 +109,14 @@ static void note_used(struct pen_worker *w, const struct pen_job *j)
 	for (uint32_t f = 0; f < w->f->nfields; f++) {
 		const struct pen_field *d = &j->batch->pool->field[f];
 
-		if (w->used[f] >= w->dst_len[f] || !j->batch->shapes[f])
+		if (w->used[f] >= w->dst_len[f])
+			continue;
+		w->dst_len[f] = w->used[f];
+		if (!j->batch->shapes[f]) /* cut to one shape by take= */
 			continue;
 		j->batch->shapes[f][(size_t)j->row * d->ndim] =
 			(int64_t)(w->used[f] /
 				  pen_dtype_size(w->f->field[f].dtype));
-		w->dst_len[f] = w->used[f];
 		atomic_store_explicit(&j->batch->gaps, true,
 				      memory_order_relaxed);
 	}

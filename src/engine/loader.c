@@ -123,7 +123,7 @@ static int settle_memory(struct pen_loader *l, const struct pen_format *out,
 {
 	const struct pen_spec *s = l->ds->spec;
 	uint64_t batch = batch_bytes(out, l->batch);
-	uint64_t want, most;
+	uint64_t want, most, rooms;
 
 	l->budget = s->memory ? s->memory : pen__memory_available() / 4;
 	if (batch > l->budget / 2)
@@ -149,7 +149,9 @@ static int settle_memory(struct pen_loader *l, const struct pen_format *out,
 		l->room_limit = ROOM;
 	if (l->shared) {
 		/* memory kept for reuse, read buffers, and what is cached */
-		l->unit_budget -= l->nthreads * l->room_limit;
+		rooms = l->nthreads * l->room_limit;
+		l->unit_budget -= rooms < l->unit_budget ? rooms
+							 : l->unit_budget;
 		l->unit_most = l->unit_budget - l->unit_budget / 4;
 		l->unit_budget = l->unit_most - l->unit_most / 4;
 	}
@@ -168,6 +170,7 @@ static int open_units(struct pen_loader *l, struct pen_err *err)
 			    2 * l->ds->format->units_per_sample, cache,
 			    l->unit_most))
 		return pen__fail_nomem(err, "unit table", 0);
+	l->units.copied = l->room_limit;
 	return 0;
 }
 
@@ -297,8 +300,9 @@ static int start(struct pen_loader *l, struct pen_cursor from,
 	uint32_t n = l->prefetch + 1;
 	uint64_t rows = (uint64_t)n * l->batch;
 	uint64_t epochs = l->ds->spec->epochs;
-	uint32_t cap = l->shared && rows < l->unit_lane ? l->unit_lane * 2
-							: (uint32_t)rows;
+	uint32_t cap = l->shared && rows < 2 * (uint64_t)l->unit_lane
+			       ? l->unit_lane * 2
+			       : (uint32_t)rows;
 	int rc;
 
 	if (pen__ring_new(&l->ring, cap < n ? n : cap, PEN_LANE_PLAN) ||
@@ -456,11 +460,12 @@ static int wait_batch(struct pen_loader *l, int64_t ns, struct pen_pooled **out,
 	int rc;
 
 	b = pen__order_get_within(l->order, 0, &ready);
-	if (!b && ns) {
+	if (!b) {
 		rc = pen__pool_supply(l->pool, l->budget, err);
 		if (rc)
 			return rc;
-		b = pen__order_get_within(l->order, ns, NULL);
+		if (ns)
+			b = pen__order_get_within(l->order, ns, NULL);
 	}
 	*out = b;
 	t1 = pen__now_ns();

@@ -46,7 +46,8 @@ struct pen_pooled {
 	uint32_t ngrains;
 
 	struct pen_block mem;
-	size_t accounted; /* bytes of mem counted against the budget */
+	/* bytes of mem counted against the budget; others look at it */
+	atomic_size_t accounted;
 	struct pen_tensor *tensor;
 	uint64_t *ids;
 	size_t *field_off; /* per field: offset in mem */

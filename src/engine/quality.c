@@ -104,15 +104,19 @@ static int find_label(const struct pen_loader *l, const char *field, int *out,
 		      struct pen_err *err)
 {
 	const struct pen_format *f = l->ds->format;
+	int at = -1; /* among the fields that batches have */
 
 	for (uint32_t i = 0; i < f->nfields; i++) {
+		if (l->pool->hide[i])
+			continue;
+		at++;
 		if (strcmp(f->field[i].name, field) != 0)
 			continue;
 		if (!is_integer(f->field[i].dtype) || f->field[i].ndim)
 			return pen__fail(err, PEN_EINVAL, field,
 					 "is no label: one integer a sample "
 					 "is needed");
-		*out = (int)i;
+		*out = at;
 		return 0;
 	}
 	return pen__fail(err, PEN_EINVAL, field,

@@ -19,6 +19,7 @@ int pen__units_init(struct pen_units *u, struct pen_pool *pool, uint32_t keep,
 				 .keep_idle = keep,
 				 .cache_bytes = cache,
 				 .most = most,
+				 .copied = UINT64_MAX,
 				 .share = 1024 };
 	u->bucket = pen__calloc(u->nbuckets, sizeof(struct pen_live *));
 	if (!u->bucket)
@@ -100,7 +101,8 @@ static uint64_t payload_of(const struct pen_units *u,
 {
 	const uint64_t n = pen__unit_payload(unit);
 
-	return unit->flags & PEN_UNIT_PACKED && u->share < 1024
+	return unit->flags & PEN_UNIT_PACKED && u->share < 1024 &&
+			       n <= u->copied
 		       ? n / 1024 * u->share + u->share
 		       : n;
 }

@@ -48,6 +48,10 @@ struct pen_units {
 	uint64_t most;	     /* bytes of all: held, idle and spare */
 	uint32_t nheld;
 	uint32_t share; /* of their size that packed units take, in 1024ths */
+	/* Packed units up to this size are filled by a copy, so that they can
+	 * have less memory than they declare; larger ones are unpacked into it.
+	 * All, until it is set. */
+	uint64_t copied;
 	struct pen_waiter *spare_waiters;
 };
 

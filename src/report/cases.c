@@ -186,14 +186,17 @@ void pen__about(struct pen_text *t, const struct pen_group *g)
 		 pen__show_whole(pen__line_number(r, "n_cols")).s,
 		 pen__show_bytes(pen__line_number(r, "bytes")).s, " of ",
 		 pen__line_text(r, "format"));
-	item(t, "Size", buf);
+	if (!isnan(pen__line_number(r, "samples")) &&
+	    !isnan(pen__line_number(r, "bytes")))
+		item(t, "Size", buf);
 	items(t, "Settings", g, "settings");
 	items(t, "Machine", g, "host");
 	snprintf(buf, sizeof(buf), "%.120s (%s usable), %s of memory",
 		 pen__line_text(r, "cpu"),
 		 pen__show_whole(pen__line_number(r, "cpus")).s,
 		 pen__show_bytes(pen__line_number(r, "memory_bytes")).s);
-	item(t, "CPU", buf);
+	if (*pen__line_text(r, "cpu"))
+		item(t, "CPU", buf);
 	items(t, "Kernel", g, "kernel");
 	items(t, "Penstock", g, "version");
 	when(t, g);

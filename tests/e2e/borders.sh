@@ -21,7 +21,7 @@ expect() {
 	shift 2
 	"$@" >out 2>err || code=$?
 	[ $code = "$want" ] || fail "$*: exit $code, not $want"
-	cat out err | grep -qF -- "$text" || fail "$*: says nothing of '$text'"
+	grep -qF -- "$text" out err || fail "$*: says nothing of '$text'"
 }
 
 # DLIO's command line

@@ -58,7 +58,7 @@ def cells(tmp):
 
 
 def test_quality(tmp):
-    path, plate, _, _ = cells(tmp)
+    path, plate, kind, _ = cells(tmp)
     base = (path, "format.obs=plate,cell_type,depth", "batch_size=100")
     r = load(*base, "sampler=block", "sampler.chunk=20", "sampler.chunks=30",
              "epochs=2", "--quality=plate")
@@ -89,6 +89,11 @@ def test_quality(tmp):
     err = load(*base, "--quality=depth", code=2)
     check("one integer a sample" in err, err)
     err = load(*base, "--quality=color", code=2)
+    check("not a field" in err, err)
+    q = load(*base, "fields=X,cell_type", "--quality=cell_type")["quality"]
+    near(q["label"]["entropy"], entropy(np.bincount(kind + 1)), 1e-5,
+         "the label among fewer fields")
+    err = load(*base, "fields=X,cell_type", "--quality=plate", code=2)
     check("not a field" in err, err)
 
 
