@@ -23,9 +23,9 @@
 #define MOST_REPEATS 1000
 
 static const struct command *const experiments[] = {
-	&pen__bench_blocks,
-	&pen__bench_chunks,
-	NULL,
+	&pen__bench_blocks,  &pen__bench_chunks,    &pen__bench_overlap,
+	&pen__bench_workers, &pen__bench_iterate,   &pen__bench_prealloc,
+	&pen__bench_memory,  &pen__bench_headspace, NULL,
 };
 
 /* ---- arguments ---- */
@@ -233,9 +233,22 @@ static void warn_bad(const struct pen_lines *rows, const char *path)
 			(unsigned long long)rows->first_bad);
 }
 
-int bench_open(struct bench *b)
+int bench_open_rows(struct bench *b)
 {
 	struct pen_err err = { 0 };
+	int rc = try_out(b);
+
+	if (rc >= 0)
+		return rc;
+	if (b->resume && pen__lines_read(&b->before, b->out, &err))
+		return complain(&err);
+	warn_bad(&b->before, b->out);
+	b->start_ns = pen__now_ns();
+	return -1;
+}
+
+int bench_open(struct bench *b)
+{
 	int rc;
 
 	if (!b->spec->npaths)
@@ -254,19 +267,15 @@ int bench_open(struct bench *b)
 	rc = look(b);
 	if (rc >= 0)
 		return rc;
-	rc = try_out(b);
+	rc = bench_open_rows(b);
 	if (rc >= 0)
 		return rc;
-	if (b->resume && pen__lines_read(&b->before, b->out, &err))
-		return complain(&err);
-	warn_bad(&b->before, b->out);
 	if (!b->json)
 		printf("%s: %s samples x %s in %s %s, %s\n", b->spec->paths[0],
 		       grouped((uint64_t)b->samples),
 		       grouped((uint64_t)b->ncols),
 		       counted((uint64_t)b->objects, "file"), b->format,
 		       human_bytes(b->bytes));
-	b->start_ns = pen__now_ns();
 	return -1;
 }
 

@@ -296,6 +296,9 @@ static void put_bars(struct pen_text *t, const struct frame *like,
 
 	f.role = "img";
 	f.left = 64;
+	for (size_t i = 0; i < c->n; i++) /* 7: a letter, about */
+		f.left =
+			fmax(f.left, 7.0 * (double)strlen(c->bar[i].name) + 12);
 	f.right = 84; /* for what stands behind the longest */
 	f.h = 4;
 	for (size_t i = 0; i < c->n; i++) {

@@ -26,6 +26,9 @@ struct pen_kind {
 		    struct pen_err *);
 };
 extern const struct pen_kind pen__kind_blocks, pen__kind_chunks;
+extern const struct pen_kind pen__kind_overlap, pen__kind_workers,
+	pen__kind_iterate, pen__kind_prealloc, pen__kind_memory,
+	pen__kind_headspace;
 
 /* The whole page. */
 int pen__report_html(const struct pen_lines *, struct pen_text *,

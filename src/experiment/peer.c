@@ -1,0 +1,202 @@
+/*
+ * Runs peers.py. It dies with us, whatever ends us, and so do its workers. Its
+ * answer is checked as any input is.
+ */
+#include "experiment/peer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/json.h"
+
+#define MOST (1u << 20) /* of what it prints */
+#define LOOK_MS 20
+#define DEEP 4 /* processes below one another */
+
+/* ---- memory ---- */
+
+static uint64_t own_pss(pid_t pid)
+{
+	unsigned long long kb = 0;
+	char path[64], line[256];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", (int)pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "Pss: %llu kB", &kb) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return (uint64_t)kb * 1024;
+}
+
+static uint64_t tree(pid_t pid, int depth)
+{
+	uint64_t sum = own_pss(pid);
+	char path[64];
+	int child;
+	FILE *f;
+
+	if (!depth)
+		return sum;
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)pid,
+		 (int)pid);
+	f = fopen(path, "re");
+	while (f && fscanf(f, "%d", &child) == 1)
+		sum += tree(child, depth - 1);
+	if (f)
+		fclose(f);
+	return sum;
+}
+
+uint64_t pen__tree_memory(pid_t pid)
+{
+	return tree(pid, DEEP);
+}
+
+/* ---- the process ---- */
+
+static void __attribute__((noreturn))
+start(const char *python, const char *request, int fd, pid_t parent)
+{
+	const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent || null < 0 || dup2(null, 0) < 0 ||
+	    dup2(fd, 1) < 0 || dup2(null, 2) < 0)
+		_exit(126);
+	execl(python, python, "-c", pen__peers_py, request, (char *)NULL);
+	_exit(127);
+}
+
+static void look(pid_t pid, uint64_t *most)
+{
+	const uint64_t now = pen__tree_memory(pid);
+
+	if (now > *most)
+		*most = now;
+}
+
+static void listen_to(int fd, pid_t pid, bool memory, struct pen_text *out,
+		      struct pen_answer *a)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	char buf[4096];
+
+	for (;;) {
+		ssize_t n;
+
+		if (memory && poll(&p, 1, LOOK_MS) <= 0) {
+			look(pid, &a->peak_bytes);
+			continue;
+		}
+		n = read(fd, buf, sizeof(buf));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0 || out->n + (size_t)n > MOST)
+			return;
+		/* its first line says that its data is there */
+		if (memory && !a->base_bytes)
+			look(pid, &a->base_bytes);
+		pen__text_put(out, buf, (size_t)n);
+	}
+}
+
+/* ---- the answer ---- */
+
+static void text(const struct pen_jdoc *d, const char *key, char *to,
+		 size_t cap)
+{
+	const char *s = pen__jdoc_text(d, pen__jdoc_get(d, 0, key));
+
+	snprintf(to, cap, "%s", s ? s : "");
+}
+
+static double number(const struct pen_jdoc *d, const char *key)
+{
+	double v = 0;
+
+	pen__jdoc_number(d, pen__jdoc_get(d, 0, key), &v);
+	return v >= 0 && v < 1e15 ? v : 0;
+}
+
+static int read_answer(const char *python, const struct pen_text *out,
+		       struct pen_answer *a, struct pen_err *err)
+{
+	const char *last = out->p;
+	struct pen_jdoc d;
+	char why[200];
+	int rc;
+
+	for (size_t i = 0; i + 1 < out->n; i++)
+		if (out->p[i] == '\n')
+			last = out->p + i + 1;
+	rc = pen__jdoc_open(&d, last, (size_t)(out->p + out->n - last), python,
+			    err);
+	if (rc)
+		return rc;
+	text(&d, "error", why, sizeof(why));
+	text(&d, "content_sum", a->sum, sizeof(a->sum));
+	text(&d, "torch", a->torch, sizeof(a->torch));
+	text(&d, "numpy", a->numpy, sizeof(a->numpy));
+	text(&d, "penstock", a->own, sizeof(a->own));
+	a->samples = (uint64_t)number(&d, "samples");
+	a->seconds = number(&d, "seconds");
+	a->step_s = number(&d, "step_s");
+	a->wait_s = number(&d, "wait_s");
+	a->start_s = number(&d, "start_s");
+	if (*why)
+		rc = pen__fail(err, PEN_ENOTSUP, python, "%s", why);
+	pen__jdoc_close(&d);
+	return rc;
+}
+
+int pen__peer_ask(const char *python, const struct pen_text *request,
+		  bool memory, struct pen_answer *a, struct pen_err *err)
+{
+	const pid_t parent = getpid();
+	struct pen_text out = { 0 };
+	int fd[2], status = 0, rc;
+	pid_t pid;
+
+	*a = (struct pen_answer){ 0 };
+	if (request->failed)
+		return pen__fail_nomem(err, python, request->n);
+	if (pipe2(fd, O_CLOEXEC))
+		return pen__fail_sys(err, errno, python, "no pipe");
+	pid = fork();
+	if (!pid)
+		start(python, request->p, fd[1], parent);
+	close(fd[1]);
+	if (pid > 0) {
+		listen_to(fd[0], pid, memory, &out, a);
+		close(fd[0]);
+		kill(pid, SIGKILL); /* one that says too much */
+		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+			;
+	} else {
+		close(fd[0]);
+		return pen__fail_sys(err, errno, python, "not started");
+	}
+	if (out.failed)
+		rc = pen__fail_nomem(err, python, out.n);
+	else if (!out.n)
+		rc = pen__fail(err, PEN_ENOTFOUND, python,
+			       "does not run, or ended by %s %d",
+			       WIFSIGNALED(status) ? "signal" : "exit code",
+			       WIFSIGNALED(status) ? WTERMSIG(status)
+						   : WEXITSTATUS(status));
+	else
+		rc = read_answer(python, &out, a, err);
+	pen__text_fini(&out);
+	return rc;
+}
