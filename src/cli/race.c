@@ -161,7 +161,7 @@ static int probe(struct bench *b, const struct trial *t, struct pen_text *j,
 	pen__json_str(&q, "what", "probe");
 	pen__json_str(&q, "module", r->module);
 	pen__json_close(&q, '}');
-	rc = pen__peer_ask(r->python, &q, false, &a, err);
+	rc = pen__peer_ask(&r->peer, &q, false, &a, err);
 	pen__json_open(j, NULL, '{');
 	pen__json_str(j, "why", rc ? err->msg : "");
 	pen__json_str(j, "torch", rc ? "" : a.torch);
@@ -177,15 +177,33 @@ static void without(const struct race *r, const char *what, const char *why)
 		r->python, why);
 }
 
+static bool is_npy(const char *path)
+{
+	const size_t n = strlen(path);
+	struct stat st;
+
+	return n > 4 && !strcmp(path + n - 4, ".npy") && !stat(path, &st) &&
+	       S_ISREG(st.st_mode);
+}
+
 static int look_at_python(struct race *r)
 {
 	const struct trial t = { .title = "Python", .run = probe, .arg = r };
 	struct pen_text out = { 0 };
+	struct pen_err err = { 0 };
 	struct pen_line row;
 	bool oom, nomem;
 	int rc;
 
+	r->looked = true;
+	if (r->given && !is_npy(r->b.path)) {
+		without(r, "PyTorch",
+			"is given one .npy file, and this is something else");
+		return -1;
+	}
 	find_module(r);
+	if (pen__peer_open(&r->peer, r->python, &err))
+		return complain(&err);
 	rc = trial_run(&r->b, &t, &out, &oom);
 	if (rc < 0 && !oom && pen__line_parse(&row, out.p, out.n, &nomem)) {
 		const char *why = pen__line_text(&row, "why");
@@ -212,15 +230,6 @@ static int look_at_python(struct race *r)
 
 /* ---- data ---- */
 
-static bool is_npy(const char *path)
-{
-	const size_t n = strlen(path);
-	struct stat st;
-
-	return n > 4 && !strcmp(path + n - 4, ".npy") && !stat(path, &st) &&
-	       S_ISREG(st.st_mode);
-}
-
 int race_open(struct race *r, const struct command *cmd, int argc, char **argv)
 {
 	struct args a = { .cmd = cmd, .argc = argc, .argv = argv };
@@ -241,13 +250,6 @@ int race_open(struct race *r, const struct command *cmd, int argc, char **argv)
 		snprintf(r->b.path, sizeof(r->b.path), "generated");
 		snprintf(r->b.format, sizeof(r->b.format), "float32");
 		rc = bench_open_rows(&r->b);
-	}
-	if (rc < 0)
-		rc = look_at_python(r);
-	if (rc < 0 && r->given && r->peers && !is_npy(r->b.path)) {
-		without(r, "PyTorch",
-			"is given one .npy file, and this is something else");
-		r->peers = false;
 	}
 	return rc;
 }
@@ -416,7 +418,10 @@ int race_add_python(struct race *r, const struct race_point *p, const char *arm,
 		    bool own)
 {
 	struct race_point mine = *p;
+	int rc = r->looked ? -1 : look_at_python(r);
 
+	if (rc >= 0)
+		return rc;
 	if (!r->peers || (own && !r->has.own[0]))
 		return -1;
 	mine.python = true;
@@ -540,7 +545,7 @@ static int run_python(const struct race *r, const struct race_point *p,
 	int rc;
 
 	put_request(&q, r, p);
-	rc = pen__peer_ask(r->python, &q, p->memory, &a, err);
+	rc = pen__peer_ask(&r->peer, &q, p->memory, &a, err);
 	pen__text_fini(&q);
 	*d = (struct done){ .samples = a.samples,
 			    .base = a.base_bytes,
@@ -668,10 +673,11 @@ int race_end(struct race *r, int rc)
 	for (unsigned k = 0; rc < 0 && k < r->b.repeats; k++)
 		for (size_t i = 0; rc < 0 && i < r->npoints; i++)
 			rc = run_one(r, &r->point[i], k);
+	pen__peer_close(&r->peer);
 	remove_made(r);
 	if (ready && (rc < 0 || rc >= 128) && !r->b.json)
 		race_print(r);
-	if (ready)
+	if (r->b.start_ns)
 		rc = bench_end(&r->b, rc);
 	if (!rc && r->wrong)
 		rc = EXIT_DATA;

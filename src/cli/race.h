@@ -40,8 +40,10 @@ struct race {
 	uint64_t batch, steps, cols, block, cached;
 	bool shuffle;
 	/* found and made */
-	bool given; /* data of the user's */
-	bool peers; /* Python has PyTorch, and the data does for it */
+	bool looked; /* at Python */
+	bool given;  /* data of the user's */
+	bool peers;  /* Python has PyTorch, and the data does for it */
+	struct pen_peer peer;
 	struct pen_answer has;
 	char module[4096], out[64], made_dir[256];
 	struct race_point *point;
@@ -63,13 +65,12 @@ struct race {
 		"--quiet", NULL, "no progress line"                            \
 	}
 
-/* Defaults are in r; reads the arguments, looks at the data and at Python.
- * EXIT code or -1. */
+/* Defaults are in r; reads the arguments, looks at the data. code or -1. */
 int race_open(struct race *r, const struct command *cmd, int argc, char **argv);
 /* Data of so many rows, unless the user gave some; fills path, rows, cols and
  * what is wanted of the point. EXIT code or -1. */
 int race_data(struct race *r, struct race_point *p, uint64_t rows);
-/* Adds an arm, unless it cannot be run here. EXIT code or -1. */
+/* Adds an arm, unless Python has not what it takes. EXIT code or -1. */
 int race_add(struct race *r, const struct race_point *p, const char *arm);
 int race_add_python(struct race *r, const struct race_point *p, const char *arm,
 		    bool own);

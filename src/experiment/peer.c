@@ -9,9 +9,9 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -66,16 +66,47 @@ uint64_t pen__tree_memory(pid_t pid)
 /* ---- the process ---- */
 
 static void __attribute__((noreturn))
-start(const char *python, const char *request, int fd, pid_t parent)
+start(const char *python, int fd, pid_t parent)
 {
 	const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent || null < 0 || dup2(null, 0) < 0 ||
+	if (getppid() != parent || null < 0 || dup2(fd, 0) < 0 ||
 	    dup2(fd, 1) < 0 || dup2(null, 2) < 0)
 		_exit(126);
-	execl(python, python, "-c", pen__peers_py, request, (char *)NULL);
+	execl(python, python, "-c", pen__peers_py, (char *)NULL);
 	_exit(127);
+}
+
+int pen__peer_open(struct pen_peer *p, const char *python, struct pen_err *err)
+{
+	const pid_t parent = getpid();
+	int fd[2];
+
+	*p = (struct pen_peer){ .python = python, .fd = -1 };
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd))
+		return pen__fail_sys(err, errno, python, "no socket");
+	p->pid = fork();
+	if (!p->pid)
+		start(python, fd[1], parent);
+	close(fd[1]);
+	p->fd = fd[0];
+	if (p->pid > 0)
+		return 0;
+	p->pid = 0;
+	pen__peer_close(p);
+	return pen__fail_sys(err, errno, python, "not started");
+}
+
+void pen__peer_close(struct pen_peer *p)
+{
+	if (p->pid) {
+		kill(p->pid, SIGKILL);
+		while (waitpid(p->pid, NULL, 0) < 0 && errno == EINTR)
+			;
+		close(p->fd);
+	}
+	p->pid = 0;
 }
 
 static void look(pid_t pid, uint64_t *most)
@@ -86,27 +117,34 @@ static void look(pid_t pid, uint64_t *most)
 		*most = now;
 }
 
-static void listen_to(int fd, pid_t pid, bool memory, struct pen_text *out,
-		      struct pen_answer *a)
+static bool at_end(const struct pen_text *out)
 {
-	struct pollfd p = { .fd = fd, .events = POLLIN };
+	return out->n && out->p[out->n - 1] == '\n' &&
+	       strstr(out->p, "\"end\": true");
+}
+
+/* Until the answer is whole, or none will come. */
+static void listen_to(const struct pen_peer *p, bool memory,
+		      struct pen_text *out, struct pen_answer *a)
+{
+	struct pollfd wait = { .fd = p->fd, .events = POLLIN };
 	char buf[4096];
 
-	for (;;) {
+	while (!at_end(out)) {
 		ssize_t n;
 
-		if (memory && poll(&p, 1, LOOK_MS) <= 0) {
-			look(pid, &a->peak_bytes);
+		if (memory && poll(&wait, 1, LOOK_MS) <= 0) {
+			look(p->pid, &a->peak_bytes);
 			continue;
 		}
-		n = read(fd, buf, sizeof(buf));
+		n = read(p->fd, buf, sizeof(buf));
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0 || out->n + (size_t)n > MOST)
 			return;
 		/* its first line says that its data is there */
 		if (memory && !a->base_bytes)
-			look(pid, &a->base_bytes);
+			look(p->pid, &a->base_bytes);
 		pen__text_put(out, buf, (size_t)n);
 	}
 }
@@ -160,43 +198,25 @@ static int read_answer(const char *python, const struct pen_text *out,
 	return rc;
 }
 
-int pen__peer_ask(const char *python, const struct pen_text *request,
+int pen__peer_ask(const struct pen_peer *p, const struct pen_text *request,
 		  bool memory, struct pen_answer *a, struct pen_err *err)
 {
-	const pid_t parent = getpid();
 	struct pen_text out = { 0 };
-	int fd[2], status = 0, rc;
-	pid_t pid;
+	int rc;
 
 	*a = (struct pen_answer){ 0 };
 	if (request->failed)
-		return pen__fail_nomem(err, python, request->n);
-	if (pipe2(fd, O_CLOEXEC))
-		return pen__fail_sys(err, errno, python, "no pipe");
-	pid = fork();
-	if (!pid)
-		start(python, request->p, fd[1], parent);
-	close(fd[1]);
-	if (pid > 0) {
-		listen_to(fd[0], pid, memory, &out, a);
-		close(fd[0]);
-		kill(pid, SIGKILL); /* one that says too much */
-		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-			;
-	} else {
-		close(fd[0]);
-		return pen__fail_sys(err, errno, python, "not started");
-	}
+		return pen__fail_nomem(err, p->python, request->n);
+	/* one that is gone is noticed by its silence */
+	send(p->fd, request->p, request->n, MSG_NOSIGNAL);
+	listen_to(p, memory, &out, a);
 	if (out.failed)
-		rc = pen__fail_nomem(err, python, out.n);
+		rc = pen__fail_nomem(err, p->python, out.n);
 	else if (!out.n)
-		rc = pen__fail(err, PEN_ENOTFOUND, python,
-			       "does not run, or ended by %s %d",
-			       WIFSIGNALED(status) ? "signal" : "exit code",
-			       WIFSIGNALED(status) ? WTERMSIG(status)
-						   : WEXITSTATUS(status));
+		rc = pen__fail(err, PEN_ENOTFOUND, p->python,
+			       "does not run, or has ended");
 	else
-		rc = read_answer(python, &out, a, err);
+		rc = read_answer(p->python, &out, a, err);
 	pen__text_fini(&out);
 	return rc;
 }

@@ -1,7 +1,7 @@
 /*
  * Others, measured beside us: loaders of Python run by peers.py, which is part
- * of the program. One process a request: it gets a JSON object, prints lines
- * of JSON, the last of which is the answer.
+ * of the program. It gets a line of JSON, and prints lines of JSON, the last of
+ * which is the answer and says "end".
  */
 #ifndef PEN_EXPERIMENT_PEER_H
 #define PEN_EXPERIMENT_PEER_H
@@ -21,8 +21,18 @@ struct pen_answer {
 	char torch[32], numpy[32], own[32]; /* versions; empty: not there */
 };
 
-/* memory: of its processes, looked at while it runs. */
-int pen__peer_ask(const char *python, const struct pen_text *request,
+struct pen_peer {
+	const char *python;
+	pid_t pid; /* 0: none */
+	int fd;
+};
+int pen__peer_open(struct pen_peer *, const char *python, struct pen_err *);
+void pen__peer_close(struct pen_peer *); /* also one that is not open */
+/*
+ * Also in a fork of who opened it, one at a time. memory: of its processes,
+ * looked at while it runs.
+ */
+int pen__peer_ask(const struct pen_peer *, const struct pen_text *request,
 		  bool memory, struct pen_answer *, struct pen_err *);
 
 /* Bytes of a process and all below it; a page that several share counts once

@@ -1,8 +1,9 @@
 """Other loaders, and penstock from Python, for the experiments of penstock
-bench: one request in JSON as the argument, lines of JSON as the answer. What
-is measured is what their documentation shows, and in their favour where there
-is a choice: workers are running and arrays are in memory when the clock
-starts."""
+bench: a request is a line of JSON, its answer is lines of JSON, the last with
+"end". One process for all requests, because importing PyTorch takes longer
+than most of them, but each is run in a fork of its own. What is measured is
+what their documentation shows, and in their favour where there is a choice:
+workers are running and arrays are in memory when the clock starts."""
 import ctypes
 import json
 import os
@@ -195,7 +196,7 @@ def steps(q):
     took = now() - start
     say(samples=samples, content_sum=str(total % 2**64), seconds=took,
         step_s=took / q["steps"], wait_s=waited / q["steps"],
-        start_s=start - before)
+        start_s=start - before, end=True)
 
 
 def assemble(q):
@@ -233,7 +234,7 @@ def assemble(q):
                 out[i] = b[0]
         took = now() - start
         total = int(numpy.asarray(out).sum(dtype="f8"))
-        say(samples=len(out), content_sum=str(total), seconds=took)
+        say(samples=len(out), content_sum=str(total), seconds=took, end=True)
         if arm == "TensorStore":
             store.discard()
     finally:
@@ -241,24 +242,40 @@ def assemble(q):
             shutil.rmtree(scratch, ignore_errors=True)
 
 
-def probe(_):
+def probe(q):
+    sys.path[:0] = [p for p in [q.get("module")] if p]
     found = {}
     for name in ("numpy", "torch", "penstock"):
         try:
             found[name] = str(__import__(name).__version__)
         except Exception:  # a module may fail in any way: it is not there
             found[name] = ""
-    say(**found)
+    say(**found, end=True)
+
+
+def answer(q):
+    """In a process of its own."""
+    try:
+        {"steps": steps, "assemble": assemble}[q["what"]](q)
+    except Exception as e:  # one line for whoever asked
+        say(error=f"{type(e).__name__}: {e}"[:180], end=True)
 
 
 def main():
     die_with_parent()
-    q = json.loads(sys.argv[1])
-    sys.path[:0] = [p for p in [q.get("module")] if p]
-    try:
-        {"probe": probe, "steps": steps, "assemble": assemble}[q["what"]](q)
-    except Exception as e:  # one line for whoever asked
-        say(error=f"{type(e).__name__}: {e}"[:180])
+    while line := sys.stdin.readline():
+        q = json.loads(line)
+        if q["what"] == "probe":
+            probe(q)
+            continue
+        pid = os.fork()
+        if not pid:
+            die_with_parent()
+            answer(q)
+            os._exit(0)
+        status = os.waitpid(pid, 0)[1]
+        if status:
+            say(error=f"ended by signal {status & 127}", end=True)
 
 
 main()
