@@ -202,8 +202,10 @@ static int look_at_python(struct race *r)
 		return -1;
 	}
 	find_module(r);
-	if (pen__peer_open(&r->peer, r->python, &err))
-		return complain(&err);
+	if (pen__peer_open(&r->peer, r->python, &err)) {
+		without(r, "arms in Python", err.msg);
+		return -1;
+	}
 	rc = trial_run(&r->b, &t, &out, &oom);
 	if (rc < 0 && !oom && pen__line_parse(&row, out.p, out.n, &nomem)) {
 		const char *why = pen__line_text(&row, "why");

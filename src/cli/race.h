@@ -65,7 +65,7 @@ struct race {
 		"--quiet", NULL, "no progress line"                            \
 	}
 
-/* Defaults are in r; reads the arguments, looks at the data. code or -1. */
+/* Defaults are in r; reads the arguments, looks at the data. EXIT or -1. */
 int race_open(struct race *r, const struct command *cmd, int argc, char **argv);
 /* Data of so many rows, unless the user gave some; fills path, rows, cols and
  * what is wanted of the point. EXIT code or -1. */

@@ -8,9 +8,9 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -65,37 +65,44 @@ uint64_t pen__tree_memory(pid_t pid)
 
 /* ---- the process ---- */
 
-static void __attribute__((noreturn))
-start(const char *python, int fd, pid_t parent)
+/* 0 or an errno; peers.py asks the kernel itself to die with us. */
+static int start(struct pen_peer *p, int fd)
 {
-	const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	char *const argv[] = { (char *)p->python, (char *)"-c",
+			       (char *)pen__peers_py, NULL };
+	posix_spawn_file_actions_t todo;
+	int rc = posix_spawn_file_actions_init(&todo);
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent || null < 0 || dup2(fd, 0) < 0 ||
-	    dup2(fd, 1) < 0 || dup2(null, 2) < 0)
-		_exit(126);
-	execl(python, python, "-c", pen__peers_py, (char *)NULL);
-	_exit(127);
+	if (rc)
+		return rc;
+	rc = posix_spawn_file_actions_adddup2(&todo, fd, 0);
+	if (!rc)
+		rc = posix_spawn_file_actions_adddup2(&todo, fd, 1);
+	if (!rc)
+		rc = posix_spawn_file_actions_addopen(&todo, 2, "/dev/null",
+						      O_WRONLY, 0);
+	if (!rc)
+		rc = posix_spawn(&p->pid, p->python, &todo, NULL, argv,
+				 environ);
+	posix_spawn_file_actions_destroy(&todo);
+	return rc;
 }
 
 int pen__peer_open(struct pen_peer *p, const char *python, struct pen_err *err)
 {
-	const pid_t parent = getpid();
-	int fd[2];
+	int fd[2], rc;
 
-	*p = (struct pen_peer){ .python = python, .fd = -1 };
+	*p = (struct pen_peer){ .python = python };
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd))
 		return pen__fail_sys(err, errno, python, "no socket");
-	p->pid = fork();
-	if (!p->pid)
-		start(python, fd[1], parent);
+	rc = start(p, fd[1]);
 	close(fd[1]);
 	p->fd = fd[0];
-	if (p->pid > 0)
+	if (!rc)
 		return 0;
 	p->pid = 0;
-	pen__peer_close(p);
-	return pen__fail_sys(err, errno, python, "not started");
+	close(fd[0]);
+	return pen__fail_sys(err, rc, python, "does not run");
 }
 
 void pen__peer_close(struct pen_peer *p)
@@ -214,7 +221,7 @@ int pen__peer_ask(const struct pen_peer *p, const struct pen_text *request,
 		rc = pen__fail_nomem(err, p->python, out.n);
 	else if (!out.n)
 		rc = pen__fail(err, PEN_ENOTFOUND, p->python,
-			       "does not run, or has ended");
+			       "is not Python, or has ended");
 	else
 		rc = read_answer(p->python, &out, a, err);
 	pen__text_fini(&out);

@@ -48,15 +48,9 @@ static const struct pen_kind other = {
 };
 
 static const struct pen_kind *const kinds[] = {
-	&pen__kind_blocks,
-	&pen__kind_chunks,
-	&pen__kind_overlap,
-	&pen__kind_workers,
-	&pen__kind_iterate,
-	&pen__kind_prealloc,
-	&pen__kind_memory,
-	&pen__kind_headspace,
-	&other,
+	&pen__kind_blocks,  &pen__kind_chunks,	  &pen__kind_overlap,
+	&pen__kind_workers, &pen__kind_iterate,	  &pen__kind_prealloc,
+	&pen__kind_memory,  &pen__kind_headspace, &other,
 };
 #define NKINDS (sizeof(kinds) / sizeof(kinds[0]))
 
