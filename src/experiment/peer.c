@@ -68,13 +68,14 @@ uint64_t pen__tree_memory(pid_t pid)
 /* 0 or an errno; peers.py asks the kernel itself to die with us. */
 static int start(struct pen_peer *p, int fd)
 {
-	char *const argv[] = { (char *)p->python, (char *)"-c",
-			       (char *)pen__peers_py, NULL };
+	const char *const args[] = { p->python, "-c", pen__peers_py, NULL };
+	char *argv[4]; /* spawning takes texts it might change, and does not */
 	posix_spawn_file_actions_t todo;
 	int rc = posix_spawn_file_actions_init(&todo);
 
 	if (rc)
 		return rc;
+	memcpy(argv, args, sizeof(argv));
 	rc = posix_spawn_file_actions_adddup2(&todo, fd, 0);
 	if (!rc)
 		rc = posix_spawn_file_actions_adddup2(&todo, fd, 1);
