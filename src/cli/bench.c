@@ -470,6 +470,10 @@ static const char *const examples[] = {
 	"speed and memory of block shuffles, from whole blocks to single rows",
 	"penstock bench read-chunks cells.h5ad",
 	"what reading costs, and what making tables of it adds",
+	"penstock bench workers",
+	"step time by the number of workers, beside PyTorch's DataLoader",
+	"penstock bench headspace images/ --compute 20",
+	"would a faster loader help a model of 20 ms a step?",
 	"penstock report blocks.jsonl -o report.html",
 	"a page with charts of what was measured",
 	NULL,
@@ -477,7 +481,7 @@ static const char *const examples[] = {
 
 const struct command pen__cmd_bench = {
 	.name = "bench",
-	.args = "EXPERIMENT PATH [key=value ...] [flags]",
+	.args = "EXPERIMENT [PATH] [key=value ...] [flags]",
 	.summary = "experiments: one thing varied, everything measured",
 	.about = "Every run is a process of its own, so that its peak memory "
 		 "is its own, and leaves one row in a file of results, which "

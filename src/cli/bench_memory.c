@@ -29,6 +29,8 @@ static int add_arms(struct race *r, struct race_point *p)
 		if (rc < 0)
 			rc = race_add_python(r, p, "DataLoader array", false);
 		if (rc < 0)
+			rc = race_add_python(r, p, "DataLoader mapped", false);
+		if (rc < 0)
 			rc = race_add_python(r, p, "DataLoader list", false);
 	}
 	return rc;
@@ -67,8 +69,9 @@ const struct command pen__bench_memory = {
 	.summary = "peak memory by the number of workers",
 	.about = "All arms go through the same rows once: penstock's threads, "
 		 "which map the file, and DataLoader's processes, with the "
-		 "data as one array, and as a list of rows, as it is in many "
-		 "programs. Memory is that of the process and all below it, "
+		 "data as one array in memory, as the mapped file, and as a "
+		 "list of rows, as it is in many programs. Memory is that of "
+		 "the process and all below it, "
 		 "shared pages counted once (PSS), looked at every 10 to 20 ms "
 		 "while it runs; Python and PyTorch themselves are in it, and "
 		 "so is the mapped file. 'before loading' is what was there "

@@ -77,11 +77,12 @@ class Mapping(Items):
 
 
 def rows_of(q):
-    """The array as a tensor, in memory or mapped."""
+    """The array as a tensor, in memory or, for one arm, mapped."""
     import numpy
     import torch
     torch.set_num_threads(1)
-    x = numpy.load(q["path"], mmap_mode="c" if q.get("mapped") else None)
+    mapped = q["arm"].endswith(" mapped")
+    x = numpy.load(q["path"], mmap_mode="c" if mapped else None)
     x.reshape(-1).view("u1")[::4096].sum()
     return torch.from_numpy(x)
 

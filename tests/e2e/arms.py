@@ -155,7 +155,7 @@ def test_others(tmp):
     got = rows(f"{tmp}/memory.jsonl")
     expect(got, 512, sum(made(i, k) for i in range(512) for k in range(8)),
            own("penstock", "penstock from Python", "DataLoader array",
-               "DataLoader list"), "memory")
+               "DataLoader mapped", "DataLoader list"), "memory")
     for r in got:
         check(1e5 < r["pss_peak_bytes"] < 8e9, f"{r['arm']}: memory")
 
