@@ -6,6 +6,7 @@ import os
 import subprocess
 
 import contenders_cells
+import contenders_python
 import emulate
 from tools import Missing, fio_job, rate, run_json
 
@@ -260,7 +261,7 @@ def direct(tools, work, path):
 KINDS = {"rows": rows, "files": files, "null": null, "open": open_index,
          "shuffle": shuffle, "direct": direct, "decode": decode,
          "text": text, "open_chunks": open_chunks, **emulate.KINDS,
-         **contenders_cells.KINDS}
+         **contenders_cells.KINDS, **contenders_python.KINDS}
 
 
 def contenders(tools, name, work, path):

@@ -73,6 +73,21 @@ class RawItems(Dataset):
         return torch.frombuffer(raw, dtype=torch.float32, offset=128)
 
 
+class PillowItems(Dataset):
+    """Decodes a picture an index, as torchvision's ImageFolder does."""
+
+    def __init__(self, paths):
+        self.paths = paths
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, i):
+        from PIL import Image
+        with Image.open(self.paths[i]) as picture:
+            return torch.from_numpy(np.array(picture.convert("RGB")))
+
+
 def touched(x):
     """A plain array over a mapped one, with its pages in place."""
     x = np.asarray(x)
@@ -96,6 +111,8 @@ def torch_loader(work, path, name):
     if isinstance(work.data, data.Rows):
         # a writable private mapping: PyTorch warns about read-only arrays
         items = RowItems(touched(np.load(path, mmap_mode="c")))
+    elif style == "torch_pillow":
+        items = PillowItems(work.data.paths(path))
     elif style == "torch_rawread":
         items = RawItems(work.data.paths(path))
     else:
@@ -225,6 +242,9 @@ def measure(work, path, name, seconds, cells):
     if name == "libhdf5":
         file = work.data.path(path, work.more["file"])
         return once(lambda: peers_cells.open_file(file), 1, 0)
+    if name.startswith("torch_pillow"):
+        loader, nworkers = torch_loader(work, path, name)
+        return drain(endless(loader), None, 2 * nworkers + 2, seconds)
     source = work.data.source(path)
     if name.startswith("torch_"):
         loader, nworkers = torch_loader(work, path, name)

@@ -18,7 +18,7 @@ from contenders import contenders
 from tools import Missing, Tools
 from works import WORKS
 
-COSTS = "ns", "ms", "s", "bytes", "MB"  # units of which less is better
+COSTS = "ns", "us", "ms", "s", "bytes", "MB"  # units of which less is better
 SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 

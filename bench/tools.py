@@ -39,6 +39,7 @@ class Tools:
 
     def __init__(self, build, seconds, threads, say, peer_cells):
         self.penstock_path = os.path.join(build, "src", "cli", "penstock")
+        self.python_path = os.path.join(build, "python")
         self.limits_path = os.path.join(build, "bench", "pen_limits")
         self.shuffle_path = os.path.join(build, "bench", "pen_shuffle")
         self.seconds = seconds

@@ -18,6 +18,7 @@ NPZ_UNET3D = Volumes("npz_unet3d", [m * MIB for m in (
     146, 20, 84, 110, 61, 150, 47, 95, 72, 133)])
 JPEG_NOISE = Images("jpeg_noise", 4000, 338, 338, False)
 JPEG_PHOTO = Images("jpeg_photo", 2000, 500, 375, True)
+JPEG_224 = Images("jpeg_224", 2000, 224, 224, True)
 TFRECORD = Records("tfrecord_resnet50", 4, 1251, 114_660 - 32)
 HDF5_GZIP = Chunks("hdf5_gzip", 2048, (256, 256))
 HDF5_MANY = Chunks("hdf5_16k", 16_000, (8, 8))
@@ -154,6 +155,22 @@ WORKS = {
                                       ("penstock_warm", "<", 10)],
                        CELLS, peers=["libhdf5"], file=FILES["gzip"],
                        peer_seconds=5),
+    "python_rows_1k": Work("python_samples", [("command", ">", 0.9),
+                                              ("torch_default", ">", 7),
+                                              ("torch_batched", ">", 2)],
+                           ROWS_1K, 256, workers("torch_default") +
+                           workers("torch_batched")),
+    "python_jpeg_224": Work("python_samples", [("command", ">", 0.9),
+                                               ("torch_pillow", ">", 2.5)],
+                            JPEG_224, 32, workers("torch_pillow")),
+    "python_overhead": Work("python_overhead", [("penstock", "<", 5)]),
+    "python_store_fill": Work("python_fill", [("memcpy", ">", 0.8)],
+                              batch=256),
+    "python_store_gather": Work("python_gather", [("numpy", ">", 3)],
+                                batch=256),
+    "python_start": Work("python_start", [("penstock", "<", 50),
+                                          ("penstock_first", "<", 20)],
+                         ROWS_1K, 256),
     "null_1k": Work("null", [("penstock", "<", 150),
                              ("penstock_batch", "<", 3000)]),
     "open_1m": Work("open", [("penstock", "<", 0.2),

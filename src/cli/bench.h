@@ -17,6 +17,9 @@ extern const struct command pen__bench_blocks, pen__bench_chunks,
 	pen__bench_prefetch, pen__bench_batch_size, pen__bench_formats,
 	pen__bench_shuffle, pen__bench_startup, pen__bench_resume,
 	pen__bench_mmap, pen__bench_neighbour;
+extern const struct command pen__bench_overlap, pen__bench_workers,
+	pen__bench_iterate, pen__bench_prealloc, pen__bench_memory,
+	pen__bench_headspace;
 
 /* What a child tells while it runs. */
 struct trial_watch {
@@ -55,6 +58,7 @@ struct trial {
 	int (*run)(struct bench *, const struct trial *, struct pen_text *,
 		   struct pen_err *);
 	const void *arg;
+	const char *kind; /* of experiment, for head() */
 };
 
 #define BENCH_FLAGS                                                            \
@@ -82,6 +86,8 @@ int bench_init(struct bench *, const char *out);
 int bench_arg(struct bench *, const struct args *, int kind);
 /* The path is known: looks at the data and the file of rows. EXIT or -1. */
 int bench_open(struct bench *);
+/* The file of rows alone, where the experiment makes its data. */
+int bench_open_rows(struct bench *);
 void bench_close(struct bench *);
 /* Describes the text of a setup: what all experiments have in common. */
 void bench_setup(const struct bench *, struct trial *, const char *experiment,

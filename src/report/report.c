@@ -59,6 +59,12 @@ static const struct pen_kind *const kinds[] = {
 	&pen__kind_resume,
 	&pen__kind_mmap,
 	&pen__kind_neighbour,
+	&pen__kind_overlap,
+	&pen__kind_workers,
+	&pen__kind_iterate,
+	&pen__kind_prealloc,
+	&pen__kind_memory,
+	&pen__kind_headspace,
 	&other,
 };
 #define NKINDS (sizeof(kinds) / sizeof(kinds[0]))

@@ -33,6 +33,9 @@ extern const struct pen_kind pen__kind_blocks, pen__kind_chunks,
 	pen__kind_prefetch, pen__kind_batch_size, pen__kind_formats,
 	pen__kind_shuffle, pen__kind_startup, pen__kind_resume, pen__kind_mmap,
 	pen__kind_neighbour;
+extern const struct pen_kind pen__kind_overlap, pen__kind_workers,
+	pen__kind_iterate, pen__kind_prealloc, pen__kind_memory,
+	pen__kind_headspace;
 
 /* The whole page. */
 int pen__report_html(const struct pen_lines *, struct pen_text *,

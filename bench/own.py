@@ -1,0 +1,147 @@
+#!/usr/bin/python3
+"""penstock from Python, measured once: own.py WHAT THREADS SECONDS PATH BATCH
+prints the samples (or batches, or times) and the seconds they took."""
+import json
+import sys
+import time
+
+now = time.perf_counter
+
+
+def say(samples, seconds):
+    print(json.dumps({"samples": samples, "seconds": seconds}))
+
+
+def loader(path, batch, threads, **settings):
+    import penstock
+    return penstock.Loader(path, batch_size=batch, shuffle=True,
+                           threads=threads, **settings)
+
+
+def load(threads, seconds, path, batch):
+    """Whole epochs after the first, as `penstock load` is measured."""
+    data = loader(path, batch, threads)
+    for _ in data:
+        pass
+    samples, start = 0, now()
+    while now() - start < seconds:
+        for b in data:
+            samples += b.nsamples
+            b.numpy()
+    say(samples, now() - start)
+
+
+def overhead(threads, seconds, path, batch):
+    """CPU time of the thread that takes batches of one tiny record each: what
+    Python adds, since everything else is done by others."""
+    data = loader("bench", 1, threads, store="null", format="raw",
+                  **{"format.record": 64, "store.size": 64 << 16})
+    for _ in data:
+        pass
+    n, start, cpu = 0, now(), time.thread_time()
+    while now() - start < seconds:
+        for b in data:
+            b.numpy()
+            n += 1
+    say(n, time.thread_time() - cpu)
+
+
+ROWS, ROW = 1 << 18, 256    # 256 MiB of float32
+
+
+def store(folder):
+    import penstock
+    return penstock.TensorStore.create(folder + "/store",
+                                       {"x": ((ROW,), "float32")}, ROWS,
+                                       overwrite=True)
+
+
+def fill(put, seconds, block):
+    """Pages are there after the first pass: what is left is copying."""
+    n, start = -ROWS, 0.0
+    while n <= 0 or now() - start < seconds:
+        for at in range(0, ROWS, len(block)):
+            put(at, block)
+        n += ROWS
+        start = start or now()
+    say(n, now() - start)
+
+
+def store_fill(threads, seconds, path, batch):
+    import numpy
+    s = store(path)
+    block = numpy.ones((4096, ROW), "float32")
+
+    def put(at, b):
+        s[at:at + len(b)] = {"x": b}
+    fill(put, seconds, block)
+    if float(s["x"][ROWS - 1].sum()) != ROW:
+        sys.exit("the store is not filled")
+    s.discard()
+
+
+def memcpy(threads, seconds, path, batch):
+    import numpy
+    to = numpy.zeros((ROWS, ROW), "float32")
+
+    def put(at, b):
+        to[at:at + len(b)] = b
+    fill(put, seconds, numpy.ones((4096, ROW), "float32"))
+
+
+def gather(take, seconds, batch):
+    import numpy
+    rng = numpy.random.default_rng(1)
+    ids = [rng.integers(0, ROWS, batch) for _ in range(256)]
+    n = 0
+    for i in ids:
+        take(i)
+    start = now()
+    while now() - start < seconds:
+        for i in ids:
+            take(i)
+        n += batch * len(ids)
+    say(n, now() - start)
+
+
+def store_gather(threads, seconds, path, batch):
+    import numpy
+    s = store(path)
+    s["x"][:] = numpy.arange(ROWS, dtype="float32")[:, None]
+    out = {"x": numpy.empty((batch, ROW), "float32")}
+    got = s.gather([3, 1, 2])["x"][:, 5].tolist()
+    if got != [3.0, 1.0, 2.0]:
+        sys.exit(f"gathered {got}")
+    gather(lambda i: s.gather(i, out), seconds, batch)
+    s.discard()
+
+
+def numpy_gather(threads, seconds, path, batch):
+    import numpy
+    s = store(path)
+    s["x"][:] = 1
+    mm = numpy.asarray(s["x"])
+    gather(lambda i: mm[i], seconds, batch)
+    s.discard()
+
+
+def import_time(threads, seconds, path, batch):
+    start = now()
+    import penstock  # noqa: F401
+    say(1, now() - start)
+
+
+def first_batch(threads, seconds, path, batch):
+    """After the import, with an index that an earlier run left."""
+    import penstock  # noqa: F401
+    start = now()
+    next(iter(loader(path, batch, threads))).numpy()
+    say(1, now() - start)
+
+
+def main():
+    what, threads, seconds, path, batch = sys.argv[1:]
+    globals()[what](int(threads), float(seconds), path, int(batch))
+
+
+main()

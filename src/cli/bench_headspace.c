@@ -1,0 +1,80 @@
+/*
+ * bench headspace: the most a faster loader could still gain. The same loop is
+ * run with real loading and with a few batches that were kept, which cost
+ * nothing to load; what is between the two is all there is to win.
+ */
+#include "cli/race.h"
+
+#define KEPT 8
+
+static const struct flag flags[] = {
+	{ "--compute", "MS,...", "computing of a step (default 0,1,5)" },
+	{ "--workers", "N", "threads, or processes of DataLoader (default 2)" },
+	{ "--steps", "N", "how many (default 200)" },
+	{ "--batch", "N", "samples in a batch (default 64)" },
+	{ "--columns", "N", "of data that is made (default 1024)" },
+	RACE_FLAGS,
+	{ NULL, NULL, NULL },
+};
+
+static int add_pair(struct race *r, struct race_point *p, bool cached)
+{
+	int rc;
+
+	p->cached = cached ? KEPT : 0;
+	p->steps = r->steps;
+	rc = race_data(r, p, r->steps * r->batch);
+	if (rc < 0)
+		rc = race_add(r, p, cached ? "penstock, cached" : "penstock");
+	if (rc < 0)
+		rc = race_add_python(
+			r, p, cached ? "DataLoader, cached" : "DataLoader",
+			false);
+	return rc;
+}
+
+static int run(int argc, char **argv)
+{
+	struct race r = { .batch = 64, .steps = 200, .cols = 1024 };
+	int rc = race_open(&r, &pen__bench_headspace, argc, argv);
+
+	race_default(&r.compute, (const double[]){ 0, 0.001, 0.005 }, 3);
+	race_default(&r.workers, (const double[]){ 2 }, 1);
+	if (rc < 0 && r.workers.v[0] < 1)
+		rc = complain_usage("bench headspace: --workers: one at least");
+	r.steps = r.steps < KEPT ? KEPT : r.steps - r.steps % KEPT;
+	for (size_t i = 0; rc < 0 && i < r.compute.n; i++) {
+		struct race_point p = { .batch = r.batch,
+					.compute_s = r.compute.v[i],
+					.workers = (uint64_t)r.workers.v[0] };
+
+		rc = add_pair(&r, &p, false);
+		if (rc < 0)
+			rc = add_pair(&r, &p, true);
+	}
+	return race_end(&r, rc);
+}
+
+static const char *const examples[] = {
+	"penstock bench headspace",
+	"data made for it, steps of 0, 1 and 5 ms",
+	"penstock bench headspace images/ --compute 20 --batch 32",
+	"would a faster loader help a model that takes 20 ms a step?",
+	NULL,
+};
+
+const struct command pen__bench_headspace = {
+	.name = "bench headspace",
+	.args = "[PATH] [key=value ...] [flags]",
+	.summary = "the most a faster loader could still gain",
+	.about = "A loop that takes a batch, looks at all of it and waits as "
+		 "long as a model would compute, with real loading of PATH (or "
+		 "of data made for it) and with eight batches that were kept "
+		 "and are given over and over. No loader can be faster than "
+		 "that, so the difference is the most that is to be gained. "
+		 "PyTorch takes part when PATH is one .npy file.",
+	.flags = flags,
+	.takes_spec = true,
+	.examples = examples,
+	.run = run,
+};

@@ -1,0 +1,297 @@
+"""Other loaders, and penstock from Python, for the experiments of penstock
+bench: a request is a line of JSON, its answer is lines of JSON, the last with
+"end". One process for all requests, because importing PyTorch takes longer
+than most of them, but each is run in a fork of its own. What is measured is
+what their documentation shows, and in their favour where there is a choice:
+workers are running and arrays are in memory when the clock starts."""
+import ctypes
+import json
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+
+sys.path[:] = [p for p in sys.path if p not in ("", ".")]
+now = time.perf_counter
+SPIN = 0.0002
+
+
+def say(**what):
+    os.write(1, (json.dumps(what) + "\n").encode())
+
+
+def die_with_parent(*unused):
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+
+
+def wait_until(when):
+    """Sleeps end late, so the last part of it is spun."""
+    left = when - now() - SPIN
+    if left > 0:
+        time.sleep(left)
+    while now() < when:
+        pass
+
+
+class Items:
+    """A row an index."""
+
+    def __init__(self, x):
+        self.x = x
+
+    def __len__(self):
+        return len(self.x)
+
+    def __getitem__(self, i):
+        return self.x[i]
+
+
+class Slow:
+    """Collates, in the worker, and takes as long as loading would: waiting
+    once a batch is to the favour of who is called once a sample."""
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+
+    def __call__(self, rows):
+        from torch.utils.data import default_collate
+        until = now() + self.seconds * len(rows)
+        batch = default_collate(rows)
+        wait_until(until)
+        return batch
+
+
+class Mapping(Items):
+    """Rows of a dictionary of tensors, fetched a batch at once."""
+
+    def __init__(self, x):
+        super().__init__({"x": x})
+
+    def __len__(self):
+        return len(self.x["x"])
+
+    def __getitems__(self, ids):
+        return {k: v[ids] for k, v in self.x.items()}
+
+
+def rows_of(q):
+    """The array as a tensor, in memory or, for one arm, mapped."""
+    import numpy
+    import torch
+    torch.set_num_threads(1)
+    mapped = q["arm"].endswith(" mapped")
+    x = numpy.load(q["path"], mmap_mode="c" if mapped else None)
+    x.reshape(-1).view("u1")[::4096].sum()
+    return torch.from_numpy(x)
+
+
+def data_loader(q, items, **more):
+    from torch.utils.data import DataLoader
+    n = q["workers"]
+    return DataLoader(items, num_workers=n, shuffle=q["shuffle"] or None,
+                      worker_init_fn=die_with_parent if n else None,
+                      batch_size=q["batch"], **more)
+
+
+def batched(q, items):
+    from torch.utils.data import (BatchSampler, DataLoader, RandomSampler,
+                                  SequentialSampler)
+    n = q["workers"]
+    order = (RandomSampler if q["shuffle"] else SequentialSampler)(items)
+    return DataLoader(items, batch_size=None, num_workers=n,
+                      worker_init_fn=die_with_parent if n else None,
+                      sampler=BatchSampler(order, q["batch"], False))
+
+
+def mapping(q, x):
+    """PyTorch before 2.0 does not call __getitems__, so the sampler hands out
+    whole batches there; what is called is the same."""
+    items = Mapping(x)
+
+    class Whole:
+        def __len__(self):
+            return len(items)
+
+        def __getitem__(self, ids):
+            return items.__getitems__(ids)
+
+    return (b["x"] for b in batched(q, Whole()))
+
+
+def slices(q, x):
+    import torch
+    if q["shuffle"]:
+        return (x[i] for i in torch.randperm(len(x)).split(q["batch"]))
+    return iter(x.split(q["batch"]))
+
+
+def own_loader(q):
+    import penstock
+    loader = penstock.Loader(q["path"], batch_size=q["batch"],
+                             shuffle=bool(q["shuffle"]),
+                             threads=q["workers"] or 1)
+    return (next(iter(b.torch().values())) for b in loader)
+
+
+def batches_of(q):
+    """What is iterated over."""
+    arm = q["arm"]
+    if arm == "penstock from Python":
+        import torch
+        torch.set_num_threads(1)
+        return own_loader(q)
+    x = rows_of(q)
+    if arm == "DataLoader list":
+        return data_loader(q, Items([row.clone() for row in x]))
+    if arm == "DataLoader batched":
+        return batched(q, Items(x))
+    if arm == "DataLoader mapping":
+        return mapping(q, x)
+    if arm == "slicing":
+        return slices(q, x)
+    if q["load_s"]:
+        return data_loader(q, Items(x), collate_fn=Slow(q["load_s"]))
+    return data_loader(q, Items(x))
+
+
+def tally(q):
+    """A function that adds up a batch."""
+    if q["floats"]:
+        return lambda b: int(b.sum())
+    import numpy
+
+    def words(b):
+        b = b.numpy().reshape(-1).view("u1")
+        whole = b.nbytes % 4 == 0
+        return int((b.view("u4") if whole else b).sum(dtype=numpy.uint64))
+    return words
+
+
+def steps(q):
+    """A training loop that does not train."""
+    source = batches_of(q)
+    add = tally(q)
+    say(ready=True)
+    if q["memory"]:
+        time.sleep(0.1)
+    before = now()
+    it = iter(source)
+    if q["cached"]:
+        kept = [next(it) for _ in range(q["cached"])]
+        it = (kept[i % len(kept)] for i in range(q["steps"]))
+    start = now()
+    samples = total = 0
+    waited = 0.0
+    compute = q["compute_s"]
+    for _ in range(q["steps"]):
+        asked = now()
+        batch = next(it)
+        got = now()
+        waited += got - asked
+        samples += len(batch)
+        total += add(batch)
+        if compute:
+            wait_until(got + compute)
+    took = now() - start
+    say(samples=samples, content_sum=str(total % 2**64), seconds=took,
+        step_s=took / q["steps"], wait_s=waited / q["steps"],
+        start_s=start - before, end=True)
+
+
+def assemble(q):
+    """Blocks put together into one array."""
+    import numpy
+    import torch
+    torch.set_num_threads(1)
+    n, per = q["length"], q["block_bytes"] // 4
+    blocks = [torch.ones(1, per) for _ in range(n)]
+    for i, b in enumerate(blocks):
+        b[0, 0] = i
+    arm = q["arm"]
+    scratch = out = None
+    if arm == "reused":
+        out = torch.full((n, per), 2.0)
+    if arm == "TensorStore":
+        import penstock
+        scratch = tempfile.mkdtemp(prefix="penstock-bench.")
+    try:
+        start = now()
+        if arm == "torch.cat":
+            out = torch.cat(blocks)
+        elif arm == "np.concatenate":
+            out = numpy.concatenate([b.numpy() for b in blocks])
+        elif arm == "TensorStore":
+            store = penstock.TensorStore.create(
+                scratch + "/s", {"x": ((per,), "f4")}, n)
+            for i, b in enumerate(blocks):
+                store[i] = {"x": b[0]}
+            out = store[:]["x"]
+        else:
+            if out is None:
+                out = torch.empty(n, per)
+            for i, b in enumerate(blocks):
+                out[i] = b[0]
+        took = now() - start
+        total = int(numpy.asarray(out).sum(dtype="f8"))
+        say(samples=len(out), content_sum=str(total), seconds=took, end=True)
+        if arm == "TensorStore":
+            store.discard()
+    finally:
+        if scratch:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
+def loads(name):
+    """Can a module be imported? Tried in a fork: it may end the process, as
+    one that is made with a sanitizer does."""
+    pid = os.fork()
+    if not pid:
+        try:
+            __import__(name)
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    return os.waitpid(pid, 0)[1] == 0
+
+
+def probe(q):
+    sys.path[:0] = [p for p in [q.get("module")] if p]
+    found = {}
+    for name in ("numpy", "torch", "penstock"):
+        found[name] = ""
+        try:
+            if name != "penstock" or loads(name):
+                found[name] = str(__import__(name).__version__)
+        except Exception:  # a module may fail in any way: it is not there
+            pass
+    say(**found, end=True)
+
+
+def answer(q):
+    """In a process of its own."""
+    try:
+        {"steps": steps, "assemble": assemble}[q["what"]](q)
+    except Exception as e:  # one line for whoever asked
+        say(error=f"{type(e).__name__}: {e}"[:180], end=True)
+
+
+def main():
+    die_with_parent()
+    while line := sys.stdin.readline():
+        q = json.loads(line)
+        if q["what"] == "probe":
+            probe(q)
+            continue
+        pid = os.fork()
+        if not pid:
+            die_with_parent()
+            answer(q)
+            os._exit(0)
+        status = os.waitpid(pid, 0)[1]
+        if status:
+            say(error=f"ended by signal {status & 127}", end=True)
+
+
+main()
