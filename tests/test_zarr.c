@@ -59,6 +59,33 @@ static void test_reads(void)
 	}
 }
 
+/* Blocks of a chunk are read one by one: there are three chunks of data and
+ * three of indices, and more reads. */
+static void test_blocks(void)
+{
+	static const char *const files[] = {
+		"blocks-lz4-2",
+		"blocks-zstd-1",
+		"blocks-v3-shard",
+		"blocks-gap",
+		"blocks-random-80000-160000",
+	};
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		struct pen_loader *l = eng_open(NULL,
+						"%s/%s.zarr batch_size=64 "
+						"threads=1 store=posix "
+						"epochs=1 sampler=sequential",
+						golden_dir, files[i]);
+		struct pen_stats st;
+
+		CHECK_EQ(eng_run(l, 1, NULL, NULL), PEN_END);
+		pen_loader_stats(l, &st);
+		CHECK(st.nreads > 12);
+		pen_loader_close(l);
+	}
+}
+
 /* The index is kept, and taken again until a file comes or goes. */
 static void test_kept(void)
 {
@@ -168,12 +195,13 @@ static void test_damage(void)
 		{ { "obs", "kind" }, { "output", "csr" } },
 		{ { "obs", "kind" }, { "filter", "kind:u|v" } },
 		{ { "obs", "kind" }, { "normalize", "100" } },
+		{ { "obs", "kind" }, { "output", "csr" } },
 	};
 	char file[32];
 	uint8_t *p;
 	size_t n;
 
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 4; i++) {
 		snprintf(file, sizeof(file), "tiny-%d.zip", i);
 		formats_damage(file, "zarr", kv[i], 2, false, 200);
 		p = golden_read(file, &n);
@@ -193,6 +221,7 @@ int main(void)
 	formats_refuse(125);
 	test_orders();
 	test_reads();
+	test_blocks();
 	test_kept();
 	test_damage();
 	return test_end();

@@ -54,14 +54,23 @@ enum pen_cells_layout {
 #define PEN_CELLS_CODEC 0xff00u
 #define PEN_CELLS_NUMBERS 0xff00u /* codec/cellpack.h: its numbers */
 #define PEN_CELLS_PLACES 0xff01u  /* its places, of a grouped array */
-/* Of these, item is what the file declares them to be (enum pen_dtype), and
+/* Of those two, item is what the file declares them to be (enum pen_dtype), and
  * the array's dtype what they are unpacked to. */
+/*
+ * One block of a Blosc 1 buffer, without the header; of that item is the first
+ * four bytes, which are the same for all. With a mask: bytes as they are.
+ */
+#define PEN_CELLS_BLOSC 0xff02u
+#define PEN_CELLS_BLOSC_MORE 64u /* bytes a block may grow by */
 
 /* A data set seen as rows and columns; a list is a single row. */
 struct pen_cells_array {
 	uint64_t ncols;
 	uint64_t at; /* flat: where the first number is */
 	uint64_t chunk_rows, chunk_cols, grid_cols;
+	/* a list whose chunks are pieces of larger ones: every cut_cols
+	 * elements are cut into ncuts, of which the last may be shorter */
+	uint64_t cut_cols, ncuts;
 	uint64_t group_rows;  /* grouped */
 	uint64_t chunk_bytes; /* unpacked; grouped: of the largest chunk */
 	uint64_t nchunks;
@@ -81,7 +90,7 @@ static inline enum pen_dtype
 pen__cells_declared(const struct pen_cells_array *a)
 {
 	if (a->pipe.n == 1 && a->pipe.f[0].id >= PEN_CELLS_CODEC &&
-	    a->pipe.f[0].item <= PEN_F64)
+	    a->pipe.f[0].id < PEN_CELLS_BLOSC && a->pipe.f[0].item <= PEN_F64)
 		return (enum pen_dtype)a->pipe.f[0].item;
 	return (enum pen_dtype)a->dtype;
 }
@@ -100,6 +109,7 @@ struct pen_cells_grid {
 	uint64_t ncols;
 	/* the chunks, by cell */
 	uint64_t chunk_rows, chunk_cols, ncells;
+	uint64_t cut_cols; /* of the array; 0: chunks are what they are */
 	const struct pen_h5_pipe *pipe;
 	bool objects;
 	size_t n;

@@ -12,6 +12,7 @@ enum {
 	FLAT = 8,
 	GROUPED = 16,
 	HAS_OBJECTS = 32,
+	CUT = 64,
 };
 
 static void put_head(struct pen_buf *b, const struct pen_cells_grid *g)
@@ -47,6 +48,8 @@ void pen__cells_array_put(struct pen_buf *b, const struct pen_cells_grid *g)
 		has |= HAS_SIZES;
 	if (g->objects)
 		has |= HAS_OBJECTS;
+	if (g->cut_cols)
+		has |= CUT;
 	for (size_t i = 0; g->pipe->n && i < g->n; i++)
 		if (g->place(g->arg, i).mask)
 			has |= HAS_MASKS;
@@ -54,6 +57,8 @@ void pen__cells_array_put(struct pen_buf *b, const struct pen_cells_grid *g)
 	pen__buf_le(b, has, 1);
 	pen__buf_le(b, g->chunk_rows, 4);
 	pen__buf_le(b, g->chunk_cols, 4);
+	if (g->cut_cols)
+		pen__buf_le(b, g->cut_cols, 4);
 	put_pipe(b, g->pipe);
 	pen__buf_le(b, g->n, 4);
 	for (size_t i = 0; (has & HAS_CELLS) && i < g->n; i++)
@@ -91,7 +96,18 @@ void pen__cells_array_put_grouped(struct pen_buf *b,
 
 /* ---- out of it ---- */
 
-static bool take_grid(struct pen_bytes *b, struct pen_cells_array *a)
+static bool take_cuts(struct pen_bytes *b, struct pen_cells_array *a)
+{
+	a->cut_cols = pen__take_u32(b);
+	if (a->chunk_rows != 1 || a->cut_cols <= a->chunk_cols)
+		return false;
+	a->ncuts = (a->cut_cols - 1) / a->chunk_cols + 1;
+	a->grid_cols = ((a->ncols - 1) / a->cut_cols + 1) * a->ncuts;
+	return true;
+}
+
+static bool take_grid(struct pen_bytes *b, struct pen_cells_array *a,
+		      unsigned has)
 {
 	a->chunk_rows = pen__take_u32(b);
 	a->chunk_cols = pen__take_u32(b);
@@ -100,7 +116,7 @@ static bool take_grid(struct pen_bytes *b, struct pen_cells_array *a)
 		return false;
 	a->chunk_bytes = a->chunk_rows * a->chunk_cols * a->item;
 	a->grid_cols = (a->ncols - 1) / a->chunk_cols + 1;
-	return true;
+	return !(has & CUT) || take_cuts(b, a);
 }
 
 static bool take_groups(struct pen_bytes *b, struct pen_cells_array *a)
@@ -116,7 +132,7 @@ static bool take_map(struct pen_bytes *b, struct pen_cells_array *a,
 	const bool grouped = a->layout == PEN_CELLS_GROUPED;
 	uint64_t n;
 
-	if (!(grouped ? take_groups(b, a) : take_grid(b, a)))
+	if (!(grouped ? take_groups(b, a) : take_grid(b, a, has)))
 		return false;
 	a->pipe.n = pen__take_u8(b);
 	if (a->pipe.n > PEN_H5_FILTERS || (a->pipe.n && !(has & HAS_SIZES)))

@@ -36,7 +36,13 @@ static void say_array(struct pen_describe *d, const char *name,
 		    type, order, a->nchunks, a->group_rows, filters);
 		return;
 	}
-	if (a->chunk_rows > 1)
+	if (a->cut_cols)
+		say(d, name,
+		    "%s%s, %" PRIu64 " blocks of %" PRIu64 " in chunks of "
+		    "%" PRIu64 ", %s",
+		    type, order, a->nchunks, a->chunk_cols, a->cut_cols,
+		    filters);
+	else if (a->chunk_rows > 1)
 		say(d, name,
 		    "%s%s, %" PRIu64 " chunks of %" PRIu64 "x%" PRIu64 ", %s",
 		    type, order, a->nchunks, a->chunk_rows, a->chunk_cols,

@@ -7,7 +7,10 @@
 #include <stdio.h>
 
 #include "codec/cellpack.h"
+#include "codec/codec.h"
 #include "format/cells.h"
+
+#define BLOSC_HEAD 20u /* bytes, with where the one block begins */
 
 /* ---- chunks of a grid ---- */
 
@@ -31,21 +34,51 @@ static uint64_t place_of(const struct pen_cells_array *a, uint64_t cell)
 		       : a->nchunks;
 }
 
+/* The cell that column `col` of a row is in. */
+static uint64_t cell_of(const struct pen_cells_array *a, uint64_t row,
+			uint64_t col)
+{
+	if (a->cut_cols)
+		return col / a->cut_cols * a->ncuts +
+		       col % a->cut_cols / a->chunk_cols;
+	return row / a->chunk_rows * a->grid_cols + col / a->chunk_cols;
+}
+
 /* Where column `col` of a row is in its chunk. */
 static uint64_t within(const struct pen_cells_array *a, uint64_t row,
 		       uint64_t col)
 {
+	if (a->cut_cols)
+		return col % a->cut_cols % a->chunk_cols * a->item;
 	return (row % a->chunk_rows * a->chunk_cols + col % a->chunk_cols) *
 	       a->item;
 }
 
-/* The columns of the chunk that `at` is in end here. */
+/* Its columns end here. */
+static uint64_t next_chunk(const struct pen_cells_array *a, uint64_t at)
+{
+	const uint64_t in = a->cut_cols ? at % a->cut_cols : at;
+	const uint64_t next = (in / a->chunk_cols + 1) * a->chunk_cols;
+
+	return at - in +
+	       (a->cut_cols && next > a->cut_cols ? a->cut_cols : next);
+}
+
+/* The columns of the chunk that `at` is in end here, or at end. */
 static uint64_t chunk_end(const struct pen_cells_array *a, uint64_t at,
 			  uint64_t end)
 {
-	const uint64_t next = (at / a->chunk_cols + 1) * a->chunk_cols;
+	const uint64_t next = next_chunk(a, at);
 
 	return next < end ? next : end;
+}
+
+/* Bytes of the chunk that column `at` is in. */
+static uint64_t chunk_size(const struct pen_cells_array *a, uint64_t at)
+{
+	if (!a->cut_cols)
+		return a->chunk_bytes;
+	return (next_chunk(a, at) - at) * a->item + within(a, 0, at);
 }
 
 /* 0: the file itself, else the object's number plus 1. */
@@ -71,15 +104,13 @@ static void locate_grid(const struct pen_cells_array *a, uint64_t row,
 	uint64_t next;
 
 	for (; from < to; from = next, u++) {
-		const uint64_t i =
-			place_of(a, row / a->chunk_rows * a->grid_cols +
-					    from / a->chunk_cols);
+		const uint64_t i = place_of(a, cell_of(a, row, from));
 
 		next = chunk_end(a, from, to);
 		if (i == a->nchunks)
 			continue;
 		if (a->pipe.n) {
-			locate_chunk(a, i, a->chunk_bytes, u);
+			locate_chunk(a, i, chunk_size(a, from), u);
 			continue;
 		}
 		u->object = object_of(a, i);
@@ -172,6 +203,8 @@ uint32_t pen__cells_array_units(const struct pen_cells_matrix *m,
 	/* a row of a list begins anywhere in a chunk */
 	k = m->sparse ? (n - 1 + a->chunk_cols - 1) / a->chunk_cols + 1
 		      : (n - 1) / a->chunk_cols + 1;
+	if (a->cut_cols) /* and a shorter one before every such */
+		k += (n - 1 + a->cut_cols - 1) / a->cut_cols;
 	k = k < a->grid_cols ? k : a->grid_cols;
 	return k > PEN_CELLS_UNITS ? PEN_CELLS_UNITS + 1 : (uint32_t)k;
 }
@@ -209,7 +242,7 @@ static bool piece(const struct pen_cells_run *r, uint64_t *at, uint64_t *n,
 	*n = r->end - r->at;
 	if (a->layout == PEN_CELLS_CHUNKED) {
 		*n = chunk_end(a, r->at, r->end) - r->at;
-		*size = a->pipe.n ? a->chunk_bytes : *n * a->item;
+		*size = a->pipe.n ? chunk_size(a, r->at) : *n * a->item;
 		if (a->pipe.n)
 			*at = within(a, r->m->sparse ? 0 : r->row, r->at);
 		return true;
@@ -267,10 +300,17 @@ static bool is_codec(const struct pen_cells_array *a)
 	return a->pipe.n == 1 && a->pipe.f[0].id >= PEN_CELLS_CODEC;
 }
 
+static bool is_block(const struct pen_cells_array *a)
+{
+	return is_codec(a) && a->pipe.f[0].id == PEN_CELLS_BLOSC;
+}
+
 size_t pen__cells_decode_room(const struct pen_cells_array *a)
 {
 	if (a->layout == PEN_CELLS_FLAT)
 		return 0;
+	if (is_block(a))
+		return BLOSC_HEAD + a->chunk_bytes + PEN_CELLS_BLOSC_MORE;
 	if (is_codec(a))
 		return a->pipe.f[0].id == PEN_CELLS_NUMBERS
 			       ? pen__numbers_room(pen__cells_declared(a),
@@ -283,7 +323,7 @@ void pen__cells_decode_text(const struct pen_cells_array *a, char *buf,
 			    size_t cap)
 {
 	if (is_codec(a))
-		snprintf(buf, cap, "packed");
+		snprintf(buf, cap, is_block(a) ? "blosc" : "packed");
 	else
 		pen__h5_pipe_text(&a->pipe, buf, cap);
 }
@@ -331,6 +371,42 @@ static int decode_packed(const struct pen_cells_chunk *c, const char **why)
 	return PEN_ENOTSUP;
 }
 
+/*
+ * A buffer of this one block, for libblosc. The size of blocks stays what it
+ * was, as the last one of a chunk is stored in another way when it is shorter;
+ * libblosc wants as much room as a whole block then, and uses what the header
+ * says.
+ */
+static int decode_block(const struct pen_cells_chunk *c, uint32_t mask,
+			const char **why)
+{
+	const struct pen_codec *codec = pen__codec_find("blosc");
+	const uint64_t block = c->a->chunk_bytes;
+	const size_t n = BLOSC_HEAD + c->raw.n;
+	uint8_t *p = c->scratch->mem;
+	const uint32_t head[] = { c->a->pipe.f[0].item, (uint32_t)c->size,
+				  (uint32_t)block, (uint32_t)n, BLOSC_HEAD };
+	size_t got = 0;
+	int rc;
+
+	*why = "damaged: a block of a chunk does not unpack";
+	if (c->size > block || c->raw.n > block + PEN_CELLS_BLOSC_MORE)
+		return PEN_EDATA;
+	if (mask && c->raw.n != c->size)
+		return PEN_EDATA;
+	if (mask) {
+		memcpy(c->out, c->raw.p, c->size);
+		return 0;
+	}
+	if (!codec)
+		return PEN_ENOTSUP;
+	for (size_t i = 0; i < BLOSC_HEAD; i++)
+		p[i] = (uint8_t)(head[i / 4] >> i % 4 * 8);
+	memcpy(p + BLOSC_HEAD, c->raw.p, c->raw.n);
+	rc = codec->unpack(c->scratch, p, n, c->out, (size_t)block, &got);
+	return rc < 0 ? rc : got == c->size ? 0 : PEN_EDATA;
+}
+
 int pen__cells_decode(const struct pen_cells_chunk *c, const char **why)
 {
 	const struct pen_cells_array *a = c->a;
@@ -345,6 +421,8 @@ int pen__cells_decode(const struct pen_cells_chunk *c, const char **why)
 	*why = "no room to unpack";
 	if (c->scratch->size < pen__cells_decode_room(a))
 		return PEN_EDATA;
+	if (is_block(a))
+		return decode_block(c, run.mask, why);
 	if (is_codec(a))
 		return decode_packed(c, why);
 	return pen__h5_pipe_run(&run, c->raw, c->out, c->size, why);

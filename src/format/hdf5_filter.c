@@ -146,6 +146,16 @@ int pen__h5_pipe_add(struct pen_h5_pipe *p, const char *name, uint32_t item,
 	return 0;
 }
 
+bool pen__h5_pipe_is(const struct pen_h5_pipe *p, const char *name)
+{
+	const size_t n = sizeof(zarr_names) / sizeof(zarr_names[0]);
+
+	for (size_t i = 0; p->n == 1 && i < n; i++)
+		if (zarr_names[i].id == p->f[0].id)
+			return strcmp(zarr_names[i].name, name) == 0;
+	return false;
+}
+
 uint64_t pen__h5_pipe_ratio(const struct pen_h5_pipe *p)
 {
 	uint64_t most = 1;

@@ -22,6 +22,8 @@ int pen__h5_pipe_init(struct pen_h5_pipe *, const struct pen_h5_data *,
  */
 int pen__h5_pipe_add(struct pen_h5_pipe *, const char *name, uint32_t item,
 		     const char *where, struct pen_err *);
+/* Was only this done, by its name in zarr? */
+bool pen__h5_pipe_is(const struct pen_h5_pipe *, const char *name);
 /* Can `stored` bytes, with the filters not in mask, be `size` bytes? */
 bool pen__h5_pipe_fits(const struct pen_h5_pipe *, uint32_t mask,
 		       uint64_t stored, uint64_t size);

@@ -137,6 +137,20 @@ int pen__zarr_chunks(const struct pen_zarr *, const struct pen_zarr_node *,
 		     struct pen_err *);
 void pen__zarr_chunks_fini(struct pen_zarr_chunks *);
 
+/* What chunks of a list were cut into. */
+struct pen_zarr_blocks {
+	uint64_t cols; /* elements of one; 0: they were not */
+	uint32_t head; /* the first bytes of all headers */
+};
+/*
+ * Blosc alone: its blocks can be unpacked one by one. They take the place of
+ * the chunks, a mask says that one is stored as it is; or all stays as it is,
+ * when the chunks are not alike, or there is something wrong with them.
+ */
+int pen__zarr_blocks(const struct pen_zarr *, const struct pen_zarr_array *,
+		     struct pen_zarr_chunks *, struct pen_zarr_blocks *,
+		     struct pen_err *);
+
 /*
  * All of a list: numbers in this machine's order, or texts, each as its length
  * (4 bytes) and its bytes. *out is the caller's to fini.

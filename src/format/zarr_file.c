@@ -206,9 +206,13 @@ static int check(struct pen_cells_file *f, const char *path,
 }
 
 static void put(const struct pen_zarr *z, const struct pen_zarr_array *a,
-		const struct pen_zarr_chunks *cs, struct pen_buf *b)
+		const struct pen_zarr_chunks *cs,
+		const struct pen_zarr_blocks *blocks, struct pen_buf *b)
 {
 	const uint32_t last = a->ndim - 1;
+	const struct pen_h5_pipe pipe = {
+		.n = 1, .f[0] = { PEN_CELLS_BLOSC, blocks->head }
+	};
 	struct pen_cells_grid g = {
 		.dtype = (enum pen_dtype)a->dtype,
 		.swap = a->swap,
@@ -224,6 +228,11 @@ static void put(const struct pen_zarr *z, const struct pen_zarr_array *a,
 	};
 
 	memcpy(g.fill, a->fill, sizeof(g.fill));
+	if (blocks->cols) {
+		g.chunk_cols = blocks->cols;
+		g.cut_cols = a->chunk[last];
+		g.pipe = &pipe;
+	}
 	if (cs->ncells)
 		pen__cells_array_put(b, &g);
 	else
@@ -246,6 +255,7 @@ static int zarr_array(struct pen_cells_file *f, const struct pen_cells_node *n,
 		      bool list, struct pen_buf *b, struct pen_cells_shape *s)
 {
 	struct pen_zarr_chunks cs = { 0 };
+	struct pen_zarr_blocks blocks;
 	struct pen_zarr_array a;
 	struct pen_zarr_node node;
 	int rc = open_node(f, n, &node);
@@ -256,8 +266,10 @@ static int zarr_array(struct pen_cells_file *f, const struct pen_cells_node *n,
 		rc = check(f, n->path, &a, list);
 	if (rc >= 0)
 		rc = pen__zarr_chunks(f->in, &node, &a, &cs, f->err);
+	if (rc >= 0)
+		rc = pen__zarr_blocks(f->in, &a, &cs, &blocks, f->err);
 	if (rc >= 0) {
-		put(f->in, &a, &cs, b);
+		put(f->in, &a, &cs, &blocks, b);
 		*s = (struct pen_cells_shape){ .ndim = a.ndim };
 		s->dtype = (enum pen_dtype)a.dtype;
 		memcpy(s->dim, a.dim, sizeof(s->dim));

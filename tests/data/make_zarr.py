@@ -168,6 +168,73 @@ def make_compressors():
     case('deflated-none', 'deflated-none.zarr.zip', rows(m))
 
 
+def make_blocks():
+    """Several blocks of Blosc in a chunk, the last one shorter."""
+    types = itertools.cycle(('<u1', '<f4', '>i2', '<f8', '<i4'))
+    names = numcodecs.blosc.list_compressors()
+    m = sp.random(500, 400, 0.9, 'csr', 'f4', 5)
+    m.data = np.ceil(m.data * 99)
+    m.data[80000:160000] = 7
+    for name, how in itertools.product(names, range(3)):
+        c = numcodecs.Blosc(name, 5, how, blocksize=16384)
+        f = 'blocks-%s-%d.zarr' % (name, how)
+        by_hand(f, m, chunks=80000, data=next(types), compressor=c)
+        assert blosc_head(f + '/X/indices/0')[1:3] in (
+            (320000, 65536), (320000, 16384))
+        case(f, f, rows(m)) if how else \
+            case(f + '-csr', f, lists(m), 'output=csr')
+    zipped('blocks.zarr.zip', f)
+    case('blocks-zip', 'blocks.zarr.zip', rows(m))
+    zipped('blocks-deflated.zarr.zip', f, how=zipfile.ZIP_DEFLATED)
+    case('blocks-deflated', 'blocks-deflated.zarr.zip', rows(m))
+    c = numcodecs.Blosc('lz4', 5, blocksize=16384)
+    # no shorter one, chunks of one block, and rows longer than a chunk
+    for chunk in 32768, 20000, 4096:
+        f = 'blocks-%d.zarr' % chunk
+        by_hand(f, m, chunks=chunk, compressor=c)
+        case(f, f, rows(m))
+    w = sp.random(3, 90000, 0.7, 'csr', 'f4', 6)
+    by_hand('blocks-wide.zarr', w, chunks=20000, compressor=c)
+    case('blocks-wide', 'blocks-wide.zarr', rows(w))
+    case('blocks-wide-csr', 'blocks-wide.zarr', lists(w), 'output=csr')
+    # chunks that are stored as they are: the first, another one, all
+    for which in slice(0, 80000), slice(80000, 160000), slice(None):
+        r = m.astype('f8')
+        r.data[which] = rng.random(len(r.data[which]))
+        f = 'blocks-random-%s-%s.zarr' % (which.start, which.stop)
+        by_hand(f, r, chunks=80000, compressor=numcodecs.Blosc(
+            'lz4', 5, numcodecs.Blosc.NOSHUFFLE, blocksize=16384))
+        k = (which.start or 0) // 80000
+        assert blosc_head(f + '/X/data/%d' % k)[0] & 2
+        case(f, f, rows(r, 'f8'), 'dtype=float64')
+    # chunks that are not there
+    z = m.copy()
+    z.data[80000:160000] = 0
+    by_hand('blocks-gap.zarr', z, chunks=80000, compressor=c,
+            write_empty_chunks=False)
+    assert not os.path.exists(path('blocks-gap.zarr/X/data/1'))
+    case('blocks-gap', 'blocks-gap.zarr', rows(z))
+    # chunks that differ stay whole
+    by_hand('blocks-mixed.zarr', m, chunks=80000, compressor=c)
+    by_hand('blocks-other.zarr', m, chunks=80000, compressor=numcodecs.Blosc(
+        'zstd', 1, blocksize=32768))
+    shutil.copy(path('blocks-other.zarr/X/data/1'),
+                path('blocks-mixed.zarr/X/data/1'))
+    case('blocks-mixed', 'blocks-mixed.zarr', rows(m))
+    for shard in None, (160000,):
+        f = 'blocks-v3%s.zarr' % ('-shard' if shard else '')
+        v3_store(f, m, {'n': np.arange(500)}, chunk=(80000,), shard=shard,
+                 codecs=CODECS['blosc-blocks'])
+        case(f, f, rows(m))
+        case(f + '-csr', f, lists(m), 'output=csr')
+
+
+def blosc_head(name):
+    """Flags, sizes of all, of a block and as stored."""
+    with open(path(name), 'rb') as f:
+        return struct.unpack('<xxBxIII', f.read(16))
+
+
 def make_types():
     for t in ('i1', 'u1', '<i2', '<u2', '<i4', '<u4', '<i8', '<u8', '<f2',
               '<f4', '<f8', '>i2', '>u4', '>i8', '>f4', '>f8', 'b1'):
@@ -309,6 +376,8 @@ CODECS = {
     'gzip': [('gzip', {'level': 5})],
     'blosc': [('blosc', {'cname': 'lz4', 'clevel': 5, 'shuffle': 'shuffle',
                          'typesize': 4, 'blocksize': 0})],
+    'blosc-blocks': [('blosc', {'cname': 'lz4', 'clevel': 5, 'typesize': 4,
+                                'shuffle': 'shuffle', 'blocksize': 16384})],
     'crc': [('crc32c', None)],
     'zstd-crc': [('zstd', {'level': 1, 'checksum': True}), ('crc32c', None)],
     'numcodecs': [('numcodecs.shuffle', {'elementsize': 4}),
@@ -325,7 +394,8 @@ def encode(b, codecs):
         elif name == 'blosc':
             a = np.frombuffer(b, 'V%d' % c['typesize']) \
                 if len(b) % c['typesize'] == 0 else b
-            b = numcodecs.Blosc(c['cname'], c['clevel']).encode(
+            b = numcodecs.Blosc(c['cname'], c['clevel'],
+                                blocksize=c['blocksize']).encode(
                 np.frombuffer(a, 'u4') if c['typesize'] == 4 else a)
         elif name == 'crc32c':
             b = bytes(b) + struct.pack('<I', mf.crc32c(b))
@@ -651,6 +721,33 @@ def make_wrong():
     refuse('hollow.zarr', 'no samples')
 
 
+def make_wrong_blocks():
+    """Bytes of a chunk of several blocks: its header, where blocks begin."""
+    m = sp.csr_matrix(np.ones((200, 200), 'f4'))
+    for name, at, value in (
+            ('version', 0, b'\x09'), ('flags', 2, b'\xe1'),
+            ('item', 3, b'\0'), ('size', 4, b'\x10\x10\0\0'),
+            ('size-big', 4, b'\xff\xff\xff\x7f'), ('block', 8, b'\0' * 4),
+            ('block-big', 8, b'\0\0\0\x40'), ('block-minus', 8, b'\xff' * 4),
+            ('stored', 12, b'\xff\xff\0\0'), ('start', 16, b'\0' * 4),
+            ('start-far', 20, b'\0\0\1\0'), ('start-minus', 20, b'\xff' * 4),
+            ('stream', 24, b'\xff' * 4), ('short', None, None)):
+        for chunk in '0', '1':
+            f = 'wrong-blocks-%s-%s.zarr' % (name, chunk)
+            by_hand(f, m, chunks=20000, compressor=numcodecs.Blosc(
+                'lz4', 5, blocksize=16384))
+            p = path(f + '/X/data/' + chunk)
+            with open(p, 'r+b') as o:
+                if at is None:
+                    o.truncate(21)
+                else:
+                    o.seek(at)
+                    o.write(value)
+            refuse(f, 'unpack')
+            zipped(f + '.zip', f)
+            refuse(f + '.zip', 'unpack')
+
+
 def make_wrong_v3():
     d = 'X/data/zarr.json'
 
@@ -703,7 +800,7 @@ def make_wrong_v3():
 
 def make_tiny():
     m = np.array([[0, 1, 2], [0, 0, 0], [3, 0, 4], [5, 6, 7]], 'f4')
-    for i in range(3):
+    for i in range(4):
         f = 'tiny-%d.zarr' % i
         if i == 0:
             g = zarr.group(zarr.DirectoryStore(path(f)))
@@ -720,6 +817,12 @@ def make_tiny():
             v3_group(f + '/obs', _index='_index', column_order=['kind'])
             v3_array(f + '/obs/kind', np.array(['u', 'v', 'u', 'w'], object),
                      (2,), CODECS['gzip'])
+        elif i == 3:
+            g = zarr.group(zarr.DirectoryStore(path(f)))
+            put_sparse(g, 'X', sp.csr_matrix(np.ones((200, 200), 'f4')),
+                       chunks=20000, compressor=numcodecs.Blosc(
+                           'lz4', 5, blocksize=16384))
+            put_frame(g, 'obs', 200, kind=np.arange(200))
         else:
             v3_group(f)
             v3_array(f + '/X', m, (2, 2), CODECS['blosc'])
@@ -810,6 +913,7 @@ def main():
     os.makedirs(mf.out)
     make_anndata()
     make_compressors()
+    make_blocks()
     make_types()
     make_missing()
     make_obs_kinds()
@@ -817,6 +921,7 @@ def main():
     make_v3()
     make_many()
     make_wrong()
+    make_wrong_blocks()
     make_wrong_v3()
     make_tiny()
     make_big()
