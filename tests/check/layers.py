@@ -8,6 +8,7 @@ names implementations; the Python module sees only penstock.h.
 """
 import os
 import re
+import subprocess
 import sys
 
 SOURCE = os.environ.get("SOURCE") or os.path.abspath(
@@ -94,9 +95,24 @@ def check_file(short, path, names, bad):
                 bad.append(f"{at}: {layer} must not include {m.group(1)}")
 
 
+TOP = set(""".ci .clang-format .clang-tidy .gitignore CHANGELOG.md
+CMakeLists.txt CMakePresets.json CONTRIBUTING.md LICENSE Makefile README.md
+bench cmake docs include python scripts src tests workloads""".split())
+
+
+def check_top(bad):
+    """What a test left in the tree must not be kept in it."""
+    git = subprocess.run(["git", "-C", SOURCE, "ls-files"], text=True,
+                         capture_output=True)
+    for name in sorted({line.split("/")[0].strip('"')
+                        for line in git.stdout.splitlines()} - TOP):
+        bad.append(f"{name}: does not belong in the tree")
+
+
 def main():
     bad = []
     count = 0
+    check_top(bad)
     names = implementations()
     for short, path in files("src", ".c", ".h"):
         check_file(short, path, names, bad)
