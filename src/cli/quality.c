@@ -22,6 +22,11 @@ static void print_once(const struct pen_quality_result *q)
 void print_quality(const struct pen_quality_result *q, uint32_t batch,
 		   const char *label)
 {
+	if (!q->nbatches) {
+		printf("  %-14s not measured: there was no whole batch of %u\n",
+		       "mixing", batch);
+		return;
+	}
 	printf("  %-14s a batch of %u is worth %.1f samples from all over "
 	       "(n_eff; expected %.1f)\n",
 	       "mixing", batch, q->n_eff, q->n_eff_expected);

@@ -120,8 +120,9 @@ static int find_label(const struct pen_loader *l, const char *field, int *out,
 		return 0;
 	}
 	return pen__fail(err, PEN_EINVAL, field,
-			 "is not a field of the batches; `penstock inspect` "
-			 "lists them");
+			 "is not a field of the batches; of single cells "
+			 "take a column of obs with format.obs=%s",
+			 field);
 }
 
 int pen__quality_setup(struct pen_quality_setup *to, const struct pen_loader *l,
