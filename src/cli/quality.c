@@ -25,6 +25,7 @@ void print_quality(const struct pen_quality_result *q, uint32_t batch,
 	if (!q->nbatches) {
 		printf("  %-14s not measured: there was no whole batch of %u\n",
 		       "mixing", batch);
+		print_once(q);
 		return;
 	}
 	printf("  %-14s a batch of %u is worth %.1f samples from all over "
