@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "base/rng.h"
 #include "engine/worker.h"
 
 static struct pen_job *job_take(struct pen_worker *w, struct pen_pooled *b,
@@ -122,6 +123,15 @@ static void note_used(struct pen_worker *w, const struct pen_job *j)
 	}
 }
 
+/* What a row's randomness is keyed by. */
+static uint64_t row_key(const struct pen_worker *w, const struct pen_job *j)
+{
+	const struct pen_pooled *b = j->batch;
+
+	return pen__rng_key(pen__rng_key(w->l->ds->spec->seed, b->pub.epoch),
+			    b->ids[j->row]);
+}
+
 /* In place of emit() for records out of a run we made up. */
 static void emit_chunk(struct pen_worker *w, const struct pen_job *j)
 {
@@ -146,6 +156,7 @@ static void emit(struct pen_worker *w, struct pen_job *j)
 		.dst_len = w->dst_len,
 		.used = w->used,
 		.scratch = &w->scratch,
+		.key = row_key(w, j),
 	};
 	struct pen_err *err = &j->err;
 

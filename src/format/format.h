@@ -110,6 +110,9 @@ struct pen_row {
 	 * knows, shape() says the most, and emit() how many bytes it has. */
 	size_t *used;
 	struct pen_scratch *scratch; /* this thread's, f->scratch_size bytes */
+	/* Random, a function of (seed, epoch, sample): for augmentation that
+	 * does not depend on threads, ranks or where an epoch was resumed. */
+	uint64_t key;
 };
 
 struct pen_format {

@@ -2,7 +2,8 @@
 """Holds the include direction of the source tree.
 
 base <- codec <- {store, format, sampler} <- engine <- {emulate, experiment}
-<- cli, and base <- {comm, report} <- cli;
+<- cli, base <- token <- {format, engine}, base <- comm <- ddict <- {store,
+engine}, and base <- report <- cli;
 stores, formats and samplers do not include one another; only a registry.c
 names implementations; the Python module sees only penstock.h.
 """
@@ -15,15 +16,17 @@ SOURCE = os.environ.get("SOURCE") or os.path.abspath(
     os.path.join(os.path.dirname(__file__), "..", ".."))
 LOW = {"base", "codec"}
 MIDDLE = {"store", "format", "sampler"}
-CORE = LOW | MIDDLE | {"engine"}
+CORE = LOW | MIDDLE | {"token", "comm", "ddict", "engine"}
 MAY = {
     "base": {"base"},
     "codec": LOW,
-    "store": LOW | {"store"},
-    "format": LOW | {"format"},
+    "token": {"base", "token"},
+    "comm": {"base", "comm"},
+    "ddict": {"base", "comm", "ddict"},
+    "store": LOW | {"store", "ddict"},
+    "format": LOW | {"format", "token"},
     "sampler": LOW | {"sampler"},
     "engine": CORE,
-    "comm": {"base", "comm"},
     "emulate": CORE | {"comm", "emulate"},
     "experiment": CORE | {"experiment"},
     "report": {"base", "report"},
