@@ -269,8 +269,9 @@ void pen__compare_json(const struct pen_side *s, size_t n, double least,
 
 /* ---- a page ---- */
 
-static void figures_html(struct pen_text *t, const struct pen_side *a,
-			 const struct pen_side *b, double least)
+static void figures_html(struct pen_text *t, const char *id,
+			 const struct pen_side *a, const struct pen_side *b,
+			 double least)
 {
 	static const char *const names[] = { "figure",	"#A",	"#B",
 					     "#change", "#low", "#high",
@@ -285,7 +286,7 @@ static void figures_html(struct pen_text *t, const struct pen_side *a,
 
 		figure_text(f, c.from, from, sizeof(from));
 		figure_text(f, c.to, to, sizeof(to));
-		pen__table_row(t, NULL, i);
+		pen__table_row(t, id, i);
 		pen__table_text(t, f->name);
 		snprintf(shown.s, sizeof(shown.s), "%.39s", from);
 		pen__table_number(t, c.from, shown);
@@ -303,8 +304,8 @@ static void figures_html(struct pen_text *t, const struct pen_side *a,
 	pen__table_close(t);
 }
 
-static void changes_html(struct pen_text *t, const struct pen_side *a,
-			 const struct pen_side *b)
+static void changes_html(struct pen_text *t, const char *id,
+			 const struct pen_side *a, const struct pen_side *b)
 {
 	static const char *const names[] = { "setting or property", "A", "B",
 					     NULL };
@@ -314,7 +315,7 @@ static void changes_html(struct pen_text *t, const struct pen_side *a,
 	while (next_pair(a, b, &at, &p)) {
 		if (!n)
 			pen__table_open(t, "What was different", names);
-		pen__table_row(t, NULL, n++);
+		pen__table_row(t, id, n++);
 		pen__table_text(t, p.key);
 		pen__table_text(t, p.from);
 		pen__table_text(t, p.to);
@@ -333,6 +334,7 @@ void pen__compare_html(const struct pen_side *s, size_t n, double least,
 	pen__text_add(t, "<h1>Comparison</h1>\n");
 	for (size_t b = 1; b < n; b++) {
 		struct pen_text in_words = { 0 };
+		char id[32];
 
 		pen__text_add(t, "<section>\n<h2>");
 		pen__html(t, s->name);
@@ -343,8 +345,10 @@ void pen__compare_html(const struct pen_side *s, size_t n, double least,
 		pen__html(t, in_words.p ? in_words.p : "");
 		pen__text_fini(&in_words);
 		pen__text_add(t, "</p>\n");
-		figures_html(t, s, &s[b], least);
-		changes_html(t, s, &s[b]);
+		snprintf(id, sizeof(id), "f%zu", b);
+		figures_html(t, id, s, &s[b], least);
+		id[0] = 'c';
+		changes_html(t, id, s, &s[b]);
 		pen__text_add(t, "</section>\n");
 	}
 	pen__page_close(t);

@@ -17,14 +17,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/bytes.h"
-#include "base/json.h"
 #include "base/mem.h"
+#include "report/doc.h"
 #include "report/lines.h"
 #include "report/report.h"
 #include "report/spread.h"
 
-#define MAX_FILE ((uint64_t)256 << 20)
 #define MAX_DEPTH 4
 
 /* A figure: a number, or numbers over the members of a list; `per` divides. */
@@ -199,52 +197,24 @@ static void fact_add(struct pen_side *s, const char *key, const char *value)
 
 /* ---- documents ---- */
 
-/* A node by its path, "a.b.c". */
-static uint32_t node_at(const struct pen_jdoc *j, uint32_t from,
-			const char *path)
-{
-	char key[64];
-
-	while (*path) {
-		size_t n = strcspn(path, ".");
-
-		if (n >= sizeof(key))
-			return PEN_JDOC_NONE;
-		memcpy(key, path, n);
-		key[n] = '\0';
-		from = pen__jdoc_get(j, from, key);
-		path += n + (path[n] == '.');
-	}
-	return from;
-}
-
-static double number_at(const struct pen_jdoc *j, uint32_t from,
-			const char *path)
-{
-	double v;
-
-	return path && pen__jdoc_number(j, node_at(j, from, path), &v) ? v
-								       : NAN;
-}
-
 /*
  * A rate over the members of a list: neighbours are taken together until they
  * are an eighth of the whole. Epochs of a few batches say little one by one,
  * because the next one is being prepared while one is taken.
  */
-static size_t rates_of(const struct pen_jdoc *j, uint32_t list,
+static size_t rates_of(const struct pen_doc *d, uint32_t list,
 		       const struct source *k, double *v)
 {
 	double all = 0, of = 0, per = 0;
 	size_t n = 0;
 
-	for (uint32_t c = pen__jdoc_first(j, list); c != PEN_JDOC_NONE;
-	     c = pen__jdoc_next(j, c))
-		all += number_at(j, c, k->per);
-	for (uint32_t c = pen__jdoc_first(j, list); c != PEN_JDOC_NONE;
-	     c = pen__jdoc_next(j, c)) {
-		of += number_at(j, c, k->at);
-		per += number_at(j, c, k->per);
+	for (uint32_t c = pen__jdoc_first(&d->j, list); c != PEN_JDOC_NONE;
+	     c = pen__jdoc_next(&d->j, c))
+		all += pen__doc_number(d, c, k->per);
+	for (uint32_t c = pen__jdoc_first(&d->j, list); c != PEN_JDOC_NONE;
+	     c = pen__jdoc_next(&d->j, c)) {
+		of += pen__doc_number(d, c, k->at);
+		per += pen__doc_number(d, c, k->per);
 		if (!(per * 8 >= all) || per <= 0)
 			continue;
 		v[n] = of / per;
@@ -255,31 +225,32 @@ static size_t rates_of(const struct pen_jdoc *j, uint32_t list,
 }
 
 /* The values of a run: v has room for all of a list. */
-static size_t values_of(const struct pen_jdoc *j, const struct source *k,
+static size_t values_of(const struct pen_doc *d, const struct source *k,
 			double *v)
 {
-	uint32_t list = k->list ? node_at(j, 0, k->list) : PEN_JDOC_NONE;
+	uint32_t list = k->list ? pen__doc_at(d, 0, k->list) : PEN_JDOC_NONE;
 	size_t n = 0;
 
 	if (!k->list) {
-		v[0] = number_at(j, 0, k->at);
+		v[0] = pen__doc_number(d, 0, k->at);
 		return isfinite(v[0]);
 	}
 	if (k->per)
-		return rates_of(j, list, k, v);
-	for (uint32_t c = pen__jdoc_first(j, list); c != PEN_JDOC_NONE;
-	     c = pen__jdoc_next(j, c)) {
-		v[n] = number_at(j, c, k->at);
+		return rates_of(d, list, k, v);
+	for (uint32_t c = pen__jdoc_first(&d->j, list); c != PEN_JDOC_NONE;
+	     c = pen__jdoc_next(&d->j, c)) {
+		v[n] = pen__doc_number(d, c, k->at);
 		n += isfinite(v[n]);
 	}
 	return n;
 }
 
-static void take_figure(struct pen_side *s, const struct pen_jdoc *j,
+static void take_figure(struct pen_side *s, const struct pen_doc *d,
 			const struct source *k, bool alone)
 {
-	uint32_t count = k->list ? pen__jdoc_count(j, node_at(j, 0, k->list))
-				 : 1;
+	uint32_t count =
+		k->list ? pen__jdoc_count(&d->j, pen__doc_at(d, 0, k->list))
+			: 1;
 	double *v = pen__alloc(count + 1, sizeof(*v));
 	struct pen_figure *f;
 	size_t n, from = 0;
@@ -288,7 +259,7 @@ static void take_figure(struct pen_side *s, const struct pen_jdoc *j,
 		s->nomem = true;
 		return;
 	}
-	n = values_of(j, k, v);
+	n = values_of(d, k, v);
 	f = n ? figure_of(s, k, k->name) : NULL;
 	if (f && alone && k->list) {
 		f->within = n > 1;
@@ -311,107 +282,58 @@ static bool is_condition(const char *key, const char *const *list)
 }
 
 /* All leaves below a node, as facts, if they are conditions. */
-static void take_facts(struct pen_side *s, const struct pen_jdoc *j,
+static void take_facts(struct pen_side *s, const struct pen_doc *d,
 		       uint32_t node, const char *key,
 		       const char *const *conditions)
 {
-	enum pen_jdoc_type type = pen__jdoc_type(j, node);
+	enum pen_jdoc_type type = pen__jdoc_type(&d->j, node);
 	char path[256], text[64];
 	unsigned i = 0;
 
 	if (type == PEN_JDOC_OBJECT || type == PEN_JDOC_LIST) {
-		for (uint32_t c = pen__jdoc_first(j, node); c != PEN_JDOC_NONE;
-		     c = pen__jdoc_next(j, c), i++) {
+		for (uint32_t c = pen__jdoc_first(&d->j, node);
+		     c != PEN_JDOC_NONE; c = pen__jdoc_next(&d->j, c), i++) {
 			if (type == PEN_JDOC_OBJECT)
 				snprintf(path, sizeof(path), "%s%s%s", key,
 					 key[0] ? "." : "",
-					 j->text + j->node[c].key);
+					 d->j.text + d->j.node[c].key);
 			else
 				snprintf(path, sizeof(path), "%s[%u]", key, i);
 			if (key[0] || is_condition(path, conditions) ||
-			    pen__jdoc_type(j, c) == PEN_JDOC_OBJECT)
-				take_facts(s, j, c, path, conditions);
+			    pen__jdoc_type(&d->j, c) == PEN_JDOC_OBJECT)
+				take_facts(s, d, c, path, conditions);
 		}
 		return;
 	}
 	if (!is_condition(key, conditions))
 		return;
-	if (type == PEN_JDOC_STRING)
-		fact_add(s, key, pen__jdoc_text(j, node));
-	else if (type == PEN_JDOC_NUMBER)
-		fact_add(s, key,
-			 (snprintf(text, sizeof(text), "%.12g",
-				   j->node[node].number),
-			  text));
-	else
-		fact_add(s, key,
-			 type == PEN_JDOC_TRUE	  ? "true"
-			 : type == PEN_JDOC_FALSE ? "false"
-						  : "null");
-}
-
-static int read_whole(const char *path, struct pen_buf *out,
-		      struct pen_err *err)
-{
-	FILE *f = fopen(path, "rbe");
-	char piece[65536];
-	size_t n;
-	int rc = 0;
-
-	if (!f)
-		return pen__fail_sys(err, errno, path, "cannot be opened");
-	while (!rc && (n = fread(piece, 1, sizeof(piece), f)) > 0) {
-		pen__buf_put(out, piece, n);
-		if (out->bad)
-			rc = pen__fail_nomem(err, path, out->n + n);
-		else if (out->n > MAX_FILE)
-			rc = pen__fail(err, PEN_EDATA, path,
-				       "is no result: it is too large");
-	}
-	if (!rc && ferror(f))
-		rc = pen__fail_sys(err, errno, path, "cannot be read");
-	fclose(f);
-	return rc;
-}
-
-static const struct kind *kind_of(const struct pen_jdoc *j)
-{
-	const char *schema = pen__jdoc_text(j, pen__jdoc_get(j, 0, "schema"));
-
-	for (size_t i = 0; schema && i < sizeof(kinds) / sizeof(*kinds); i++)
-		if (!strncmp(schema, kinds[i].schema, strlen(kinds[i].schema)))
-			return &kinds[i];
-	return NULL;
+	fact_add(s, key, pen__doc_shown(d, node, text, sizeof(text)));
 }
 
 static int read_document(struct pen_side *s, const char *path, bool alone,
 			 struct pen_err *err)
 {
-	struct pen_buf text = { 0 };
-	const struct kind *k;
-	struct pen_jdoc j;
-	int rc = read_whole(path, &text, err);
+	const struct kind *k = NULL;
+	struct pen_doc d;
+	int rc = pen__doc_open(&d, path, err);
 
-	if (!rc)
-		rc = pen__jdoc_open(&j, text.p, text.n, path, err);
-	pen__buf_fini(&text);
 	if (rc)
 		return rc;
-	k = kind_of(&j);
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+		if (pen__doc_is(&d, kinds[i].schema))
+			k = &kinds[i];
 	if (k) {
 		for (const struct source *f = k->source; f->name; f++)
-			take_figure(s, &j, f, alone);
-		take_facts(s, &j, 0, "", k->conditions);
-		s->partial |=
-			pen__jdoc_type(&j, pen__jdoc_get(&j, 0, "partial")) ==
-			PEN_JDOC_TRUE;
+			take_figure(s, &d, f, alone);
+		take_facts(s, &d, 0, "", k->conditions);
+		s->partial |= pen__doc_true(&d, 0, "partial");
 		s->nruns++;
 	} else {
-		rc = pen__fail(err, PEN_EDATA, path,
-			       "is no result of penstock's (run's result.json, "
-			       "load --json, bench's and sweep's .jsonl)");
+		rc = pen__fail(err, PEN_ENOTSUP, path,
+			       "has nothing to compare: give results of run, "
+			       "load, bench or sweep");
 	}
-	pen__jdoc_close(&j);
+	pen__doc_close(&d);
 	return rc;
 }
 
