@@ -25,6 +25,8 @@ const struct command *const pen__commands[] = {
 	&pen__cmd_convert,
 	&pen__cmd_doctor,
 	&pen__cmd_compare,
+	&pen__cmd_sweep,
+	&pen__cmd_tune,
 	NULL,
 };
 
