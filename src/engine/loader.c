@@ -11,6 +11,7 @@
 #include "base/rng.h"
 
 #define ROOM (1u << 20) /* about what stays in a CPU's cache */
+#define FAST_NS 200000	/* a batch: waking a worker for each is felt */
 
 /* Memory of a batch; more than there can be when it cannot be counted. */
 static uint64_t batch_bytes(const struct pen_format *f, uint32_t rows)
@@ -464,6 +465,7 @@ static int wait_batch(struct pen_loader *l, int64_t ns, struct pen_pooled **out,
 		rc = pen__pool_supply(l->pool, l->budget, err);
 		if (rc)
 			return rc;
+		pen__ring_rouse(l->ring);
 		if (ns)
 			b = pen__order_get_within(l->order, ns, NULL);
 	}
@@ -472,6 +474,10 @@ static int wait_batch(struct pen_loader *l, int64_t ns, struct pen_pooled **out,
 	l->waited_ns += t1 - t0;
 	if (!b)
 		return 0;
+	atomic_store_explicit(
+		&l->pool->enough,
+		pen__order_pace_ns(l->order) < FAST_NS ? l->pool->usual / 4 : 0,
+		memory_order_relaxed);
 	pen__hist_add(&l->wait, l->waited_ns);
 	l->wait_ns += l->waited_ns;
 	l->waited_ns = 0;

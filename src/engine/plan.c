@@ -178,7 +178,7 @@ static void shared_units(const struct pen_loader *l, uint64_t sample,
 			u[i].object = PEN_NO_OBJECT;
 }
 
-enum held { HELD_ALL, HELD_FULL, HELD_NOMEM };
+enum held { HELD_ALL, HELD_FULL, HELD_NEVER, HELD_NOMEM };
 
 /* Holds the units of one sample; HELD_FULL: all together would take more than
  * limit, or the lane is full, which a limit of units.most passes over. */
@@ -303,7 +303,7 @@ static enum held hold_batch(struct pen_loader *l, uint64_t end,
 			  "more than the %llu bytes left for it: raise memory= "
 			  "or lower batch_size=",
 			  (unsigned long long)l->units.most);
-		return HELD_NOMEM;
+		return HELD_NEVER;
 	}
 	if (h != HELD_ALL)
 		return h;
@@ -395,6 +395,17 @@ static void deliver_error(struct pen_loader *l, struct pen_pooled *b,
 	pen__order_put(l->order, b->pub.seq, b);
 }
 
+/* What was asked for cannot be had, but what comes after it can. Nothing is
+ * held for it. */
+static void refuse(struct pen_loader *l, struct pen_pooled *b, uint64_t end,
+		   const struct pen_err *err)
+{
+	b->err = *err;
+	pen__asked_done(l);
+	l->plan.at.pos = end;
+	pen__order_put(l->order, l->plan.seq++, b);
+}
+
 void pen__plan_unpark(struct pen_loader *l)
 {
 	struct pen_pooled *b, *next;
@@ -456,6 +467,15 @@ static void reset(struct pen_loader *l, struct pen_pooled *b, uint64_t first,
 	atomic_store(&b->waiting, 1);
 }
 
+static int place(struct pen_loader *l, struct pen_pooled *b,
+		 struct pen_err *err)
+{
+	const int rc = fill_ids(l, l->plan.at.epoch, b->pub.position, b->nrows,
+				b->ids, err);
+
+	return rc ? rc : place_fields(l, b, err);
+}
+
 void pen__plan_batch(struct pen_loader *l, struct pen_pooled *b)
 {
 	struct pen_plan *p = &l->plan;
@@ -478,6 +498,10 @@ void pen__plan_batch(struct pen_loader *l, struct pen_pooled *b)
 		n = slice(l, p->at.pos, &first);
 	}
 	reset(l, b, first, n, end);
+	if (l->asked && place(l, b, &err)) {
+		refuse(l, b, end, &err);
+		return;
+	}
 	if (l->shared) {
 		enum held h = hold_batch(l, end, u, &err);
 
@@ -485,7 +509,17 @@ void pen__plan_batch(struct pen_loader *l, struct pen_pooled *b)
 			park(l, b);
 			return;
 		}
-		if (h == HELD_NOMEM) {
+		if (h == HELD_NEVER && l->asked) {
+			/* rows give back what is held: those that have all of
+			 * theirs are loaded, for nothing */
+			n = (uint32_t)(p->held.pos - first);
+			if (!n) {
+				refuse(l, b, end, &err);
+				return;
+			}
+			reset(l, b, first, n, end);
+			b->err = err;
+		} else if (h != HELD_ALL) {
 			deliver_error(l, b, &err);
 			return;
 		}
@@ -494,8 +528,7 @@ void pen__plan_batch(struct pen_loader *l, struct pen_pooled *b)
 		if (wrapped > n)
 			wrapped = n;
 	}
-	if (fill_ids(l, p->at.epoch, first, n, b->ids, &err) ||
-	    place_fields(l, b, &err) ||
+	if ((!l->asked && place(l, b, &err)) ||
 	    (l->shared && attach_units(l, b, wrapped, u, &err))) {
 		deliver_error(l, b, &err);
 		return;

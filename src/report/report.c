@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 
 #include "base/mem.h"
+#include "report/arms.h"
 #include "report/run.h"
-#include "report/ways.h"
 
 /* ---- rows nobody knows more about ---- */
 
@@ -148,13 +148,12 @@ static int put_section(struct pen_text *t, const struct section *s, bool alone,
 		      *name ? ": " : "");
 	pen__html(t, name);
 	pen__text_add(t, "</h%d>\n<div class=\"verdict\">\n", alone ? 1 : 2);
-	rc = s->kind->arms ? pen__ways_verdict(t, s->kind->arms, &s->g, err)
-			   : s->kind->verdict(t, &s->g, err);
+	rc = s->kind->columns ? pen__arms_verdict(t, s->kind, &s->g, err)
+			      : s->kind->verdict(t, &s->g, err);
 	pen__text_add(t, "</div>\n");
 	if (!rc)
-		rc = s->kind->arms
-			     ? pen__ways_show(t, s->kind->arms, &s->g, err)
-			     : s->kind->show(t, &s->g, err);
+		rc = s->kind->columns ? pen__arms_show(t, s->kind, &s->g, err)
+				      : s->kind->show(t, &s->g, err);
 	if (!rc)
 		pen__about(t, &s->g);
 	pen__text_add(t, "</section>\n");

@@ -10,31 +10,38 @@
 #include "report/page.h"
 #include "report/lines.h"
 
+struct pen_arms; /* arms.h */
+struct pen_arm_column;
+struct pen_arm_chart;
+struct pen_versus;
+
 struct pen_group {
 	const struct pen_line **row;
 	size_t n;
 	size_t number; /* of the group on the page: makes ids differ */
 };
 
-struct pen_way_kind; /* ways.h */
-
+/* What a result of this kind is, and how it is shown. */
 struct pen_kind {
 	const char *experiment; /* of the rows; NULL: of any others */
 	const char *title;
-	/* Arms held against one another; then nothing else is needed. */
-	const struct pen_way_kind *arms;
 	/* Paragraphs: the result first. */
 	int (*verdict)(struct pen_text *, const struct pen_group *,
 		       struct pen_err *);
 	/* Charts and tables. */
 	int (*show)(struct pen_text *, const struct pen_group *,
 		    struct pen_err *);
+	/* Instead of these two, arms held against one another (arms.h). */
+	const struct pen_arm_column *columns; /* end with title NULL */
+	const struct pen_arm_chart *charts;   /* the same */
+	/* What came out, in plain text: sentences, a line each. */
+	void (*words)(struct pen_text *, const struct pen_arms *);
+	const struct pen_versus *versus; /* may be NULL */
 };
 extern const struct pen_kind pen__kind_blocks, pen__kind_chunks,
 	pen__kind_prefetch, pen__kind_batch_size, pen__kind_formats,
 	pen__kind_shuffle, pen__kind_startup, pen__kind_resume, pen__kind_mmap,
-	pen__kind_neighbour;
-extern const struct pen_kind pen__kind_overlap, pen__kind_workers,
+	pen__kind_neighbour, pen__kind_overlap, pen__kind_workers,
 	pen__kind_iterate, pen__kind_prealloc, pen__kind_memory,
 	pen__kind_headspace, pen__kind_sweep;
 

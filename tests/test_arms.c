@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "experiment/experiment.h"
-#include "report/ways.h"
+#include "report/arms.h"
 #include "test.h"
 
 #define ROW(setup, arm, rate, rows, sum, more)                                 \
@@ -36,24 +36,26 @@ static void medians(void)
 	};
 	struct pen_line row[5];
 	const struct pen_line *at[5];
-	struct pen_ways a;
+	struct pen_arms a;
 	struct pen_err err;
-	double spread;
 
 	parse(row, at, text, 5);
-	CHECK(!pen__ways_init(&a, at, 5, &err));
-	CHECK(a.ncases == 3 && !a.nwrong);
-	CHECK(a.c[0].n == 3 && a.c[1].n == 1 && a.c[2].n == 0);
-	CHECK(pen__ways_get(&a, &a.c[0], "samples_per_s", &spread) == 200);
-	CHECK(spread == 1);
-	CHECK(pen__ways_get(&a, &a.c[1], "samples_per_s", &spread) == 50);
-	CHECK(isnan(spread));
-	CHECK(isnan(pen__ways_get(&a, &a.c[2], "samples_per_s", NULL)));
-	CHECK(pen__ways_best(&a, "samples_per_s", false) == &a.c[0]);
-	CHECK(pen__ways_best(&a, "samples_per_s", true) == &a.c[1]);
-	CHECK(pen__ways_find(&a, "2", NULL) == &a.c[1]);
-	CHECK(!pen__ways_find(&a, "3", NULL));
-	pen__ways_fini(&a);
+	CHECK(!pen__arms_init(&a, &pen__kind_prefetch, at, 5, &err));
+	CHECK(a.narms == 3 && !a.nwrong);
+	CHECK(a.arm[0].n == 3 && a.arm[1].n == 1 && a.arm[2].n == 0);
+	CHECK(pen__arms_median(&a, &a.arm[0], "samples_per_s") == 200);
+	CHECK(pen__arms_get(&a, &a.arm[0], "samples_per_s", PEN_SPREAD) == 1);
+	CHECK(pen__arms_get(&a, &a.arm[0], "samples_per_s", PEN_LOWEST) == 100);
+	CHECK(pen__arms_get(&a, &a.arm[0], "samples_per_s", PEN_HIGHEST) ==
+	      300);
+	CHECK(pen__arms_median(&a, &a.arm[1], "samples_per_s") == 50);
+	CHECK(isnan(pen__arms_get(&a, &a.arm[1], "samples_per_s", PEN_SPREAD)));
+	CHECK(isnan(pen__arms_median(&a, &a.arm[2], "samples_per_s")));
+	CHECK(pen__arms_best(&a, "samples_per_s", false) == &a.arm[0]);
+	CHECK(pen__arms_best(&a, "samples_per_s", true) == &a.arm[1]);
+	CHECK(pen__arms_find(&a, "2", NULL) == &a.arm[1]);
+	CHECK(!pen__arms_find(&a, "3", NULL));
+	pen__arms_fini(&a);
 	for (size_t i = 0; i < 5; i++)
 		pen__line_fini(&row[i]);
 }
@@ -64,19 +66,20 @@ static size_t wrong(const char *first, const char *second)
 	const char *text[] = { first, second };
 	struct pen_line row[2];
 	const struct pen_line *at[2];
-	struct pen_ways a;
+	struct pen_arms a;
 	struct pen_err err;
 	struct pen_text out = { 0 };
 	size_t n;
 
 	parse(row, at, text, 2);
-	CHECK(!pen__ways_init(&a, at, 2, &err));
-	pen__ways_print(&out, &pen__ways_prefetch, &a);
+	CHECK(!pen__arms_init(&a, &pen__kind_prefetch, at, 2, &err));
+	pen__arms_print(&out, &a);
+	pen__arms_words(&out, &a);
 	n = a.nwrong;
 	CHECK(!out.failed && (!n || !strstr(out.p, "12.3 k")));
 	CHECK(!n == !!strstr(out.p, "Fastest"));
 	pen__text_fini(&out);
-	pen__ways_fini(&a);
+	pen__arms_fini(&a);
 	pen__line_fini(&row[0]);
 	pen__line_fini(&row[1]);
 	return n;
@@ -100,6 +103,50 @@ static void refusals(void)
 			      ",\"wrong\":\"order\"")) == 1);
 }
 
+#define STEP(setup, arm, compute, workers, step, wrong)                        \
+	"{\"experiment\":\"workers\",\"setup\":\"" setup "\",\"arm\":\"" arm   \
+	"\",\"load_s\":0.01,\"compute_s\":" compute ",\"workers\":" workers    \
+	",\"step_s\":" step ",\"n_samples\":4,\"wanted_samples\":4,"           \
+	"\"content_sum\":\"9\",\"wanted_sum\":\"9\",\"wrong\":" wrong "}"
+
+/* Groups are taken together whatever the order of rows, and compared with the
+ * best of the arm that is ours. */
+static void versus(void)
+{
+	static const char *const text[] = {
+		STEP("a", "penstock", "0.001", "1", "0.004", "false"),
+		STEP("b", "penstock", "0.002", "1", "0.010", "false"),
+		STEP("c", "penstock", "0.001", "2", "0.002", "false"),
+		STEP("d", "DataLoader", "0.001", "2", "0.005", "false"),
+		STEP("e", "DataLoader", "0.002", "2", "0.5", "true"),
+	};
+	struct pen_line row[5];
+	const struct pen_line *at[5];
+	struct pen_arms a;
+	struct pen_err err;
+	struct pen_text out = { 0 };
+	static const size_t want[] = { 0, 2, 3, 1, 4 };
+
+	parse(row, at, text, 5);
+	CHECK(!pen__arms_init(&a, &pen__kind_workers, at, 5, &err));
+	CHECK(a.narms == 5 && a.nwrong == 1);
+	CHECK(!memcmp(a.by_group, want, sizeof(want)));
+	CHECK(!strcmp(a.arm[2].name, "penstock, 2 threads"));
+	CHECK(!strcmp(a.arm[3].brief, "DataLoader 2w"));
+	CHECK(pen__arms_rival(&a, &a.arm[0], "penstock") == &a.arm[2]);
+	pen__arms_print(&out, &a);
+	CHECK(strstr(out.p, "WRONG: other samples"));
+	CHECK(!strstr(out.p, "500 ms"));
+	pen__arms_words(&out, &a);
+	CHECK(strstr(out.p, "compute 1.0 ms: penstock, 2 threads 2.0 ms a "
+			    "step; DataLoader, 2 workers takes 2.50 times"));
+	CHECK(strstr(out.p, "1 of 5 arms did not deliver"));
+	pen__text_fini(&out);
+	pen__arms_fini(&a);
+	for (size_t i = 0; i < 5; i++)
+		pen__line_fini(&row[i]);
+}
+
 static void no_memory(void)
 {
 	const char *text[] = { ROW("a", "1", "100", "10", "ff", "") };
@@ -115,9 +162,9 @@ static void no_memory(void)
 		int rc;
 
 		pen__mem_fail_nth(n, false);
-		rc = pen__ways_verdict(&t, &pen__ways_prefetch, &g, &err);
+		rc = pen__arms_verdict(&t, &pen__kind_prefetch, &g, &err);
 		if (!rc)
-			rc = pen__ways_show(&t, &pen__ways_prefetch, &g, &err);
+			rc = pen__arms_show(&t, &pen__kind_prefetch, &g, &err);
 		pen__mem_fail_nth(0, false);
 		CHECK(rc == 0 || rc == PEN_ENOMEM);
 		done = !rc && !t.failed;
@@ -177,6 +224,7 @@ int main(void)
 {
 	medians();
 	refusals();
+	versus();
 	no_memory();
 	contents();
 	makes();

@@ -1,21 +1,18 @@
 /*
- * Arms: arguments, data, the runs and the check. Every run is a process of its
- * own; a Python arm is one more below it. What an arm delivered is compared
- * with what there is before any figure is written.
+ * Penstock and others: arguments, Python, data, and one arm. Every run is a
+ * process of its own; a Python arm is one more below it. What an arm delivered
+ * is compared with what there is before any figure is written.
  */
-#include "cli/race.h"
+#include "cli/peers.h"
 
-#include <errno.h>
 #include <glob.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "base/team.h"
-#include "cli/race_print.h"
 #include "engine/spec.h"
 #include "experiment/steps.h"
 
@@ -24,18 +21,9 @@
 
 /* ---- arguments ---- */
 
-void race_default(struct race_list *l, const double *v, size_t n)
-{
-	if (l->n)
-		return;
-	l->n = n;
-	for (size_t i = 0; i < n; i++)
-		l->v[i] = v[i];
-}
-
 /* "0,5,50"; every value is multiplied. */
 static int take_list(const struct args *a, double times, double most,
-		     struct race_list *l)
+		     struct peer_list *l)
 {
 	const char *p = a->value;
 
@@ -44,7 +32,7 @@ static int take_list(const struct args *a, double times, double most,
 		char *end;
 		const double v = strtod(p, &end);
 
-		if (end == p || !(v >= 0) || v > most || l->n == RACE_VALUES ||
+		if (end == p || !(v >= 0) || v > most || l->n == PEER_VALUES ||
 		    (*end && *end != ','))
 			return complain_usage("bench: %s: '%s' is not a list "
 					      "of numbers, as 5,50",
@@ -63,7 +51,7 @@ static int take_count(const struct args *a, uint64_t most, uint64_t *to)
 	return -1;
 }
 
-static int take_flag(struct race *r, const struct args *a)
+static int take_flag(struct peers *r, const struct args *a)
 {
 	const char *k = a->key;
 
@@ -90,14 +78,14 @@ static int take_flag(struct race *r, const struct args *a)
 	else if (!strcmp(k, "--python"))
 		r->python = a->value;
 	else
-		return bench_arg(&r->b, a, ARG_FLAG);
+		return bench_arg(&r->a.b, a, ARG_FLAG);
 	return -1;
 }
 
-static int take_arg(struct race *r, const struct args *a, int kind)
+static int take_arg(struct arms *arms, struct args *a, int kind)
 {
-	if (kind == ARG_BAD)
-		return EXIT_USAGE;
+	struct peers *r = (struct peers *)(void *)arms;
+
 	if (kind == ARG_FLAG)
 		return take_flag(r, a);
 	if (kind == ARG_SETTING &&
@@ -105,11 +93,11 @@ static int take_arg(struct race *r, const struct args *a, int kind)
 	     !strcmp(a->key, "epochs")))
 		return complain_usage("bench: %s= is what the experiment sets; "
 				      "see penstock %s --help",
-				      a->key, r->cmd->name);
-	if (kind == ARG_PATH && !strchr(r->cmd->args, 'P'))
+				      a->key, r->a.cmd->name);
+	if (kind == ARG_PATH && !strchr(r->a.cmd->args, 'P'))
 		return complain_usage("%s: makes its own data; what is '%s'?",
-				      r->cmd->name, a->value);
-	return bench_arg(&r->b, a, kind);
+				      r->a.cmd->name, a->value);
+	return bench_arg(&r->a.b, a, kind);
 }
 
 /* ---- Python ---- */
@@ -123,7 +111,7 @@ static bool has_module(const char *dir)
 }
 
 /* Beside the program: in the build's tree, or where it was installed. */
-static void find_module(struct race *r)
+static void find_module(struct peers *r)
 {
 	char exe[2048], pattern[2200];
 	const ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
@@ -151,7 +139,7 @@ static void find_module(struct race *r)
 static int probe(struct bench *b, const struct trial *t, struct pen_text *j,
 		 struct pen_err *err)
 {
-	const struct race *r = t->arg;
+	const struct peers *r = t->arg;
 	struct pen_text q = { .compact = true };
 	struct pen_answer a;
 	int rc;
@@ -171,9 +159,9 @@ static int probe(struct bench *b, const struct trial *t, struct pen_text *j,
 	return 0;
 }
 
-static void without(const struct race *r, const char *what, const char *why)
+static void without(const struct peers *r, const char *what, const char *why)
 {
-	fprintf(r->b.json ? stderr : stdout, "  Without %s: %s %s\n", what,
+	fprintf(r->a.b.json ? stderr : stdout, "  Without %s: %s %s\n", what,
 		r->python, why);
 }
 
@@ -186,17 +174,33 @@ static bool is_npy(const char *path)
 	       S_ISREG(st.st_mode);
 }
 
-static int look_at_python(struct race *r)
+static void found(struct peers *r, const struct pen_line *row)
+{
+	const char *why = pen__line_text(row, "why");
+
+	snprintf(r->has.torch, sizeof(r->has.torch), "%.31s",
+		 pen__line_text(row, "torch"));
+	snprintf(r->has.own, sizeof(r->has.own), "%.31s",
+		 pen__line_text(row, "penstock"));
+	r->others = r->has.torch[0];
+	if (!r->others)
+		without(r, "arms in Python",
+			*why ? why
+			     : "has no module torch (Debian: python3-torch; or "
+			       "name another with --python)");
+	else if (!r->has.own[0])
+		without(r, "penstock from Python", "has no module penstock");
+}
+
+static int look_at_python(struct peers *r)
 {
 	const struct trial t = { .title = "Python", .run = probe, .arg = r };
-	struct pen_text out = { 0 };
 	struct pen_err err = { 0 };
 	struct pen_line row;
-	bool oom, nomem;
 	int rc;
 
 	r->looked = true;
-	if (r->given && !is_npy(r->b.path)) {
+	if (r->given && !is_npy(r->a.b.path)) {
 		without(r, "PyTorch",
 			"is given one .npy file, and this is something else");
 		return -1;
@@ -206,75 +210,37 @@ static int look_at_python(struct race *r)
 		without(r, "arms in Python", err.msg);
 		return -1;
 	}
-	rc = trial_run(&r->b, &t, &out, &oom);
-	if (rc < 0 && !oom && pen__line_parse(&row, out.p, out.n, &nomem)) {
-		const char *why = pen__line_text(&row, "why");
-
-		snprintf(r->has.torch, sizeof(r->has.torch), "%.31s",
-			 pen__line_text(&row, "torch"));
-		snprintf(r->has.own, sizeof(r->has.own), "%.31s",
-			 pen__line_text(&row, "penstock"));
-		r->peers = r->has.torch[0];
-		if (!r->peers)
-			without(r, "arms in Python",
-				*why ? why
-				     : "has no module torch (Debian: "
-				       "python3-torch; or name another with "
-				       "--python)");
-		else if (!r->has.own[0])
-			without(r, "penstock from Python",
-				"has no module penstock");
+	rc = trial_row(&r->a.b, &t, &row);
+	if (rc < 0) {
+		found(r, &row);
 		pen__line_fini(&row);
 	}
-	pen__text_fini(&out);
 	return rc;
 }
 
 /* ---- data ---- */
 
-int race_open(struct race *r, const struct command *cmd, int argc, char **argv)
+static int prepare(struct arms *a)
 {
-	struct args a = { .cmd = cmd, .argc = argc, .argv = argv };
-	int kind, rc;
+	struct peers *r = (struct peers *)(void *)a;
+	int rc;
 
-	r->cmd = cmd;
-	r->name = strchr(cmd->name, ' ') + 1;
-	r->python = "/usr/bin/python3";
-	snprintf(r->out, sizeof(r->out), "%s.jsonl", r->name);
-	rc = bench_init(&r->b, r->out);
-	r->b.repeats = 3;
-	while (rc < 0 && (kind = args_next(&a)) != ARG_END)
-		rc = take_arg(r, &a, kind);
-	if (rc < 0 && r->b.spec->npaths) {
-		r->given = true;
-		rc = bench_open(&r->b);
-	} else if (rc < 0) {
-		snprintf(r->b.path, sizeof(r->b.path), "generated");
-		snprintf(r->b.format, sizeof(r->b.format), "float32");
-		rc = bench_open_rows(&r->b);
+	r->given = a->b.spec->npaths;
+	if (r->given) {
+		rc = bench_open(&a->b);
+	} else {
+		snprintf(a->b.path, sizeof(a->b.path), "generated");
+		snprintf(a->b.format, sizeof(a->b.format), "float32");
+		rc = bench_open_rows(&a->b);
 	}
-	return rc;
-}
-
-static int make_dir(char *dir, size_t cap)
-{
-	const char *tmp = getenv("TMPDIR");
-	struct pen_err err = { 0 };
-
-	snprintf(dir, cap, "%.200s/penstock-bench.XXXXXX",
-		 tmp && *tmp ? tmp : "/tmp");
-	if (mkdtemp(dir))
-		return -1;
-	pen__fail_sys(&err, errno, dir, "cannot be made");
-	dir[0] = '\0';
-	return complain(&err);
+	return rc < 0 ? r->add(r) : rc;
 }
 
 /* What the first batches of the user's data add up to. */
 static int count_given(struct bench *b, const struct trial *t,
 		       struct pen_text *j, struct pen_err *err)
 {
-	const struct race_point *p = t->arg;
+	const struct peer_point *p = t->arg;
 	struct pen_steps s = { .spec = b->spec,
 			       .steps = p->cached ? p->cached : p->steps,
 			       .batch = p->batch,
@@ -291,19 +257,14 @@ static int count_given(struct bench *b, const struct trial *t,
 	return rc;
 }
 
-static int want_given(struct race *r, struct race_point *p)
+static int want_given(struct peers *r, struct peer_point *p)
 {
 	const struct trial t = { .title = "counting",
 				 .run = count_given,
 				 .arg = p };
-	struct pen_text out = { 0 };
 	struct pen_line row;
-	bool oom, nomem;
-	int rc = trial_run(&r->b, &t, &out, &oom);
+	const int rc = trial_row(&r->a.b, &t, &row);
 
-	if (rc < 0 && (oom || !pen__line_parse(&row, out.p, out.n, &nomem)))
-		rc = EXIT_FAILED;
-	pen__text_fini(&out);
 	if (rc >= 0)
 		return rc;
 	snprintf(p->want_sum, sizeof(p->want_sum), "%.31s",
@@ -312,9 +273,9 @@ static int want_given(struct race *r, struct race_point *p)
 	return -1;
 }
 
-static int use_given(struct race *r, struct race_point *p)
+static int use_given(struct peers *r, struct peer_point *p)
 {
-	const uint64_t most = (uint64_t)r->b.samples / p->batch;
+	const uint64_t most = (uint64_t)r->a.b.samples / p->batch;
 
 	if (p->steps > most)
 		p->steps = most;
@@ -323,12 +284,13 @@ static int use_given(struct race *r, struct race_point *p)
 	if (p->cached > p->steps)
 		p->cached = p->steps;
 	if (!p->steps)
-		return complain_usage(
-			"%s: %s samples are not one batch of %s", r->cmd->name,
-			grouped((uint64_t)r->b.samples), grouped(p->batch));
-	snprintf(p->path, sizeof(p->path), "%s", r->b.path);
-	p->rows = (uint64_t)r->b.samples;
-	p->cols = (uint64_t)r->b.ncols;
+		return complain_usage("%s: %s samples are not one batch of %s",
+				      r->a.cmd->name,
+				      grouped((uint64_t)r->a.b.samples),
+				      grouped(p->batch));
+	snprintf(p->path, sizeof(p->path), "%s", r->a.b.path);
+	p->rows = (uint64_t)r->a.b.samples;
+	p->cols = (uint64_t)r->a.b.ncols;
 	p->want_samples = p->steps * p->batch;
 	return want_given(r, p);
 }
@@ -344,7 +306,7 @@ static uint64_t made_sum(uint64_t rows, uint64_t cols)
 }
 
 /* The file is made once for all points of so many rows. */
-static int make_file(const struct race_point *p)
+static int make_file(const struct peer_point *p)
 {
 	struct pen_err err = { 0 };
 	uint64_t sum;
@@ -356,10 +318,10 @@ static int make_file(const struct race_point *p)
 	return -1;
 }
 
-int race_data(struct race *r, struct race_point *p, uint64_t rows)
+int peers_data(struct peers *r, struct peer_point *p, uint64_t rows)
 {
 	const uint64_t part = p->cached ? p->cached : p->steps;
-	int rc = -1;
+	int rc;
 
 	if (r->given)
 		return use_given(r, p);
@@ -369,66 +331,64 @@ int race_data(struct race *r, struct race_point *p, uint64_t rows)
 	if (p->batch > pen__made_most(p->cols))
 		return complain_usage("%s: --batch and --columns are too "
 				      "large together: %s rows at most",
-				      r->cmd->name,
+				      r->a.cmd->name,
 				      grouped(pen__made_most(p->cols)));
 	if (!rows || rows > MOST_MADE / 4 / p->cols)
 		return complain_usage("%s: data of %s rows x %s columns is not "
 				      "made",
-				      r->cmd->name, grouped(rows),
+				      r->a.cmd->name, grouped(rows),
 				      grouped(p->cols));
-	if (!r->made_dir[0])
-		rc = make_dir(r->made_dir, sizeof(r->made_dir));
+	rc = arms_folder(&r->a);
 	if (rc >= 0)
 		return rc;
-	snprintf(p->path, sizeof(p->path), "%s/%llu.npy", r->made_dir,
+	snprintf(p->path, sizeof(p->path), "%s/%llu.npy", r->a.folder,
 		 (unsigned long long)rows);
 	snprintf(p->want_sum, sizeof(p->want_sum), "%llu",
 		 (unsigned long long)(made_sum(part * p->batch, p->cols) *
 				      (p->steps / part)));
-	if ((double)rows > r->b.samples) {
-		r->b.samples = (double)rows;
-		r->b.ncols = (double)p->cols;
-		r->b.bytes = (double)(rows * p->cols * 4);
-		r->b.objects = 1;
+	if ((double)rows > r->a.b.samples) {
+		r->a.b.samples = (double)rows;
+		r->a.b.ncols = (double)p->cols;
+		r->a.b.bytes = (double)(rows * p->cols * 4);
+		r->a.b.objects = 1;
 	}
 	return make_file(p);
 }
 
-static int add(struct race *r, const struct race_point *p, const char *arm)
+int peers_add(struct peers *r, const struct peer_point *p, const char *name)
 {
-	struct race_point *more =
-		pen__realloc(r->point, r->npoints + 1, sizeof(*more));
+	struct peer_point *more =
+		pen__realloc(r->point, r->a.n + 1, sizeof(*more));
 	struct pen_err err = { 0 };
+	struct arm *m;
 
 	if (!more) {
 		pen__fail_nomem(&err, "arms", sizeof(*more));
 		return complain(&err);
 	}
 	r->point = more;
-	more[r->npoints] = *p;
-	snprintf(more[r->npoints].arm, sizeof(more->arm), "%s", arm);
-	r->npoints++;
+	more[r->a.n] = *p;
+	m = arms_add(&r->a, name, "", r->a.n);
+	if (!m)
+		return EXIT_FAILED;
+	m->as_it_is = true;
+	m->may_fail = p->python;
 	return -1;
 }
 
-int race_add(struct race *r, const struct race_point *p, const char *arm)
+int peers_add_python(struct peers *r, const struct peer_point *p,
+		     const char *name, bool own)
 {
-	return add(r, p, arm);
-}
-
-int race_add_python(struct race *r, const struct race_point *p, const char *arm,
-		    bool own)
-{
-	struct race_point mine = *p;
+	struct peer_point mine = *p;
 	int rc = r->looked ? -1 : look_at_python(r);
 
 	if (rc >= 0)
 		return rc;
-	if (!r->peers || (own && !r->has.own[0]))
+	if (!r->others || (own && !r->has.own[0]))
 		return -1;
 	mine.python = true;
 	mine.own = own;
-	return add(r, &mine, arm);
+	return peers_add(r, &mine, name);
 }
 
 /* ---- a run ---- */
@@ -439,12 +399,18 @@ struct done { /* of either language */
 	double seconds, step_s, wait_s;
 };
 
+static const struct peers *peers_of(const struct arm *m)
+{
+	return (const struct peers *)(const void *)m->of;
+}
+
 static void head(struct pen_text *j, const struct trial *t)
 {
-	const struct race_point *p = t->arg;
+	const struct arm *m = t->arg;
+	const struct peer_point *p = &peers_of(m)->point[m->value];
 
-	pen__json_str(j, "experiment", t->kind);
-	pen__json_str(j, "arm", p->arm);
+	pen__json_str(j, "experiment", m->of->kind->experiment);
+	pen__json_str(j, "arm", m->name);
 	pen__json_str(j, "language", p->python ? "Python" : "C");
 	if (p->has_workers)
 		pen__json_int(j, "workers", p->workers);
@@ -464,28 +430,29 @@ static void head(struct pen_text *j, const struct trial *t)
 		pen__json_str(j, "load", p->load);
 }
 
-static int run_steps(const struct race *r, const struct race_point *p,
+static int run_steps(const struct arm *m, const struct peer_point *p,
 		     struct done *d, struct pen_err *err)
 {
+	const struct peers *r = peers_of(m);
 	struct pen_steps s = { .steps = p->steps,
 			       .batch = p->batch,
 			       .threads = p->workers,
-			       .cached = strstr(p->arm, "cached") ? p->cached
-								  : 0,
+			       .cached = strstr(m->name, "cached") ? p->cached
+								   : 0,
 			       .load_s = p->load_s,
 			       .compute_s = p->compute_s,
 			       .shuffle = p->shuffle,
 			       .memory = p->memory,
-			       .done = &r->b.watch->done,
+			       .done = &r->a.b.watch->done,
 			       .tally.floats = !r->given };
 	struct pen_spec *spec;
-	int rc = pen__spec_copy(&spec, r->b.spec, err);
+	int rc = pen__spec_copy(&spec, r->a.b.spec, err);
 
 	if (rc)
 		return rc;
 	if (!r->given)
 		rc = pen_spec_add_path(spec, p->path, err);
-	atomic_store(&r->b.watch->total, p->steps);
+	atomic_store(&r->a.b.watch->total, p->steps);
 	s.spec = spec;
 	if (!rc)
 		rc = pen__steps_run(&s, err);
@@ -501,12 +468,12 @@ static int run_steps(const struct race *r, const struct race_point *p,
 	return rc;
 }
 
-static int run_fill(const struct race_point *p, struct done *d,
-		    struct pen_err *err)
+static int run_fill(const struct arm *m, const struct peer_point *p,
+		    struct done *d, struct pen_err *err)
 {
 	struct pen_blocks_job q = { .length = p->length,
 				    .block_bytes = p->block,
-				    .reuse = strstr(p->arm, "reused") };
+				    .reuse = strstr(m->name, "reused") };
 	int rc = pen__blocks_fill(&q, err);
 
 	d->samples = q.tally.samples;
@@ -516,19 +483,21 @@ static int run_fill(const struct race_point *p, struct done *d,
 	return rc;
 }
 
-static void put_request(struct pen_text *q, const struct race *r,
-			const struct race_point *p)
+static void put_request(struct pen_text *q, const struct arm *m,
+			const struct peer_point *p)
 {
+	const struct peers *r = peers_of(m);
+
 	q->compact = true;
 	pen__json_open(q, NULL, '{');
 	pen__json_str(q, "what", p->length ? "assemble" : "steps");
-	pen__json_str(q, "arm", p->arm);
+	pen__json_str(q, "arm", m->name);
 	pen__json_str(q, "module", r->module);
 	pen__json_str(q, "path", p->path);
 	pen__json_int(q, "batch", p->batch);
 	pen__json_int(q, "workers", p->workers);
 	pen__json_int(q, "steps", p->steps);
-	pen__json_int(q, "cached", strstr(p->arm, "cached") ? p->cached : 0);
+	pen__json_int(q, "cached", strstr(m->name, "cached") ? p->cached : 0);
 	pen__json_int(q, "length", p->length);
 	pen__json_int(q, "block_bytes", p->block);
 	pen__json_num(q, "load_s", p->load_s);
@@ -539,15 +508,15 @@ static void put_request(struct pen_text *q, const struct race *r,
 	pen__json_close(q, '}');
 }
 
-static int run_python(const struct race *r, const struct race_point *p,
+static int run_python(const struct arm *m, const struct peer_point *p,
 		      struct done *d, struct pen_err *err)
 {
 	struct pen_text q = { 0 };
 	struct pen_answer a;
 	int rc;
 
-	put_request(&q, r, p);
-	rc = pen__peer_ask(&r->peer, &q, p->memory, &a, err);
+	put_request(&q, m, p);
+	rc = pen__peer_ask(&peers_of(m)->peer, &q, p->memory, &a, err);
 	pen__text_fini(&q);
 	*d = (struct done){ .samples = a.samples,
 			    .base = a.base_bytes,
@@ -559,7 +528,7 @@ static int run_python(const struct race *r, const struct race_point *p,
 	return rc;
 }
 
-static void put_figures(struct pen_text *j, const struct race_point *p,
+static void put_figures(struct pen_text *j, const struct peer_point *p,
 			const struct done *d)
 {
 	const double bytes = (double)p->length * (double)p->block;
@@ -580,17 +549,18 @@ static void put_figures(struct pen_text *j, const struct race_point *p,
 	}
 }
 
-static int run_point(struct bench *b, const struct trial *t, struct pen_text *j,
-		     struct pen_err *err)
+static int run_arm(struct bench *b, const struct trial *t, struct pen_text *j,
+		   struct pen_err *err)
 {
-	const struct race *r = (const struct race *)b; /* b is its first */
-	const struct race_point *p = t->arg;
+	const struct arm *m = t->arg;
+	const struct peer_point *p = &peers_of(m)->point[m->value];
 	struct done d = { 0 };
 	bool wrong;
-	int rc = p->python   ? run_python(r, p, &d, err)
-		 : p->length ? run_fill(p, &d, err)
-			     : run_steps(r, p, &d, err);
+	int rc = p->python   ? run_python(m, p, &d, err)
+		 : p->length ? run_fill(m, p, &d, err)
+			     : run_steps(m, p, &d, err);
 
+	(void)b;
 	if (rc)
 		return rc;
 	wrong = d.samples != p->want_samples || strcmp(d.sum, p->want_sum);
@@ -606,87 +576,37 @@ static int run_point(struct bench *b, const struct trial *t, struct pen_text *j,
 
 /* ---- all of them ---- */
 
-static int keep(struct race *r, struct pen_line *row)
+static void describe(const struct arm *m, struct trial *t)
 {
-	struct pen_line *more =
-		pen__realloc(r->results.row, r->results.n + 1, sizeof(*more));
-	struct pen_err err = { 0 };
+	const struct peer_point *p = &peers_of(m)->point[m->value];
 
-	if (!more) {
-		pen__line_fini(row);
-		pen__fail_nomem(&err, "rows", sizeof(*more));
-		return complain(&err);
-	}
-	r->results.row = more;
-	more[r->results.n++] = *row;
-	r->wrong = r->wrong || pen__line_true(row, "wrong");
-	return -1;
-}
-
-static int run_one(struct race *r, const struct race_point *p, unsigned repeat)
-{
-	struct trial t = { .repeat = repeat,
-			   .head = head,
-			   .run = run_point,
-			   .kind = r->name,
-			   .arg = p };
-	struct pen_line row;
-	int rc;
-
-	snprintf(t.title, sizeof(t.title), "%s", p->arm);
-	bench_setup(&r->b, &t, r->name,
+	snprintf(t->title, sizeof(t->title), "%s", m->name);
+	bench_setup(&m->of->b, t, m->of->kind->experiment,
 		    "arm=%s workers=%llu rows=%llu cols=%llu batch=%llu "
 		    "steps=%llu length=%llu block=%llu load=%g compute=%g "
 		    "shuffle=%d",
-		    p->arm, (unsigned long long)p->workers,
+		    m->name, (unsigned long long)p->workers,
 		    (unsigned long long)p->rows, (unsigned long long)p->cols,
 		    (unsigned long long)p->batch, (unsigned long long)p->steps,
 		    (unsigned long long)p->length, (unsigned long long)p->block,
 		    p->load_s, p->compute_s, p->shuffle);
-	rc = bench_trial(&r->b, &t, &row);
-	if (interrupted())
-		rc = 128 + interrupted();
-	else if (rc >= 0 && p->python) {
-		r->failed = true; /* it was said why; the others go on */
-		rc = -1;
-	}
-	if (rc < 0 && row.n)
-		return keep(r, &row);
-	pen__line_fini(&row);
-	return rc;
 }
 
-static void remove_made(struct race *r)
+int peers_main(struct peers *r, const struct command *cmd,
+	       const struct pen_kind *kind, int argc, char **argv)
 {
-	for (size_t i = 0; r->made_dir[0] && i < r->npoints; i++)
-		if (!strncmp(r->point[i].path, r->made_dir,
-			     strlen(r->made_dir)))
-			unlink(r->point[i].path);
-	if (r->made_dir[0] && rmdir(r->made_dir))
-		fprintf(stderr, "penstock: %s: not removed: %s\n", r->made_dir,
-			strerror(errno));
-}
+	int rc;
 
-int race_end(struct race *r, int rc)
-{
-	const bool ready = rc < 0;
-
-	r->b.ntrials = r->npoints * r->b.repeats;
-	for (unsigned k = 0; rc < 0 && k < r->b.repeats; k++)
-		for (size_t i = 0; rc < 0 && i < r->npoints; i++)
-			rc = run_one(r, &r->point[i], k);
+	r->a.cmd = cmd;
+	r->a.kind = kind;
+	r->a.take = take_arg;
+	r->a.prepare = prepare;
+	r->a.head = head;
+	r->a.describe = describe;
+	r->a.run = run_arm;
+	r->python = "/usr/bin/python3";
+	rc = arms_main(&r->a, argc, argv);
 	pen__peer_close(&r->peer);
-	remove_made(r);
-	if (ready && (rc < 0 || rc >= 128) && !r->b.json)
-		race_print(r);
-	if (r->b.start_ns)
-		rc = bench_end(&r->b, rc);
-	if (!rc && r->wrong)
-		rc = EXIT_DATA;
-	else if (!rc && r->failed)
-		rc = EXIT_FAILED;
-	pen__lines_fini(&r->results);
 	pen__free(r->point);
-	bench_close(&r->b);
 	return rc;
 }
