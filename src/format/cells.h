@@ -143,8 +143,10 @@ struct pen_cells_matrix {
 	const uint8_t *indptr; /* sparse: nrows + 1 of width bytes */
 	uint8_t width;
 	bool sparse;
-	bool plain;	     /* the bytes of its units are the row's */
-	const uint32_t *map; /* gene to column; NULL: as it is, up to ntake */
+	bool plain;	      /* the bytes of its units are the row's */
+	const uint32_t *map;  /* gene to column; NULL: as it is, up to ntake */
+	uint32_t *own;	      /* the map, when it is this matrix' alone: */
+	uint64_t first, nown; /* its columns, of those that rows have; 0: all */
 	uint32_t ntake;
 	uint64_t extent; /* dense: columns that are fetched */
 };

@@ -460,6 +460,8 @@ void pen__cells_unbind(struct pen_format *f)
 
 	for (uint64_t i = 0; p->view && i < p->nviews; i++)
 		pen__free(p->view[i].field);
+	for (uint64_t i = 0; p->matrices && i < p->nviews * p->nmatrices; i++)
+		pen__free(p->matrices[i].own);
 	for (uint32_t i = 0; p->set && i < p->nsets; i++)
 		pen__free(p->set[i].map);
 	for (int i = 0; i < PEN_MAX_FIELDS; i++) {

@@ -21,7 +21,8 @@ struct matrix {
 	char path[256];
 	struct pen_cells_node node;
 	uint64_t nnz, most;
-	char kind[32]; /* encoding-type, or h5sparse_format */
+	uint64_t first, own; /* columns that are its own; own 0: all */
+	char kind[32];	     /* encoding-type, or h5sparse_format */
 	/* of the file */
 	const char *var[PEN_CELLS_FRAMES];
 	uint64_t ngenes[PEN_CELLS_FRAMES]; /* 0: no matrix is over them */
@@ -43,6 +44,46 @@ refuse(const struct matrix *m, int code, const char *fmt, ...)
 
 /* ---- which matrix ---- */
 
+/* What could have been meant. */
+static int refuse_absent(struct matrix *m)
+{
+	struct pen_buf tree = { 0 };
+	struct pen_span path, kind, first = { NULL, 0 };
+	char list[120] = "";
+	struct pen_bytes b;
+	uint32_t n = 0;
+	int rc = pen__cells_tree(&m->f, &tree);
+
+	b = pen__bytes(tree.p, tree.n);
+	while (rc >= 0 && pen__cells_next_name(&b, &path) &&
+	       pen__cells_next_name(&b, &kind)) {
+		const size_t at = strlen(list);
+
+		if (!pen__cells_is_matrix(path, kind) || path.n > 200)
+			continue;
+		first = first.p ? first : path;
+		if (at + path.n + 8 < sizeof(list))
+			snprintf(list + at, sizeof(list) - at, "%s%.*s",
+				 n ? ", " : "", (int)path.n,
+				 (const char *)path.p);
+		else if (at + 4 < sizeof(list))
+			memcpy(list + at, " ...", 5);
+		n++;
+	}
+	if (rc >= 0 && first.p)
+		rc = refuse(m, PEN_ENOTFOUND,
+			    "the file has no such matrix; there are %s: "
+			    "choose one with matrix=, as in matrix=%.*s",
+			    list, first.n < 64 ? (int)first.n : 64,
+			    (const char *)first.p);
+	else if (rc >= 0)
+		rc = refuse(m, PEN_ENOTFOUND,
+			    "the file has no such matrix, nor any other that "
+			    "can be read (X, raw, layers, obsm)");
+	pen__buf_fini(&tree);
+	return rc;
+}
+
 static int find_matrix(struct matrix *m)
 {
 	const bool raw = m->slot->frame == PEN_CELLS_RAW_VAR;
@@ -55,11 +96,7 @@ static int find_matrix(struct matrix *m)
 		m->var[PEN_CELLS_RAW_VAR] = "raw.var";
 		rc = m->f.src->find(&m->f, m->path, &m->node);
 	}
-	if (rc == 0)
-		return refuse(m, PEN_ENOTFOUND,
-			      "there is no such matrix in the file; choose one "
-			      "with matrix=X, raw, layers/NAME or obsm/NAME");
-	return rc < 0 ? rc : 0;
+	return rc > 0 ? 0 : rc < 0 ? rc : refuse_absent(m);
 }
 
 /* The attribute that has another name before 0.7. */
@@ -233,6 +270,12 @@ static int put_dense(struct matrix *m)
 		return rc;
 	m->f.nrows = shape.dim[0];
 	m->f.ncols = shape.dim[1];
+	m->first = shape.first;
+	m->own = shape.n;
+	if (m->own && m->slot->frame != PEN_CELLS_NOVAR)
+		return refuse(m, PEN_ENOTSUP,
+			      "is a member of structures, which only matrices "
+			      "of obsm can be");
 	if (m->f.ncols && m->f.nrows > shape.most / m->f.ncols)
 		return refuse(m, PEN_EDATA,
 			      "declares %" PRIu64 " rows, which what is stored "
@@ -490,6 +533,7 @@ static int put_matrix(struct matrix *m, uint64_t *nrows)
 	if (rc < 0)
 		return rc;
 	pen__buf_le(m->blob, m->node.group, 1);
+	m->first = m->own = 0;
 	rc = m->node.group ? put_sparse(m) : put_dense(m);
 	if (rc >= 0)
 		rc = check_size(m);
@@ -503,6 +547,8 @@ static int put_matrix(struct matrix *m, uint64_t *nrows)
 	pen__buf_le(m->blob, m->f.ncols, 8);
 	pen__buf_le(m->blob, m->nnz, 8);
 	pen__buf_le(m->blob, m->most, 8);
+	pen__buf_le(m->blob, m->first, 8);
+	pen__buf_le(m->blob, m->own, 8);
 	return 0;
 }
 

@@ -506,6 +506,53 @@ static int packed_inventory(struct pen_cells_file *f, const char *frame,
 	return out->bad ? nomem(f, out->n) : 0;
 }
 
+static void put_child(struct pen_buf *out, struct pen_span name,
+		      enum pen_dtype t, uint64_t nrows, uint64_t ncols)
+{
+	char text[96];
+
+	snprintf(text, sizeof(text), "%s %" PRIu64 "x%" PRIu64,
+		 pen_dtype_name(t), nrows, ncols);
+	pen__cells_put_text(out, name.p, name.n);
+	pen__cells_put_text(out, text, strlen(text));
+}
+
+/* The directory knows no groups: what paths begin with is one. */
+static int packed_children(struct pen_cells_file *f, const char *group,
+			   struct pen_buf *out)
+{
+	const struct pen_packed *p = &((const struct source *)f->in)->p;
+	const size_t n = strlen(group);
+
+	if (!n) {
+		static const char *const groups[] = { "layers", "obsm" };
+
+		if (p->sparse) {
+			pen__cells_put_text(out, "X", 1);
+			pen__cells_put_text(out, "csr_matrix", 10);
+		} else {
+			put_child(out,
+				  (struct pen_span){ (const uint8_t *)"X", 1 },
+				  p->dtype, p->nrows, p->ncols);
+		}
+		for (int i = 0; i < 2; i++) {
+			pen__cells_put_text(out, groups[i], strlen(groups[i]));
+			pen__cells_put_text(out, "group", 5);
+		}
+	}
+	for (uint32_t i = 0; n && i < p->ndense; i++) {
+		const struct pen_packed_dense *d = &p->dense[i];
+
+		if (d->path.n > n + 1 && memcmp(d->path.p, group, n) == 0 &&
+		    d->path.p[n] == '/')
+			put_child(out,
+				  (struct pen_span){ d->path.p + n + 1,
+						     d->path.n - n - 1 },
+				  d->dtype, p->nrows, d->ncols);
+	}
+	return out->bad ? nomem(f, out->n) : 0;
+}
+
 const struct pen_cells_source pen__cells_in_packed = {
 	.open = packed_open,
 	.close = packed_close,
@@ -514,5 +561,6 @@ const struct pen_cells_source pen__cells_in_packed = {
 	.shape_attr = packed_shape_attr,
 	.list = packed_list,
 	.inventory = packed_inventory,
+	.children = packed_children,
 	.array = packed_array,
 };
