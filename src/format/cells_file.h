@@ -28,6 +28,7 @@ struct pen_cells_file {
 	struct pen_err *err;
 	char name[200];	       /* for messages */
 	const char *var;       /* path of the frame its genes are in */
+	bool exact;	       /* columns with a mask keep it, and their type */
 	uint64_t nrows, ncols; /* of the matrix */
 };
 
@@ -83,6 +84,9 @@ struct pen_cells_source {
 	 * type, with a size when it is a matrix ("float32 700x50"). */
 	int (*children)(struct pen_cells_file *, const char *group,
 			struct pen_buf *out);
+	/* For inspect: name and value of what it says of itself. May be NULL.
+	 */
+	int (*facts)(struct pen_cells_file *, struct pen_buf *out);
 	/* An array for the blob: see cells_array.c. */
 	int (*array)(struct pen_cells_file *, const struct pen_cells_node *,
 		     bool list, struct pen_buf *, struct pen_cells_shape *);
@@ -95,6 +99,9 @@ extern const struct pen_cells_source pen__cells_in_packed;
 /* What there is besides frames: path and kind of every matrix, and of all that
  * nothing here reads. */
 int pen__cells_tree(struct pen_cells_file *, struct pen_buf *out);
+/* The same of a group or a frame: "obs/NAME". */
+int pen__cells_tree_of(struct pen_cells_file *, const char *group, bool frame,
+		       struct pen_buf *out);
 /* Is a thing of that kind a matrix that can be read? */
 bool pen__cells_is_matrix(struct pen_span path, struct pen_span kind);
 /* "FILE:path" */

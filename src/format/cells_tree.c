@@ -31,20 +31,20 @@ static void put_path(struct pen_buf *out, const char *group,
 	pen__buf_put(out, name.p, name.n);
 }
 
-/* A group whose members count each for themselves. */
-static int put_group(struct pen_cells_file *f, const char *group,
-		     struct pen_buf *out)
+int pen__cells_tree_of(struct pen_cells_file *f, const char *group, bool frame,
+		       struct pen_buf *out)
 {
 	struct pen_buf list = { 0 };
 	struct pen_span name, kind;
 	struct pen_bytes b;
-	int rc = f->src->children(f, group, &list);
+	int rc = frame ? f->src->inventory(f, group, &list)
+		       : f->src->children(f, group, &list);
 
 	b = pen__bytes(list.p, list.n);
 	while (rc >= 0 && pen__cells_next_name(&b, &name) &&
 	       pen__cells_next_name(&b, &kind)) {
-		/* what rows of obsm are called when it is one table */
-		if (is(name, "index") && is(kind, "strings"))
+		/* what rows are called when obsm is one table */
+		if (!frame && is(name, "index") && is(kind, "strings"))
 			continue;
 		put_path(out, group, name);
 		pen__cells_put_text(out, kind.p, kind.n);
@@ -75,7 +75,8 @@ int pen__cells_tree(struct pen_cells_file *f, struct pen_buf *out)
 		     rc >= 0 && i < sizeof(groups) / sizeof(*groups); i++)
 			if (is(name, groups[i])) {
 				known = true;
-				rc = put_group(f, groups[i], out);
+				rc = pen__cells_tree_of(f, groups[i], false,
+							out);
 			}
 		if (known)
 			continue;

@@ -96,9 +96,11 @@ static bool take_rows(struct pen_bytes *in, struct pen_cells_view *v)
 static bool take_column(struct pen_bytes *in, struct pen_cells_field *c,
 			uint64_t n)
 {
+	bool nullable;
 	size_t bytes;
 
 	c->dtype = pen__take_u8(in);
+	nullable = pen__take_u8(in);
 	c->coded = pen__take_u8(in);
 	c->ordered = pen__take_u8(in);
 	c->nnames = pen__take_u32(in);
@@ -106,10 +108,11 @@ static bool take_column(struct pen_bytes *in, struct pen_cells_field *c,
 	c->names = take_bytes(in);
 	if (in->bad || c->dtype > PEN_F64 ||
 	    (c->coded && c->dtype != PEN_I32) || c->nnames > c->names.n / 4 ||
-	    !c->name.n || c->name.n >= sizeof(((struct pen_field *)0)->name) ||
+	    !c->name.n || c->name.n >= PEN_CELLS_NAME ||
 	    !pen__mul((size_t)n, pen_dtype_size(c->dtype), &bytes))
 		return false;
 	c->values = pen__take(in, bytes);
+	c->mask = nullable ? pen__take(in, n) : NULL;
 	return !in->bad;
 }
 
@@ -190,6 +193,8 @@ static int take_view(struct pen_cells *p, struct pen_cells_view *v,
 	v->inventory = take_bytes(in);
 	v->obs_index = take_bytes(in);
 	v->var_index = take_bytes(in);
+	v->tree = take_bytes(in);
+	v->facts = take_bytes(in);
 	return in->bad ? damaged(err) : 0;
 }
 

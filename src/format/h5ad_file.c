@@ -68,15 +68,22 @@ static int find_in_data(struct pen_cells_file *f, const char *path,
 	char frame[PEN_CELLS_PATH];
 	struct pen_h5_data d;
 	struct pen_h5_type m;
-	struct pen_err why;
+	struct pen_err why = { 0 };
 	uint64_t addr, at;
 	bool is;
+	int rc;
 
 	if (!slash || slash == path || strlen(path) >= sizeof(frame))
 		return 0;
 	snprintf(frame, sizeof(frame), "%.*s", (int)(slash - path), path);
-	if (pen__h5_find(f->in, frame, &addr, &why) < 0 ||
-	    pen__h5_data_open(f->in, addr, &d, frame, &why) < 0)
+	rc = pen__h5_find(f->in, frame, &addr, &why);
+	if (rc >= 0)
+		rc = pen__h5_data_open(f->in, addr, &d, frame, &why);
+	if (rc == PEN_ENOMEM || rc == PEN_EIO) {
+		*f->err = why;
+		return rc;
+	}
+	if (rc < 0) /* a group, most of the time */
 		return 0;
 	is = find_member(&d.type, slash + 1, &m, &at);
 	pen__h5_data_close(&d);
