@@ -298,6 +298,7 @@ static int convert(struct convert *c)
 
 	if (!ops)
 		return EXIT_USAGE;
+	pen__cells_writer_clean(dst);
 	if (!c->force && lstat(dst, &sb) == 0)
 		return complain_usage("%s exists already; --force replaces it",
 				      dst);

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "codec/deflate.h"
 #include "format/value.h"
 
 #define MOST_LIST ((size_t)1 << 28) /* bytes of a list of genes */
@@ -402,6 +403,38 @@ static bool chunk_of(const struct pen_cells *p, const struct pen_cells_view *v,
 	return false;
 }
 
+/* The archive's sum of a chunk is that of its bytes, before they were
+ * deflated by the archive: of these there is only the end, when no other step
+ * came before. */
+static bool is_whole(const struct pen_cells_chunk *c, bool after)
+{
+	const struct pen_cells_array *a = c->a;
+	const struct pen_span s = after ? (struct pen_span){ c->out, c->size }
+					: c->raw;
+	struct pen_h5_pipe last = { .n = 1 };
+	bool deflated;
+
+	if (!a->crcs || !a->pipe.n)
+		return true;
+	last.f[0] = a->pipe.f[a->pipe.n - 1];
+	deflated = pen__h5_pipe_is(&last, "inflate") &&
+		   !(a->masks && pen__cells_u32(a->masks, c->number));
+	if (deflated ? !after || a->pipe.n > 1 : after)
+		return true;
+	return pen__crc32(0, s.p, s.n) == pen__cells_u32(a->crcs, c->number);
+}
+
+static int decode(const struct pen_cells_chunk *c, const char **why)
+{
+	int rc = is_whole(c, false) ? pen__cells_decode(c, why) : PEN_EDATA;
+
+	if (rc >= 0 && is_whole(c, true))
+		return rc;
+	if (rc >= 0 || !is_whole(c, false))
+		*why = "damaged: its checksum in the archive differs";
+	return rc < 0 ? rc : PEN_EDATA;
+}
+
 int pen__cells_unpack(const struct pen_format *f, const struct pen_unit *u,
 		      struct pen_span raw, void *out, struct pen_scratch *s,
 		      struct pen_err *err)
@@ -418,7 +451,7 @@ int pen__cells_unpack(const struct pen_format *f, const struct pen_unit *u,
 	uint32_t i;
 
 	if (chunk_of(p, v, (uint32_t)u->id, &c, &i))
-		rc = pen__cells_decode(&c, &why);
+		rc = decode(&c, &why);
 	if (rc >= 0)
 		return f->narrow ? pen__cells_narrow(c.a, out, c.size) : 0;
 	if (rc == PEN_ENOMEM)

@@ -78,6 +78,7 @@ struct pen_cells_array {
 	/* the chunk map, in the blob; NULL when left out */
 	const uint8_t *cells, *offsets, *sizes, *masks;
 	const uint8_t *objects; /* NULL: all in the file itself */
+	const uint8_t *crcs;	/* NULL: there are none */
 	uint32_t id0; /* number of its first chunk, among the file's */
 	uint8_t dtype, item;
 	uint8_t layout; /* enum pen_cells_layout */
@@ -102,6 +103,7 @@ struct pen_cells_place {
 	uint64_t at;
 	uint32_t object; /* only when they are not all in the file itself */
 	uint32_t size, mask;
+	uint32_t crc; /* with crcs only */
 };
 struct pen_cells_grid {
 	enum pen_dtype dtype;
@@ -113,6 +115,8 @@ struct pen_cells_grid {
 	uint64_t cut_cols; /* of the array; 0: chunks are what they are */
 	const struct pen_h5_pipe *pipe;
 	bool objects;
+	bool crcs; /* chunks have crc32s, of what they are without a step of
+		    * deflate that comes last */
 	size_t n;
 	struct pen_cells_place (*place)(const void *arg, size_t i);
 	const void *arg;

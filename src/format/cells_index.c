@@ -118,6 +118,27 @@ static int see_attrs(struct matrix *m, uint64_t shape[2])
 	return rc;
 }
 
+static int refuse_csc(const struct matrix *m)
+{
+	const char *slash = strchr(m->path, '/');
+	char what[96] = "X";
+
+	if (slash && m->slot->frame != PEN_CELLS_RAW_VAR)
+		snprintf(what, sizeof(what), "%.*s['%.60s']",
+			 (int)(slash - m->path), m->path, slash + 1);
+	if (m->slot->frame == PEN_CELLS_RAW_VAR)
+		return refuse(m, PEN_ENOTSUP,
+			      "is stored by column (csc), so that a cell is "
+			      "all over it; write it with anndata: b = "
+			      "a.raw.to_adata(); b.X = b.X.tocsr(); "
+			      "b.write(...)");
+	return refuse(m, PEN_ENOTSUP,
+		      "is stored by column (csc), so that a cell is all over "
+		      "it; convert it with anndata: a.%s = a.%s.tocsr(), and "
+		      "write the file again",
+		      what, what);
+}
+
 static int see_matrix(struct matrix *m)
 {
 	uint64_t shape[2];
@@ -129,11 +150,7 @@ static int see_matrix(struct matrix *m)
 	if (rc < 0)
 		return rc;
 	if (strncmp(m->kind, "csc", 3) == 0)
-		return refuse(
-			m, PEN_ENOTSUP,
-			"is stored by column (csc), so that a cell is all "
-			"over it; convert it with anndata: a.X = "
-			"a.X.tocsr(), and write the file again");
+		return refuse_csc(m);
 	if (strncmp(m->kind, "csr", 3) != 0)
 		return refuse(m, PEN_ENOTSUP,
 			      "is a group of kind '%s', not a matrix (array or "

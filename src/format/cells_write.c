@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/stale.h"
 
 #define FDS 16 /* directories open at a time while a tree is removed */
 
@@ -292,6 +293,35 @@ static char *beside(const char *path, const char *suffix)
 	return pen__strdup(name);
 }
 
+/* What a program that was killed left, of a file or a directory. */
+static void drop_stale(const char *stale, void *path)
+{
+	(void)path;
+	remove_tree(stale);
+}
+
+/* It was killed after what it should replace stepped aside: that comes back,
+ * unless the new one is there. */
+static void restore_stale(const char *stale, void *path)
+{
+	struct stat sb;
+
+	if (!lstat(path, &sb) || rename(stale, path))
+		remove_tree(stale);
+}
+
+void pen__cells_writer_clean(const char *path)
+{
+	char *name = pen__strndup(path, trimmed(path));
+
+	if (!name)
+		return;
+	pen__stale_each(name, "old", restore_stale, name);
+	pen__stale_each(name, "tmp", drop_stale, name);
+	pen__stale_each(name, "rows", drop_stale, name);
+	pen__free(name);
+}
+
 /* A directory takes nothing else's name, and gives its own to nothing: what
  * is there steps aside first. */
 static int move_in(const struct pen_cells_writer *w, bool is_dir,
@@ -386,6 +416,7 @@ int pen__cells_writer_open(struct pen_cells_writer **out,
 	if (rc)
 		goto fail;
 	remove_tree(w->tmp);
+	pen__cells_writer_clean(w->path);
 	rc = ops->open(w, err);
 	if (rc) {
 		pen__cells_writer_close(w);

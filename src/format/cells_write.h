@@ -116,6 +116,9 @@ const struct pen_cells_writer_ops *pen__cells_writer_find(const char *name);
 const struct pen_cells_writer_ops *pen__cells_writer_for(const char *path);
 const struct pen_cells_writer_ops *pen__cells_writer_at(unsigned i);
 
+/* Removes what writers of that path left who were killed; what one of them had
+ * moved aside comes back. */
+void pen__cells_writer_clean(const char *path);
 /* A file, or what looks like a zarr store, is replaced at the end; any other
  * directory is refused. */
 int pen__cells_writer_open(struct pen_cells_writer **out,

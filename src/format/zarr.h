@@ -127,6 +127,7 @@ struct pen_zarr_chunk {
 	uint64_t cell; /* in the grid, row-major */
 	uint64_t at;
 	uint32_t object, size, mask;
+	uint32_t crc; /* of a member of an archive, unless it is a shard */
 };
 struct pen_zarr_chunks {
 	struct pen_zarr_chunk *c; /* by cell */

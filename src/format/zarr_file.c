@@ -188,7 +188,8 @@ static struct pen_cells_place place(const void *arg, size_t i)
 					 .at = c->at,
 					 .object = c->object,
 					 .size = c->size,
-					 .mask = c->mask };
+					 .mask = c->mask,
+					 .crc = c->crc };
 }
 
 static int check(struct pen_cells_file *f, const char *path,
@@ -222,6 +223,8 @@ static void put(const struct pen_zarr *z, const struct pen_zarr_array *a,
 		.ncells = cs->ncells,
 		.pipe = &a->pipe,
 		.objects = !z->zipped,
+		.crcs = z->zipped && !a->sharded && !blocks->cols &&
+			a->pipe.n > 0,
 		.n = cs->n,
 		.place = place,
 		.arg = cs->c,
