@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "base/stale.h"
 #include "cli/cli.h"
 #include "cli/gen.h"
 #include "engine/spec.h"
@@ -346,6 +347,15 @@ static int make_all(struct gen *g, struct pen_err *err)
 	return rc;
 }
 
+/* What a run that was killed left, where this one writes. */
+static void clean(const struct gen *g)
+{
+	char dir[4096];
+
+	snprintf(dir, sizeof(dir), "%.4094s%s", g->path, g->single ? "" : "/");
+	pen__stale_remove(dir);
+}
+
 static int generate(struct gen *g, const struct pen_pairs *for_store,
 		    const struct pen_pairs *for_format)
 {
@@ -365,8 +375,10 @@ static int generate(struct gen *g, const struct pen_pairs *for_store,
 		rc = gen_check_target(g, &err);
 	if (!rc)
 		rc = check_space(g, &err);
-	if (!rc)
+	if (!rc) {
+		clean(g);
 		rc = make_all(g, &err);
+	}
 	if (interrupted())
 		return 128 + interrupted();
 	if (rc)

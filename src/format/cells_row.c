@@ -652,11 +652,31 @@ int pen__cells_emit(const struct pen_format *f, const struct pen_row *r,
 		logs.known = 0;
 		rc = emit_matrix(&c);
 	}
+	if (p->copy)
+		return rc;
 	for (uint32_t i = 0; rc >= 0 && i < p->nobs; i++)
 		put_column(&v->field[i], r->k, r->dst[first + i]);
 	if (p->source)
 		memcpy(r->dst[first + p->nobs], &p->source_of[r->object], 4);
 	return rc;
+}
+
+bool pen__cells_obs_take(const struct pen_format *f, uint32_t i,
+			 uint32_t object, uint64_t k, void *to)
+{
+	const struct pen_cells *p = f->priv;
+	const struct pen_cells_field *c =
+		&p->view[f->ix->blob_of(f->ix, object)].field[i];
+
+	put_column(c, k, to);
+	return c->mask && c->mask[k];
+}
+
+uint32_t pen__cells_source_of(const struct pen_format *f, uint32_t object)
+{
+	const struct pen_cells *p = f->priv;
+
+	return p->source_of[object];
 }
 
 bool pen__cells_value(const struct pen_format *f, uint32_t object, uint64_t k,

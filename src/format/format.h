@@ -50,6 +50,10 @@ struct pen_peek {
 		     uint64_t *size);
 	int (*read_of)(struct pen_peek *, uint32_t object, uint64_t off,
 		       void *buf, size_t len, struct pen_err *err);
+	/* Directories below that of this object which have objects, each by
+	 * its path from there. */
+	void (*dirs)(struct pen_peek *, void (*see)(void *arg, const char *dir),
+		     void *arg);
 };
 
 /* What index() found in one object. */
