@@ -122,25 +122,36 @@ static struct pen_live *take_spare(struct pen_units *u, size_t need)
 	return NULL;
 }
 
+static struct pen_idle *idle_of(struct pen_units *u, const struct pen_live *l)
+{
+	return l->later ? &u->later : &u->idle;
+}
+
 static void idle_remove(struct pen_units *u, struct pen_live *l)
 {
-	*(l->older ? &l->older->newer : &u->oldest) = l->newer;
-	*(l->newer ? &l->newer->older : &u->newest) = l->older;
-	u->nidle--;
+	struct pen_idle *i = idle_of(u, l);
+
+	*(l->older ? &l->older->newer : &i->oldest) = l->newer;
+	*(l->newer ? &l->newer->older : &i->newest) = l->older;
+	i->n--;
+	i->bytes -= l->mem.cap;
 	u->nheld++;
-	u->idle_bytes -= l->mem.cap;
 	u->live_bytes += l->mem.cap;
 }
 
 static void idle_add(struct pen_units *u, struct pen_live *l)
 {
-	l->older = u->newest;
+	struct pen_idle *i;
+
+	l->later = u->later_bytes && l->users && l->used % l->users;
+	i = idle_of(u, l);
+	l->older = i->newest;
 	l->newer = NULL;
-	*(l->older ? &l->older->newer : &u->oldest) = l;
-	u->newest = l;
-	u->nidle++;
+	*(l->older ? &l->older->newer : &i->oldest) = l;
+	i->newest = l;
+	i->n++;
+	i->bytes += l->mem.cap;
 	u->nheld--;
-	u->idle_bytes += l->mem.cap;
 	u->live_bytes -= l->mem.cap;
 }
 
@@ -159,15 +170,16 @@ static void unlink_live(struct pen_units *u, struct pen_live *l)
 /* Frees what nobody holds, spare memory first, as far as it takes. */
 static void make_room(struct pen_units *u, uint64_t bytes)
 {
-	while (u->live_bytes + u->idle_bytes + u->spare_bytes + bytes >
+	while (u->live_bytes + u->idle.bytes + u->later.bytes + u->spare_bytes +
+		       bytes >
 	       u->most) {
 		struct pen_live *l = u->spare;
 
 		if (l) {
 			u->spare = l->next;
 			u->spare_bytes -= l->mem.cap;
-		} else if (u->oldest) {
-			l = u->oldest;
+		} else if (u->idle.oldest || u->later.oldest) {
+			l = u->idle.oldest ? u->idle.oldest : u->later.oldest;
 			idle_remove(u, l);
 			unlink_live(u, l);
 		} else {
@@ -197,8 +209,8 @@ static struct pen_live *live_new(struct pen_units *u,
 	l->task = (struct pen_task){ .live = l };
 	l->unit = *unit;
 	l->n = pen__unit_payload(unit);
-	l->holds = 0;
-	l->ready = false;
+	l->holds = l->users = l->used = 0;
+	l->ready = l->later = false;
 	l->err = (struct pen_err){ 0 };
 	l->waiters = NULL;
 	return l;
@@ -257,10 +269,12 @@ int pen__units_hold(struct pen_units *u, const struct pen_unit *unit,
 	}
 	if (l && !*fresh && !l->holds)
 		idle_remove(u, l);
-	if (l)
+	if (l) {
 		l->holds++;
-	else
+		l->used++;
+	} else {
 		rc = PEN_ENOMEM;
+	}
 	pthread_mutex_unlock(&u->lock);
 	*out = l;
 	return rc;
@@ -391,8 +405,14 @@ void pen__units_release(struct pen_units *u, struct pen_live **live, size_t n)
 		else
 			idle_add(u, l);
 	}
-	while (u->nidle > u->keep_idle && u->idle_bytes > u->cache_bytes) {
-		struct pen_live *l = u->oldest;
+	while (u->idle.n > u->keep_idle && u->idle.bytes > u->cache_bytes) {
+		struct pen_live *l = u->idle.oldest;
+
+		idle_remove(u, l);
+		retire(u, l);
+	}
+	while (u->later.bytes > u->later_bytes) {
+		struct pen_live *l = u->later.oldest;
 
 		idle_remove(u, l);
 		retire(u, l);

@@ -391,6 +391,38 @@ static bool chunk_of(const struct pen_cells *p, const struct pen_cells_view *v,
 	return false;
 }
 
+#define MOST_USERS 65536u /* beyond these nobody counts */
+
+/* Rows on either side are looked at until one lies elsewhere. */
+uint64_t pen__cells_users(const struct pen_format *f, uint32_t object,
+			  uint64_t k, const struct pen_unit *u)
+{
+	const struct pen_cells_view *v = view_of(f, object);
+	struct pen_cells_chunk c = { 0 };
+	uint64_t n = 0, seen = 0, i;
+	uint32_t matrix;
+	bool any;
+
+	if (!chunk_of(f->priv, v, (uint32_t)u->id, &c, &matrix) ||
+	    c.a->layout == PEN_CELLS_FLAT)
+		return 0;
+	for (i = k; seen < MOST_USERS; i--, seen++) {
+		if (pen__cells_side(c.m, c.a, c.number, pen__cells_row(v, i),
+				    &any))
+			break;
+		n += any;
+		if (!i)
+			break;
+	}
+	for (i = k + 1; i < v->nsamples && seen < MOST_USERS; i++, seen++) {
+		if (pen__cells_side(c.m, c.a, c.number, pen__cells_row(v, i),
+				    &any))
+			break;
+		n += any;
+	}
+	return seen < MOST_USERS ? n : 0;
+}
+
 int pen__cells_unpack(const struct pen_format *f, const struct pen_unit *u,
 		      struct pen_span raw, void *out, struct pen_scratch *s,
 		      struct pen_err *err)

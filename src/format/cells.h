@@ -178,6 +178,12 @@ void pen__cells_array_locate(const struct pen_cells_matrix *,
 			     const struct pen_cells_array *, uint64_t row,
 			     struct pen_unit *);
 
+/* Does a row lie in chunk `number` (0), before it (-1) or behind it (1)? A row
+ * without numbers is where it would be; *any says that it has some. */
+int pen__cells_side(const struct pen_cells_matrix *,
+		    const struct pen_cells_array *, uint64_t number,
+		    uint64_t row, bool *any);
+
 /* What is left of columns [at, end) of a row that was fetched. */
 struct pen_cells_run {
 	const struct pen_cells_matrix *m;
@@ -466,6 +472,8 @@ void pen__cells_shape(const struct pen_format *, uint32_t object, uint64_t k,
 		      uint32_t field, int64_t *shape);
 void pen__cells_locate(const struct pen_format *, uint32_t object, uint64_t k,
 		       struct pen_unit *units);
+uint64_t pen__cells_users(const struct pen_format *, uint32_t object,
+			  uint64_t k, const struct pen_unit *);
 int pen__cells_unpack(const struct pen_format *, const struct pen_unit *,
 		      struct pen_span raw, void *out, struct pen_scratch *,
 		      struct pen_err *);

@@ -230,6 +230,35 @@ void pen__cells_array_locate(const struct pen_cells_matrix *m,
 	}
 }
 
+int pen__cells_side(const struct pen_cells_matrix *m,
+		    const struct pen_cells_array *a, uint64_t number,
+		    uint64_t row, bool *any)
+{
+	const uint64_t cell = a->cells ? pen__cells_u64(a->cells, number)
+				       : number;
+	uint64_t first, last, from, to;
+
+	pen__cells_span(m, row, &from, &to);
+	*any = from < to;
+	if (a->layout == PEN_CELLS_GROUPED || !m->sparse) {
+		const uint64_t in = a->layout == PEN_CELLS_GROUPED
+					    ? row / a->group_rows
+					    : row / a->chunk_rows;
+		const uint64_t of = a->layout == PEN_CELLS_GROUPED
+					    ? number
+					    : cell / a->grid_cols;
+
+		return (in > of) - (in < of);
+	}
+	first = a->cut_cols ? cell / a->ncuts * a->cut_cols +
+				      cell % a->ncuts * a->chunk_cols
+			    : cell * a->chunk_cols;
+	last = next_chunk(a, first);
+	if (from == to)
+		from = to = pen__cells_start(m, row);
+	return from >= last ? 1 : to <= first ? -1 : 0;
+}
+
 /* Where the run begins in its unit, and how long it and the unit are. */
 static bool piece(const struct pen_cells_run *r, uint64_t *at, uint64_t *n,
 		  uint64_t *size)

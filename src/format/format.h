@@ -218,6 +218,10 @@ struct pen_format_ops {
 	/* Fills units_per_sample units; unused ones get PEN_NO_OBJECT. */
 	void (*locate)(const struct pen_format *, uint32_t object, uint64_t k,
 		       struct pen_unit *units);
+	/* How many samples need a shared unit of sample k; 0: not known. May
+	 * be NULL. */
+	uint64_t (*users)(const struct pen_format *, uint32_t object,
+			  uint64_t k, const struct pen_unit *);
 	int (*unpack)(const struct pen_format *, const struct pen_unit *,
 		      struct pen_span raw, void *out, struct pen_scratch *,
 		      struct pen_err *);
