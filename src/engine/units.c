@@ -19,8 +19,9 @@ int pen__units_init(struct pen_units *u, struct pen_pool *pool, uint32_t keep,
 				 .keep_idle = keep,
 				 .cache_bytes = cache,
 				 .most = most,
-				 .copied = UINT64_MAX,
-				 .share = 1024 };
+				 .copied = UINT64_MAX };
+	for (uint32_t i = 0; i < PEN_UNIT_KINDS; i++)
+		u->share[i] = 1024;
 	u->bucket = pen__calloc(u->nbuckets, sizeof(struct pen_live *));
 	if (!u->bucket)
 		return PEN_ENOMEM;
@@ -100,10 +101,10 @@ static uint64_t payload_of(const struct pen_units *u,
 			   const struct pen_unit *unit)
 {
 	const uint64_t n = pen__unit_payload(unit);
+	const uint32_t share = u->share[unit->field % PEN_UNIT_KINDS];
 
-	return unit->flags & PEN_UNIT_PACKED && u->share < 1024 &&
-			       n <= u->copied
-		       ? n / 1024 * u->share + u->share
+	return unit->flags & PEN_UNIT_PACKED && share < 1024 && n <= u->copied
+		       ? n / 1024 * share + share
 		       : n;
 }
 
@@ -301,11 +302,12 @@ int pen__units_fill(struct pen_units *u, struct pen_live *l, const void *p,
 {
 	const uint64_t size = l->unit.size ? l->unit.size : 1;
 	const uint64_t share = (n * 1024 + size - 1) / size;
+	uint32_t *of = &u->share[l->unit.field % PEN_UNIT_KINDS];
 	int rc;
 
 	pthread_mutex_lock(&u->lock);
-	u->share = (uint32_t)((7 * (uint64_t)u->share + share + 7) / 8);
-	u->share = u->share > 1024 ? 1024 : u->share;
+	*of = (uint32_t)((7 * (uint64_t)*of + share + 7) / 8);
+	*of = *of > 1024 ? 1024 : *of;
 	rc = refit(u, l, n);
 	pthread_mutex_unlock(&u->lock);
 	if (rc)

@@ -18,6 +18,8 @@
 
 #include "engine/pool.h"
 
+#define PEN_UNIT_KINDS 4u /* told apart by their number modulo this */
+
 /* A batch that waits for a unit. */
 struct pen_waiter {
 	struct pen_waiter *next;
@@ -58,7 +60,8 @@ struct pen_units {
 	uint64_t live_bytes;  /* held */
 	uint64_t most;	      /* bytes of all: held, idle and spare */
 	uint32_t nheld;
-	uint32_t share; /* of their size that packed units take, in 1024ths */
+	/* of their size that packed units of a kind take, in 1024ths */
+	uint32_t share[PEN_UNIT_KINDS];
 	/* Packed units up to this size are filled by a copy, so that they can
 	 * have less memory than they declare; larger ones are unpacked into it.
 	 * All, until it is set. */

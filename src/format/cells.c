@@ -430,9 +430,11 @@ int pen__cells_unpack(const struct pen_format *f, const struct pen_unit *u,
 	/* a chunk may be an object of its own */
 	const struct pen_cells_view *v = view_of(f, (uint32_t)(u->id >> 32));
 	const struct pen_cells *p = f->priv;
-	struct pen_cells_chunk c = {
-		.raw = raw, .out = out, .size = (size_t)u->size, .scratch = s
-	};
+	struct pen_cells_chunk c = { .raw = raw,
+				     .out = out,
+				     .size = (size_t)u->size,
+				     .narrow = f->narrow,
+				     .scratch = s };
 	const char *why = "no such chunk";
 	char name[256], where[640];
 	int rc = PEN_EDATA;
@@ -440,8 +442,10 @@ int pen__cells_unpack(const struct pen_format *f, const struct pen_unit *u,
 
 	if (chunk_of(p, v, (uint32_t)u->id, &c, &i))
 		rc = pen__cells_decode(&c, &why);
+	if (!rc && f->narrow)
+		return pen__cells_narrow(c.a, out, c.size);
 	if (rc >= 0)
-		return f->narrow ? pen__cells_narrow(c.a, out, c.size) : 0;
+		return rc;
 	if (rc == PEN_ENOMEM)
 		return pen__fail_nomem(err, f->ops->name, 0);
 	f->ix->name_of(f->ix, u->object, name, sizeof(name));

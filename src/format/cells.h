@@ -80,6 +80,7 @@ struct pen_cells_array {
 	uint32_t id0; /* number of its first chunk, among the file's */
 	uint8_t dtype, item;
 	uint8_t layout; /* enum pen_cells_layout */
+	uint8_t kind;	/* of its units */
 	bool swap;
 	uint8_t fill[8];
 	struct pen_h5_pipe pipe; /* none: numbers are stored as they are */
@@ -197,12 +198,17 @@ struct pen_cells_run {
  * the array's. *p is NULL when they were never written. */
 uint64_t pen__cells_run_next(struct pen_cells_run *, const uint8_t **p);
 
-/* An unpacked chunk of `size` bytes in two bytes a number, in place: how many
- * bytes it has then, or 0: its numbers need more. */
+/* An unpacked chunk of `size` bytes in one or two bytes a number, in place: how
+ * many bytes it has then, or 0: its numbers need more. */
 int pen__cells_narrow(const struct pen_cells_array *, void *chunk, size_t size);
-/* n of its numbers as they were. */
-void pen__cells_restore(const struct pen_cells_array *, const uint8_t *p,
-			uint64_t n, uint8_t *out);
+/* The same of n numbers of four bytes whose first bytes, second bytes, ... lie
+ * apart; 0 leaves out with anything. */
+int pen__cells_narrow_streams(const struct pen_cells_array *,
+			      const uint8_t *const s[4], uint64_t n,
+			      uint8_t *out);
+/* n of its numbers, of `width` bytes, as they were. */
+void pen__cells_restore(const struct pen_cells_array *, unsigned width,
+			const uint8_t *p, uint64_t n, uint8_t *out);
 
 /* A chunk on its way from what is stored to numbers. */
 struct pen_cells_chunk {
@@ -212,11 +218,16 @@ struct pen_cells_chunk {
 	struct pen_span raw;
 	void *out;
 	size_t size; /* bytes that out has to get, exactly */
+	bool narrow; /* or fewer: see pen__cells_narrow() */
 	struct pen_scratch *scratch;
 };
 /* The one place that knows what ids of a pipe mean; *why says what is wrong
- * with the bytes. */
+ * with the bytes. How many bytes there are when it narrowed them, else 0. */
 int pen__cells_decode(const struct pen_cells_chunk *, const char **why);
+/* The same for a block of Blosc's, and the room it needs. */
+int pen__cells_block(const struct pen_cells_chunk *, uint32_t mask,
+		     const char **why);
+size_t pen__cells_block_room(const struct pen_cells_array *);
 /* Scratch it needs. */
 size_t pen__cells_decode_room(const struct pen_cells_array *);
 /* For inspect: "deflate". */

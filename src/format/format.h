@@ -90,7 +90,9 @@ struct pen_unit {
 	uint64_t id;	 /* SHARED: the same for all samples that share it */
 	uint64_t size;	 /* PACKED: bytes after unpack() */
 	uint32_t object; /* PEN_NO_OBJECT: this slot is unused */
-	uint16_t field;	 /* PLAIN: where it goes */
+	/* PLAIN: where it goes. PACKED: which kind it is of; those of one kind
+	 * shrink alike when they are kept. */
+	uint16_t field;
 	uint16_t flags;
 	uint32_t crc_seed, crc;
 };
