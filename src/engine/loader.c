@@ -159,6 +159,16 @@ static int settle_memory(struct pen_loader *l, const struct pen_format *out,
 	return 0;
 }
 
+/* A shuffle of blocks takes every sample once, and what lies across the border
+ * of two of its chunks is needed by two blocks. Other orders and ranks do not
+ * say when all users of a unit have come. */
+static bool waits_for_users(const struct pen_loader *l)
+{
+	return !l->chunked && !l->asked && l->sampler->chunk > 1 &&
+	       l->sampler->window && l->world == 1 && !l->choice.list &&
+	       l->choice.step == 1 && l->ds->format->ops->users;
+}
+
 static int open_units(struct pen_loader *l, struct pen_err *err)
 {
 	uint64_t cache = l->ds->spec->cache;
@@ -172,6 +182,8 @@ static int open_units(struct pen_loader *l, struct pen_err *err)
 			    l->unit_most))
 		return pen__fail_nomem(err, "unit table", 0);
 	l->units.copied = l->room_limit;
+	if (waits_for_users(l))
+		l->units.later_bytes = l->budget / 8;
 	return 0;
 }
 

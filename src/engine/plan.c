@@ -178,6 +178,17 @@ static void shared_units(const struct pen_loader *l, uint64_t sample,
 			u[i].object = PEN_NO_OBJECT;
 }
 
+static uint64_t users_of(const struct pen_loader *l, uint64_t sample,
+			 const struct pen_unit *u)
+{
+	const struct pen_format *f = l->ds->format;
+	uint32_t object;
+	uint64_t k;
+
+	pen__index_find(f->ix, sample, &object, &k);
+	return f->ops->users(f, object, k, u);
+}
+
 enum held { HELD_ALL, HELD_FULL, HELD_NEVER, HELD_NOMEM };
 
 /* Holds the units of one sample; HELD_FULL: all together would take more than
@@ -200,6 +211,8 @@ static enum held hold_sample(struct pen_loader *l, uint64_t sample,
 			continue;
 		if (pen__units_hold(&l->units, &u[i], &live, &fresh))
 			return HELD_NOMEM;
+		if (fresh && l->units.later_bytes)
+			live->users = users_of(l, sample, &u[i]);
 		if (fresh) {
 			atomic_fetch_add(&l->unit_tasks, 1);
 			pen__ring_push(l->ring, PEN_LANE_UNIT, &live->task);
