@@ -9,6 +9,8 @@
 #ifndef PEN_FORMAT_SEQUENCE_H
 #define PEN_FORMAT_SEQUENCE_H
 
+#include <locale.h>
+
 #include "format/window.h"
 #include "token/token.h"
 
@@ -84,8 +86,8 @@ struct pen_seq_text {
 	struct pen_list raw, blocks; /* bgzip: offsets of blocks, and one more,
 					in the object and in the text */
 };
-int pen__seq_text_open(struct pen_seq_text *, struct pen_peek *,
-		       uint64_t limit, struct pen_err *err);
+int pen__seq_text_open(struct pen_seq_text *, struct pen_peek *, uint64_t limit,
+		       struct pen_err *err);
 void pen__seq_text_close(struct pen_seq_text *);
 /* The next piece; PEN_END after the last. */
 int pen__seq_text_next(struct pen_seq_text *, struct pen_span *out);
@@ -122,8 +124,8 @@ bool pen__seq_is_rna(const uint8_t *p, size_t n);
 /* ---- records ---- */
 
 enum pen_seq_column {
-	PEN_SEQ_START,	/* first byte of a record; one more: of the text's end */
-	PEN_SEQ_HEAD,	/* bytes before the first letter */
+	PEN_SEQ_START, /* first byte of a record; one more: of the text's end */
+	PEN_SEQ_HEAD,  /* bytes before the first letter */
 	PEN_SEQ_LETTERS,
 	PEN_SEQ_LAYOUT,	 /* of the lines of letters */
 	PEN_SEQ_ID,	 /* bytes of the id */
@@ -180,9 +182,11 @@ struct pen_seq_scan {
 	int mode;
 	uint64_t at;   /* of the byte at hand in the text */
 	uint64_t line; /* its number, from 1 */
-	uint64_t start, id, id_at, record_line;
+	uint64_t start, id, id_at;
+	int word; /* of a heading: 0 before the id, 1 in it, 2 after */
+	bool keep_names;
 	struct pen_seq_lines letters, quality;
-	bool cr;	/* the last byte was one */
+	bool cr;	    /* the last byte was one */
 	uint8_t text64[64]; /* lines: the second column */
 	bool floats, no_labels;
 };
@@ -199,6 +203,8 @@ int pen__seq_lines_take(struct pen_seq_scan *, struct pen_seq_lines *,
 /* Which layout the lines have, now that all were seen. */
 int pen__seq_lines_end(struct pen_seq_scan *, struct pen_seq_lines *,
 		       uint64_t *layout);
+/* The number of these lines' layout; PEN_SEQ_IRREGULAR: too many kinds. */
+unsigned pen__seq_layout(struct pen_seq_scan *, struct pen_seq_layout);
 /* The bytes of a heading: its first word is the id. */
 int pen__seq_heading(struct pen_seq_scan *, struct pen_span);
 int pen__seq_put(struct pen_seq_scan *, enum pen_seq_column, uint64_t v);
@@ -252,17 +258,30 @@ struct pen_seq_part {
 	uint64_t group; /* bgzip: blocks of a unit */
 };
 
+/* From what index() made; hash: of the intervals then. False: damaged. */
+bool pen__seq_part_take(struct pen_span blob, struct pen_seq_part *,
+			uint64_t *hash);
+
 enum { PEN_SEQ_RC_NONE, PEN_SEQ_RC_ALWAYS, PEN_SEQ_RC_RANDOM };
 enum { PEN_SEQ_AS_AUTO, PEN_SEQ_AS_DNA, PEN_SEQ_AS_RNA };
 enum { PEN_SEQ_LAST_KEEP, PEN_SEQ_LAST_DROP, PEN_SEQ_LAST_BACK };
 enum { PEN_SEQ_FAI_AUTO, PEN_SEQ_FAI_ALWAYS, PEN_SEQ_FAI_NEVER };
-enum { PEN_SEQ_COLUMN_AUTO, PEN_SEQ_COLUMN_ID, PEN_SEQ_COLUMN_LABEL,
-       PEN_SEQ_COLUMN_NONE };
+enum {
+	PEN_SEQ_COLUMN_AUTO,
+	PEN_SEQ_COLUMN_ID,
+	PEN_SEQ_COLUMN_LABEL,
+	PEN_SEQ_COLUMN_NONE
+};
 enum { PEN_SEQ_RAW_BYTES, PEN_SEQ_BGZIP };
 
 /* Fields besides the tokeniser's; the order they come in. */
-enum { PEN_SEQ_F_ID, PEN_SEQ_F_LABEL, PEN_SEQ_F_QUALITY, PEN_SEQ_F_LENGTH,
-       PEN_SEQ_NFIELDS };
+enum {
+	PEN_SEQ_F_ID,
+	PEN_SEQ_F_LABEL,
+	PEN_SEQ_F_QUALITY,
+	PEN_SEQ_F_LENGTH,
+	PEN_SEQ_NFIELDS
+};
 
 struct pen_seqs {
 	/* options */
@@ -276,16 +295,18 @@ struct pen_seqs {
 	const struct pen_seq_ops *ops;
 	struct pen_tokens *tokens;
 	struct pen_seq_bed bed;
+	locale_t c; /* numbers are written with a point everywhere */
 	bool want[PEN_SEQ_NFIELDS]; /* asked for */
 	/* from bind() on */
-	struct pen_seq_part *part; /* by blob */
+	struct pen_seq_part *part;  /* by blob */
 	int place[PEN_SEQ_NFIELDS]; /* of each field, or -1 */
-	uint64_t longest, longest_range, longest_read;
-	size_t token_room;
+	uint64_t longest, longest_read;
+	uint64_t room; /* bytes for the letters of one sample */
 };
 
-extern const char *const pen__seq_rcs[], *const pen__seq_complements[],
-	*const pen__seq_lasts[], *const pen__seq_packs[];
+extern const char *const pen__seq_rcs[],
+	*const pen__seq_complements[], *const pen__seq_lasts[],
+					       *const pen__seq_packs[];
 
 #define PEN_SEQ__OFF(x) offsetof(struct pen_seqs, x)
 /* Options that all have. */
@@ -301,7 +322,8 @@ extern const char *const pen__seq_rcs[], *const pen__seq_complements[],
 		  .off = PEN_SEQ__OFF(rc),                                     \
 		  .dflt = "none",                                              \
 		  .choices = pen__seq_rcs,                                     \
-		  .help = "reverse complement; random: of every other sample, " \
+		  .help = "reverse complement; random: of every other "        \
+			  "sample, "                                           \
 			  "drawn anew each epoch" },                           \
 		{ .name = "complement",                                        \
 		  .type = PEN_OPT_ENUM,                                        \
@@ -314,14 +336,14 @@ extern const char *const pen__seq_rcs[], *const pen__seq_complements[],
 		  .type = PEN_OPT_SIZE,                                        \
 		  .off = PEN_SEQ__OFF(gzip_limit),                             \
 		  .dflt = "1GiB",                                              \
-		  .help = "gzip files that inflate to more are refused; bgzip " \
+		  .help = "gzip files that inflate to more are refused; "      \
+			  "bgzip "                                             \
 			  "has no limit" },                                    \
-		{ .name = "compress",                                          \
-		  .type = PEN_OPT_ENUM,                                        \
-		  .off = PEN_SEQ__OFF(compress),                               \
-		  .dflt = "none",                                              \
-		  .choices = pen__seq_packs,                                   \
-		  .help = "writing: none or bgzip" }
+	{                                                                      \
+		.name = "compress", .type = PEN_OPT_ENUM,                      \
+		.off = PEN_SEQ__OFF(compress), .dflt = "none",                 \
+		.choices = pen__seq_packs, .help = "writing: none or bgzip"    \
+	}
 /* Options of those whose records can be cut up. */
 #define PEN_SEQ_WINDOW_OPTS                                                    \
 	{ .name = "window",                                                    \
@@ -342,21 +364,22 @@ extern const char *const pen__seq_rcs[], *const pen__seq_complements[],
 		  .off = PEN_SEQ__OFF(last),                                   \
 		  .dflt = "keep",                                              \
 		  .choices = pen__seq_lasts,                                   \
-		  .help = "a record's last, shorter window: keep it, drop it, " \
+		  .help = "a record's last, shorter window: keep it, drop "    \
+			  "it, "                                               \
 			  "or move it back to be whole" },                     \
 		{ .name = "bed",                                               \
 		  .type = PEN_OPT_STR,                                         \
 		  .off = PEN_SEQ__OFF(bed_path),                               \
 		  .help = "file of intervals: samples are these, by name; a "  \
-			  "number in column 4 is the label, - in column 6 the " \
+			  "number in column 4 is the label, - in column 6 "    \
+			  "the "                                               \
 			  "other strand" },                                    \
-		{ .name = "shift",                                             \
-		  .type = PEN_OPT_COUNT,                                       \
-		  .off = PEN_SEQ__OFF(shift),                                  \
-		  .dflt = "0",                                                 \
-		  .max = 1e9,                                                  \
-		  .help = "windows and intervals: moved at random by up to so " \
-			  "many letters either way, each epoch anew" }
+	{                                                                      \
+		.name = "shift", .type = PEN_OPT_COUNT,                        \
+		.off = PEN_SEQ__OFF(shift), .dflt = "0", .max = 1e9,           \
+		.help = "windows and intervals: moved at random by up to so "  \
+			"many letters either way, each epoch anew"             \
+	}
 
 int pen__seq_open(struct pen_format *, const struct pen_seq_ops *,
 		  struct pen_err *);

@@ -103,8 +103,7 @@ int pen__seq_text_open(struct pen_seq_text *t, struct pen_peek *pk,
 	rc = n ? pk->read(pk, 0, head, n, err) : 0;
 	if (rc || n < 18 || head[0] != 0x1f || head[1] != 0x8b)
 		return rc;
-	t->kind = pen__bgzf_block(head, n, &more) ? PEN_SEQ_BGZF
-						  : PEN_SEQ_GZIP;
+	t->kind = pen__bgzf_block(head, n, &more) ? PEN_SEQ_BGZF : PEN_SEQ_GZIP;
 	rc = pen__scratch_init(&t->scratch, 0);
 	return rc ? pen__fail_nomem(err, pk->name, 0) : 0;
 }
@@ -184,9 +183,9 @@ static int inflate_all(struct pen_seq_text *t, const uint8_t *p, size_t n,
 		if (rc == PEN_END && t->cap > t->limit)
 			return too_large(t);
 		if (rc == PEN_END)
-			rc = room_for(t, t->cap < t->limit / 2 ?
-						 t->cap * 2 :
-						 (size_t)t->limit + 1);
+			rc = room_for(t, t->cap < t->limit / 2
+						 ? t->cap * 2
+						 : (size_t)t->limit + 1);
 		else if (rc)
 			return bad_gzip(t);
 		else {
@@ -213,9 +212,9 @@ static int next_gzip(struct pen_seq_text *t, struct pen_span *out)
 	p = pen__window_get(&t->win, 0, (size_t)size, 0, t->err);
 	if (!p)
 		return t->err->code;
-	rc = room_for(t, 65536 + (size_t)size * 4 < t->limit ?
-				 65536 + (size_t)size * 4 :
-				 (size_t)t->limit + 1);
+	rc = room_for(t, 65536 + (size_t)size * 4 < t->limit
+				 ? 65536 + (size_t)size * 4
+				 : (size_t)t->limit + 1);
 	if (!rc)
 		rc = inflate_all(t, p, (size_t)size, &n);
 	if (rc)
@@ -287,8 +286,8 @@ static int next_bgzf(struct pen_seq_text *t, struct pen_span *out)
 	}
 	if (rc)
 		return rc;
-	if (t->at == t->pk->size && (!t->raw.n || t->raw.v[t->raw.n - 1] !=
-							  t->at))
+	if (t->at == t->pk->size &&
+	    (!t->raw.n || t->raw.v[t->raw.n - 1] != t->at))
 		rc = note_block(t);
 	*out = (struct pen_span){ t->out, n };
 	return rc ? rc : n ? 0 : PEN_END;
@@ -452,8 +451,8 @@ static int inflate_at(struct pen_seq_text *t, uint64_t at, uint64_t *from,
 	if (!rc && (at < *from || at - *from >= *n))
 		rc = PEN_EDATA;
 	return rc == PEN_EDATA ? bad_block(t, t->raw.v[lo])
-	       : rc ? pen__fail_nomem(t->err, t->pk->name, 0)
-		    : 0;
+	       : rc	       ? pen__fail_nomem(t->err, t->pk->name, 0)
+			       : 0;
 }
 
 int pen__seq_text_read(struct pen_seq_text *t, uint64_t at, void *to, size_t n)
@@ -464,8 +463,8 @@ int pen__seq_text_read(struct pen_seq_text *t, uint64_t at, void *to, size_t n)
 	if (t->kind == PEN_SEQ_PLAIN)
 		return t->pk->read(t->pk, at, to, n, t->err);
 	while (!rc && n) {
-		uint64_t from;
-		size_t have, take;
+		uint64_t from = 0;
+		size_t have = 0, take;
 
 		rc = inflate_at(t, at, &from, &have);
 		if (rc)
