@@ -168,7 +168,8 @@ static int no_word(const struct pen_tokens *t, const struct pen_sequence *s,
 	}
 	return pen__fail(err, PEN_EDATA, p->kmers.words.where,
 			 "has no word '%s', which is in sample %llu, and no "
-			 "<unk>: make it anew, with unk=true or min_count=1",
+			 "<unk>: make it anew, with specials=unk or "
+			 "min_count=1",
 			 word, (unsigned long long)s->number);
 }
 
