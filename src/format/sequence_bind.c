@@ -435,7 +435,7 @@ static double label_of(const struct pen_seqs *p, const struct pen_seq_part *t,
 		return p->bed.v[w->interval].label;
 	bits = pen__column_at(&t->col[PEN_SEQ_LABEL], w->record);
 	if (!t->floats)
-		return (double)(int64_t)(bits ^ (uint64_t)1 << 63);
+		return (double)(int64_t)(bits ^ PEN_SEQ_SIGN);
 	memcpy(&v, &bits, 8);
 	return v;
 }

@@ -459,14 +459,21 @@ static int put_quality(struct emit *e, uint32_t i, struct pen_err *err)
 	return 0;
 }
 
-static void put_number(const struct pen_row *r, uint32_t i, double v,
-		       enum pen_dtype dtype)
+static void put_number(struct emit *e, int what, uint32_t i)
 {
-	const int64_t whole = dtype == PEN_I64 ? (int64_t)v : 0;
+	const struct pen_row *r = e->r;
+	int64_t whole;
+	double v;
 
-	if (r->dst_len[i] == 8)
-		memcpy(r->dst[i], dtype == PEN_I64 ? (const void *)&whole : &v,
-		       8);
+	if (r->dst_len[i] != 8 || !pen__seq_value(e->f, r->object, r->k, i, &v))
+		return;
+	whole = e->f->field[i].dtype == PEN_I64 ? (int64_t)v : 0;
+	/* a double has not all digits of some */
+	if (what == PEN_SEQ_F_LABEL && !e->p->bed_path)
+		whole = (int64_t)(at(e->t, PEN_SEQ_LABEL, e->w.record) ^
+				  PEN_SEQ_SIGN);
+	memcpy(r->dst[i],
+	       e->f->field[i].dtype == PEN_I64 ? (const void *)&whole : &v, 8);
 }
 
 static int put_id(struct emit *e, uint32_t i, struct pen_err *err)
@@ -520,7 +527,6 @@ int pen__seq_emit(const struct pen_format *f, const struct pen_row *r,
 	const struct pen_seqs *p = f->priv;
 	const struct pen_seq_part *t = part_of(f, r->object);
 	struct emit e = { f, p, t, r, .w = pen__seq_where(p, t, r->k) };
-	double v;
 	int rc;
 
 	e.in = pen__seq_range(p, t, r->k);
@@ -541,8 +547,8 @@ int pen__seq_emit(const struct pen_format *f, const struct pen_row *r,
 			rc = put_id(&e, (uint32_t)to, err);
 		else if (i == PEN_SEQ_F_QUALITY)
 			rc = put_quality(&e, (uint32_t)to, err);
-		else if (pen__seq_value(f, r->object, r->k, (uint32_t)to, &v))
-			put_number(r, (uint32_t)to, v, f->field[to].dtype);
+		else
+			put_number(&e, (int)i, (uint32_t)to);
 	}
 	return rc;
 }

@@ -107,13 +107,13 @@ def make_lines():
     put('txt.txt', '\n'.join(full).encode())
     want('txt', 'txt.txt format=lines', samples(full))
     # numbers are labels
-    whole = [3, -1, 0, 2**53, -2**53, 7, 1, 255]
+    whole = [3, -1, 0, 2**63 - 1, -2**63, 7, 1, 255]
     put('whole/a.seq', ''.join('%s,%d\n' % x
                                for x in zip(seqs, whole)).encode())
     want('whole', 'whole', samples(seqs, label=[np.int64(x) for x in whole]))
     want('whole-id', 'whole format.column=id format.fields=id',
          samples(seqs, [str(x) for x in whole]))
-    part = [0.5, -1e-9, 3, 1e300, 0, 2.25, -7, 0.1]
+    part = [1, -2, 3, 1e300, 0, 2.25, -7, 0.1]
     put('part/a.seq', ''.join('%s %r\n' % x
                               for x in zip(seqs, part)).encode())
     want('part', 'part', samples(seqs, label=[np.float64(x) for x in part]))
