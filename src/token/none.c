@@ -16,9 +16,9 @@ static uint64_t none_count(const struct pen_tokens *t, uint64_t n)
 }
 
 static void none_write(const struct pen_tokens *t, const struct pen_sequence *s,
-		       uint64_t first, uint64_t n, void *out)
+		       uint64_t first, uint64_t n, void *out, void *room)
 {
-	(void)t;
+	(void)t, (void)room;
 	if (n)
 		memcpy(out, s->letters + first, n);
 }

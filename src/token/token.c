@@ -132,7 +132,6 @@ static int check_letters(const struct pen_tokens *t,
 	}                                                                      \
 	break
 
-/* n numbers, ids[i] or one and the same, in the type of the field. */
 void pen__tokens_put(const struct pen_tokens *t, const uint32_t *ids,
 		     uint64_t n, void *out)
 {
@@ -178,18 +177,20 @@ static struct parts cut_row(const struct pen_tokens *t, uint64_t made,
 }
 
 static void write_row(const struct pen_tokens *t, const struct pen_sequence *s,
-		      const uint32_t *ids, struct parts p, uint8_t *out)
+		      const struct pen_token_row *row, struct parts p)
 {
+	uint8_t *out = row->dst[0];
+
 	if (t->pad_left) {
 		put_pads(t, p.pads, out);
 		out += p.pads * t->item;
 	}
 	pen__tokens_put(t, t->begin, t->nbegin, out);
 	out += t->nbegin * t->item;
-	if (ids)
-		pen__tokens_put(t, ids + p.first, p.n, out);
-	else
-		t->ops->write(t, s, p.first, p.n, out);
+	if (t->ops->list)
+		pen__tokens_put(t, (uint32_t *)row->room + p.first, p.n, out);
+	else if (p.n)
+		t->ops->write(t, s, p.first, p.n, out, row->room);
 	out += p.n * t->item;
 	pen__tokens_put(t, t->end, t->nend, out);
 	out += t->nend * t->item;
@@ -225,7 +226,7 @@ int pen__tokens_emit(const struct pen_tokens *t, const struct pen_sequence *s,
 				 "sample %llu has %zu letters, which do not "
 				 "fit its row",
 				 (unsigned long long)s->number, s->n);
-	write_row(t, s, ids, p, row->dst[0]);
+	write_row(t, s, row, p);
 	row->used[0] = p.all * t->item;
 	return 0;
 }

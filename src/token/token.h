@@ -29,7 +29,7 @@ struct pen_token_opts {
 	int64_t k, stride, context, noise;
 	uint64_t length, max_length;
 	double gap, power;
-	bool rna;
+	bool rna, singles;
 	char *alphabet, *specials, *begin, *end, *vocab, *merges;
 };
 
@@ -64,6 +64,8 @@ extern const char *const pen__token_unknowns[];
 		       "model's"),                                             \
 	PEN_TOKEN__INT(T, m, stride, "0", 4096, "letters between words; 0: "   \
 		       "1, or the model's"),                                   \
+	PEN_TOKEN__OPT(T, m, singles, BOOL, "false",                           \
+		       "kmers: letters alone where there is no whole word"),   \
 	PEN_TOKEN__OPT(T, m, alphabet, STR, NULL,                              \
 		       "known letters, in the order of their numbers"),        \
 	PEN_TOKEN__OPT(T, m, specials, STR, NULL,                              \

@@ -32,7 +32,7 @@ struct pen_token_ops {
 	uint64_t (*count)(const struct pen_tokens *, uint64_t n);
 	/* Tokens [first, first + n) in the field's dtype. */
 	void (*write)(const struct pen_tokens *, const struct pen_sequence *,
-		      uint64_t first, uint64_t n, void *out);
+		      uint64_t first, uint64_t n, void *out, void *room);
 	/* Instead of write(), where only making them tells how many: all of
 	 * them to out (count() fit), then how many there are, or an error. */
 	int64_t (*list)(const struct pen_tokens *, const struct pen_sequence *,
@@ -61,7 +61,8 @@ struct pen_tokens {
 	uint32_t width; /* numbers a token is: 1, but for onehot */
 	size_t item;	/* bytes of a token */
 	uint64_t length, max;
-	bool pad_left, cut_left, strict, any_case, rna;
+	bool pad_left, cut_left, strict, any_case;
+	bool as_n; /* ambiguous letters are N */
 	bool dtype_given;
 	char special[PEN_TOKEN_SPECIALS][16];
 	uint32_t special_id[PEN_TOKEN_SPECIALS];
@@ -79,6 +80,8 @@ struct pen_tokens {
 const struct pen_token_ops *pen__token_at(unsigned i);
 /* The smallest type for so many numbers, unless dtype= says. */
 enum pen_dtype pen__tokens_dtype(const struct pen_tokens *, uint64_t nwords);
+/* Fills t->code from t->alphabet and what the settings say of letters. */
+void pen__tokens_codes(struct pen_tokens *, const struct pen_token_opts *);
 /* n numbers in the type of the field. */
 void pen__tokens_put(const struct pen_tokens *, const uint32_t *ids, uint64_t n,
 		     void *out);

@@ -28,12 +28,24 @@ static const enum pen_dtype dtypes[] = { PEN_I32, PEN_U8,  PEN_U16, PEN_I32,
 static const struct model {
 	const char *tokens, *alphabet, *specials;
 	int64_t k, stride;
-	bool pad_left, n_known;
+	bool pad_left, n_known, singles;
 } models[] = {
 	{ .n_known = true },
-	{ "chars", "ACGTN", "cls,sep,bos,mask,pad,res,unk", 0, 0, true, false },
-	{ "kmers", "ATCG", "pad,unk,cls,sep,mask", 6, 1, false, false },
-	{ "kmers", "ATCG", "unk,pad,mask,cls", 6, 6, false, false },
+	{ .tokens = "chars",
+	  .alphabet = "ACGTN",
+	  .specials = "cls,sep,bos,mask,pad,res,unk",
+	  .pad_left = true },
+	{ .tokens = "kmers",
+	  .alphabet = "ATCG",
+	  .specials = "pad,unk,cls,sep,mask",
+	  .k = 6,
+	  .stride = 1 },
+	{ .tokens = "kmers",
+	  .alphabet = "ATCG",
+	  .specials = "unk,pad,mask,cls",
+	  .k = 6,
+	  .stride = 6,
+	  .singles = true },
 };
 const char *const pen__token_models[] = { "none", "hyenadna", "dnabert",
 					  "nucleotide_transformer", NULL };
@@ -134,11 +146,8 @@ static bool is_ambiguous(char c)
 	return c && strchr("RYKMSWBDHV", toupper((uint8_t)c)) != NULL;
 }
 
-static void set_codes(struct pen_tokens *t, const struct pen_token_opts *o,
-		      bool n_known)
+void pen__tokens_codes(struct pen_tokens *t, const struct pen_token_opts *o)
 {
-	const bool as_n = o->ambiguous == AMBIGUOUS_N ||
-			  (o->ambiguous == AMBIGUOUS_AUTO && n_known);
 	uint8_t n = letter_number(t, 'N');
 
 	if (o->n != N_KEEP)
@@ -151,7 +160,7 @@ static void set_codes(struct pen_tokens *t, const struct pen_token_opts *o,
 		if (o->rna && (c == 'U' || c == 'u'))
 			c = c == 'U' ? 'T' : 't';
 		t->code[i] = letter_number(t, c);
-		if (c == 'N' || (t->code[i] == PEN_LETTER_UNKNOWN && as_n &&
+		if (c == 'N' || (t->code[i] == PEN_LETTER_UNKNOWN && t->as_n &&
 				 is_ambiguous(c)))
 			t->code[i] = n;
 	}
@@ -281,7 +290,10 @@ static int prepare(struct pen_tokens *t, const struct pen_token_opts *given,
 		rc = set_alphabet(t, alphabet, err);
 	if (rc)
 		return rc;
-	set_codes(t, &o, m->n_known);
+	t->as_n = o.ambiguous == AMBIGUOUS_N ||
+		  (o.ambiguous == AMBIGUOUS_AUTO && m->n_known);
+	pen__tokens_codes(t, &o);
+	o.singles = o.singles || m->singles;
 	o.k = o.k ? o.k : m->k ? m->k : 4;
 	o.stride = o.stride ? o.stride : m->stride ? m->stride : 1;
 	rc = t->ops->open ? t->ops->open(t, &o, err) : 0;
