@@ -301,6 +301,7 @@ struct pen_seqs {
 	bool want[PEN_SEQ_NFIELDS]; /* asked for */
 	/* from bind() on */
 	struct pen_seq_part *part;  /* by blob */
+	uint32_t ntokens;	    /* fields, the first ones */
 	int place[PEN_SEQ_NFIELDS]; /* of each field, or -1 */
 	uint64_t longest, longest_read;
 	uint64_t room; /* bytes for the letters of one sample */

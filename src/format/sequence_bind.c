@@ -324,7 +324,7 @@ static int bind_fields(struct pen_format *f, const struct pen_index *ix,
 		p->longest = t->longest > p->longest ? t->longest : p->longest;
 		id = t->longest_id > id ? t->longest_id : id;
 	}
-	f->nfields = pen__tokens_nfields(p->tokens);
+	f->nfields = p->ntokens = pen__tokens_nfields(p->tokens);
 	for (uint32_t i = 0; !rc && i < f->nfields; i++)
 		rc = pen__tokens_field(p->tokens, i, shortest, p->longest,
 				       &f->field[i], err);

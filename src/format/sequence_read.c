@@ -411,6 +411,16 @@ struct emit {
 	uint8_t *room; /* for letters, twice, and the tokeniser */
 };
 
+/* Does anyone want what the tokeniser makes, or is it hidden by fields=? */
+static bool has_tokens(const struct emit *e)
+{
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < e->p->ntokens; i++)
+		n |= e->r->dst_len[i];
+	return n > 0;
+}
+
 static int put_tokens(struct emit *e, struct pen_err *err)
 {
 	const struct pen_seqs *p = e->p;
@@ -537,7 +547,7 @@ int pen__seq_emit(const struct pen_format *f, const struct pen_row *r,
 		return pen__sample_fail(f, r->object, r->k,
 					"the bytes read are not its own", err);
 	vary(&e);
-	rc = put_tokens(&e, err);
+	rc = has_tokens(&e) ? put_tokens(&e, err) : 0;
 	for (uint32_t i = 0; !rc && i < PEN_SEQ_NFIELDS; i++) {
 		const int to = p->place[i];
 
