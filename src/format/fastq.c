@@ -91,8 +91,10 @@ static int qualities(struct pen_seq_scan *s, struct pen_span in, size_t *used)
 
 	if (rc)
 		return rc;
-	if (q->n + q->now > s->letters.n)
+	if (q->n + q->now > s->letters.n) {
+		s->line -= ended;
 		return too_many(s);
+	}
 	return ended && q->n == s->letters.n ? record_end(s) : 0;
 }
 

@@ -7,6 +7,7 @@
  *
  * Refuses what is no printable ASCII among letters, with the line it is on.
  */
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -45,12 +46,24 @@ static void line_begin(struct pen_seq_scan *s)
 	s->id_at = s->names.n;
 }
 
+/* Numbers so far were whole: from now on they are not. */
+static void turn_floats(struct pen_seq_scan *s)
+{
+	struct pen_list *l = &s->col[PEN_SEQ_LABEL];
+
+	for (uint64_t i = 0; i < l->n; i++) {
+		const double v = (double)(int64_t)(l->v[i] ^ PEN_SEQ_SIGN);
+
+		memcpy(&l->v[i], &v, 8);
+	}
+	s->floats = true;
+}
+
 /* The second column as a number; all of them have to be. */
 static int put_label(struct pen_seq_scan *s)
 {
 	char text[sizeof(s->text64) + 1], *end;
 	uint64_t bits;
-	long long whole;
 	double v;
 
 	if (s->no_labels)
@@ -63,14 +76,17 @@ static int put_label(struct pen_seq_scan *s)
 	text[s->id] = '\0';
 	if (memchr(text, 'x', s->id) || memchr(text, 'X', s->id))
 		return 0;
-	v = strtod(text, &end);
-	if (*end || !isfinite(v))
-		return 0;
+	errno = 0;
+	bits = (uint64_t)strtoll(text, &end, 10) ^ PEN_SEQ_SIGN;
+	if (*end || errno || s->floats) {
+		v = strtod(text, &end);
+		if (*end || !isfinite(v))
+			return 0;
+		if (!s->floats)
+			turn_floats(s);
+		memcpy(&bits, &v, 8);
+	}
 	s->no_labels = false;
-	whole = strtoll(text, &end, 10);
-	if (*end || llabs(whole) > (1ll << 53))
-		s->floats = true;
-	memcpy(&bits, &v, 8);
 	return pen__seq_put(s, PEN_SEQ_LABEL, bits);
 }
 
@@ -197,19 +213,8 @@ static int lines_end(struct pen_seq_scan *s)
 
 	if (s->letters.n || s->word)
 		rc = line_end(s);
-	if (s->no_labels) {
+	if (s->no_labels)
 		s->col[PEN_SEQ_LABEL].n = 0;
-		return rc;
-	}
-	/* whole numbers as such, with the sign turned round so that they are
-	 * ordered, and take few bytes */
-	for (uint64_t i = 0; !s->floats && i < s->col[PEN_SEQ_LABEL].n; i++) {
-		uint64_t *to = &s->col[PEN_SEQ_LABEL].v[i];
-		double v;
-
-		memcpy(&v, to, 8);
-		*to = (uint64_t)(int64_t)v ^ (uint64_t)1 << 63;
-	}
 	return rc;
 }
 

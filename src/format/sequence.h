@@ -132,7 +132,7 @@ enum pen_seq_column {
 	PEN_SEQ_ID_AT,	 /* where it begins in the record */
 	PEN_SEQ_QUALITY, /* bytes from the first letter to the first quality */
 	PEN_SEQ_QLAYOUT, /* of the lines of qualities */
-	PEN_SEQ_LABEL,	 /* as bits, the sign turned round */
+	PEN_SEQ_LABEL,	 /* bits of a double, or whole, ^ PEN_SEQ_SIGN */
 	/* irregular records: which, and where every 4096th letter is */
 	PEN_SEQ_ODD,
 	PEN_SEQ_ODD_FIRST,
@@ -147,6 +147,8 @@ enum pen_seq_column {
 	PEN_SEQ_BLOCK,
 	PEN_SEQ_NCOLUMNS
 };
+
+#define PEN_SEQ_SIGN ((uint64_t)1 << 63) /* so that they are in order */
 
 /* Lines of equal length: `bases` letters in `width` bytes, all but the last.
  * Layout 0 is one line, PEN_SEQ_IRREGULAR any lines. */
@@ -299,6 +301,7 @@ struct pen_seqs {
 	bool want[PEN_SEQ_NFIELDS]; /* asked for */
 	/* from bind() on */
 	struct pen_seq_part *part;  /* by blob */
+	uint32_t ntokens;	    /* fields, the first ones */
 	int place[PEN_SEQ_NFIELDS]; /* of each field, or -1 */
 	uint64_t longest, longest_read;
 	uint64_t room; /* bytes for the letters of one sample */

@@ -324,7 +324,7 @@ static int bind_fields(struct pen_format *f, const struct pen_index *ix,
 		p->longest = t->longest > p->longest ? t->longest : p->longest;
 		id = t->longest_id > id ? t->longest_id : id;
 	}
-	f->nfields = pen__tokens_nfields(p->tokens);
+	f->nfields = p->ntokens = pen__tokens_nfields(p->tokens);
 	for (uint32_t i = 0; !rc && i < f->nfields; i++)
 		rc = pen__tokens_field(p->tokens, i, shortest, p->longest,
 				       &f->field[i], err);
@@ -435,7 +435,7 @@ static double label_of(const struct pen_seqs *p, const struct pen_seq_part *t,
 		return p->bed.v[w->interval].label;
 	bits = pen__column_at(&t->col[PEN_SEQ_LABEL], w->record);
 	if (!t->floats)
-		return (double)(int64_t)(bits ^ (uint64_t)1 << 63);
+		return (double)(int64_t)(bits ^ PEN_SEQ_SIGN);
 	memcpy(&v, &bits, 8);
 	return v;
 }

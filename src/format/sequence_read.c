@@ -411,6 +411,16 @@ struct emit {
 	uint8_t *room; /* for letters, twice, and the tokeniser */
 };
 
+/* Does anyone want what the tokeniser makes, or is it hidden by fields=? */
+static bool has_tokens(const struct emit *e)
+{
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < e->p->ntokens; i++)
+		n |= e->r->dst_len[i];
+	return n > 0;
+}
+
 static int put_tokens(struct emit *e, struct pen_err *err)
 {
 	const struct pen_seqs *p = e->p;
@@ -459,14 +469,21 @@ static int put_quality(struct emit *e, uint32_t i, struct pen_err *err)
 	return 0;
 }
 
-static void put_number(const struct pen_row *r, uint32_t i, double v,
-		       enum pen_dtype dtype)
+static void put_number(struct emit *e, int what, uint32_t i)
 {
-	const int64_t whole = dtype == PEN_I64 ? (int64_t)v : 0;
+	const struct pen_row *r = e->r;
+	int64_t whole;
+	double v;
 
-	if (r->dst_len[i] == 8)
-		memcpy(r->dst[i], dtype == PEN_I64 ? (const void *)&whole : &v,
-		       8);
+	if (r->dst_len[i] != 8 || !pen__seq_value(e->f, r->object, r->k, i, &v))
+		return;
+	whole = e->f->field[i].dtype == PEN_I64 ? (int64_t)v : 0;
+	/* a double has not all digits of some */
+	if (what == PEN_SEQ_F_LABEL && !e->p->bed_path)
+		whole = (int64_t)(at(e->t, PEN_SEQ_LABEL, e->w.record) ^
+				  PEN_SEQ_SIGN);
+	memcpy(r->dst[i],
+	       e->f->field[i].dtype == PEN_I64 ? (const void *)&whole : &v, 8);
 }
 
 static int put_id(struct emit *e, uint32_t i, struct pen_err *err)
@@ -520,7 +537,6 @@ int pen__seq_emit(const struct pen_format *f, const struct pen_row *r,
 	const struct pen_seqs *p = f->priv;
 	const struct pen_seq_part *t = part_of(f, r->object);
 	struct emit e = { f, p, t, r, .w = pen__seq_where(p, t, r->k) };
-	double v;
 	int rc;
 
 	e.in = pen__seq_range(p, t, r->k);
@@ -531,7 +547,7 @@ int pen__seq_emit(const struct pen_format *f, const struct pen_row *r,
 		return pen__sample_fail(f, r->object, r->k,
 					"the bytes read are not its own", err);
 	vary(&e);
-	rc = put_tokens(&e, err);
+	rc = has_tokens(&e) ? put_tokens(&e, err) : 0;
 	for (uint32_t i = 0; !rc && i < PEN_SEQ_NFIELDS; i++) {
 		const int to = p->place[i];
 
@@ -541,8 +557,8 @@ int pen__seq_emit(const struct pen_format *f, const struct pen_row *r,
 			rc = put_id(&e, (uint32_t)to, err);
 		else if (i == PEN_SEQ_F_QUALITY)
 			rc = put_quality(&e, (uint32_t)to, err);
-		else if (pen__seq_value(f, r->object, r->k, (uint32_t)to, &v))
-			put_number(r, (uint32_t)to, v, f->field[to].dtype);
+		else
+			put_number(&e, (int)i, (uint32_t)to);
 	}
 	return rc;
 }

@@ -12,7 +12,7 @@
 #include "codec/deflate.h"
 #include "format/sequence.h"
 
-#define PIECE ((size_t)512 << 10)
+#define PIECE ((size_t)256 << 10)
 #define GZI_LIMIT ((uint64_t)1 << 32)
 #define GZI_LOOKS 64u /* blocks whose heads a .gzi is compared with */
 

@@ -225,12 +225,12 @@ static void put_fasta(struct writer *w, uint64_t k)
 	pen__buf_put(&w->text, ">", 1);
 	put_id(w, k, &w->text);
 	pen__buf_put(&w->text, "\n", 1);
-	if (w->p->index) {
+	if (w->p->index && n) { /* samtools leaves empty ones out */
 		put_id(w, k, &w->fai);
 		pen__buf_printf(&w->fai,
 				"\t%zu\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64
 				"\n",
-				n, w->done + w->text.n, line, n ? line + 1 : 0);
+				n, w->done + w->text.n, line, line + 1);
 	}
 	put_lines(w, w->now[LETTERS]);
 }
