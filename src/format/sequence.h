@@ -305,6 +305,7 @@ struct pen_seqs {
 	int place[PEN_SEQ_NFIELDS]; /* of each field, or -1 */
 	uint64_t longest, longest_read;
 	uint64_t room; /* bytes for the letters of one sample */
+	bool turns;    /* some may be of the other strand */
 };
 
 extern const char *const pen__seq_rcs[],
