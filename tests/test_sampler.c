@@ -513,7 +513,7 @@ static void refusals(void)
 	refused("shufle", &pop, NULL, NULL, "did you mean 'shuffle'?");
 	refused("zzz", &pop, NULL, NULL,
 		"sequential, shuffle, block, census, scdataset, "
-		"annbatch, weighted, balanced");
+		"annbatch, weighted, balanced, bucket");
 	refused("shuffle", &none, NULL, NULL, "cannot draw from 0");
 	refused("shuffle", &toomany, NULL, NULL, "cannot draw from");
 	refused("shuffle", &pop, "x", "1", "there are none here");
@@ -522,6 +522,7 @@ static void refusals(void)
 	refused("block", &pop, "chunkz", "1", "did you mean 'chunk'?");
 	refused("weighted", &pop, NULL, NULL, "weights=FILE.npy");
 	refused("balanced", &pop, NULL, NULL, "labels=FILE.npy");
+	refused("bucket", &pop, NULL, NULL, "give lengths=");
 	pop.weights = nan_;
 	refused("weighted", &pop, NULL, NULL, "weight 1 is");
 	pop.weights = neg;
@@ -542,7 +543,12 @@ static void no_memory(void)
 {
 	static const double w[] = { 1, 2, 3 };
 	static const int64_t labels[] = { 1, 2, 1 };
-	const struct pen_population pop = { 3, w, labels, 1 };
+	static const uint32_t lengths[] = { 4, 1, 9 };
+	const struct pen_population pop = { .n = 3,
+					    .weights = w,
+					    .labels = labels,
+					    .lengths = lengths,
+					    .batch = 1 };
 	const struct pen_opts_kv kv[] = { { NULL, NULL },
 					  { "replacement", "no" },
 					  { "chunk", "2" } };

@@ -257,6 +257,7 @@ void pen__issue_plain(struct pen_worker *w, struct pen_pooled *b, uint32_t row,
 		struct pen_err err;
 		uint8_t *dst;
 		size_t len;
+		bool cut;
 
 		if (u->object == PEN_NO_OBJECT || b->pool->hide[u->field]) {
 			pen__rows_filled(w, b, row, 1);
@@ -271,12 +272,13 @@ void pen__issue_plain(struct pen_worker *w, struct pen_pooled *b, uint32_t row,
 		}
 		dst = pen__batch_row(b, u->field, row, &len);
 		pen__err_reset(&err);
-		if (!pen__slot_fits(d, u, len, &err)) {
+		cut = pen__row_cut(b, u->field, row);
+		if (!cut && !pen__slot_fits(d, u, len, &err)) {
 			pen__row_failed(w, b, row, &err);
 			pen__rows_filled(w, b, row, 1);
 			continue;
 		}
-		if (d->layout == PEN_PADDED)
+		if (cut || d->layout == PEN_PADDED)
 			dst = NULL;
 		if (dst && follows(w->pending, u, b, dst)) {
 			w->pending->unit.len += u->len;
@@ -367,13 +369,13 @@ static void complete_plain(struct pen_worker *w, struct pen_slot *s,
 	const struct pen_unit *u = &s->unit;
 	struct pen_pooled *b = s->batch;
 
-	if (!err->code && !s->dst && !s->drained) { /* a padded row */
-		const struct pen_field *d = &b->pool->field[u->field];
-		size_t len;
+	if (!err->code && !s->dst && !s->drained) { /* padded, or a piece */
+		const uint8_t *p = (const uint8_t *)s->io.data + s->skew;
 
-		pen__pad_row(d, pen__batch_row(b, u->field, s->row, &len),
-			     (const uint8_t *)s->io.data + s->skew,
-			     b->shapes[u->field] + (size_t)s->row * d->ndim);
+		if (b->pool->field[u->field].layout == PEN_PADDED)
+			pen__pad_row(b, u->field, s->row, p);
+		else
+			pen__cut_row(b, u->field, s->row, p, u->len);
 	}
 	for (uint32_t i = 0; err->code && i < s->nrows; i++)
 		pen__row_failed(w, b, s->row + i, err);
