@@ -113,6 +113,8 @@ struct pen_tensor {
 	uint32_t row_ndim;
 	const int64_t *offsets; /* ragged, packed: nsamples + 1, in elements */
 	const int64_t *shapes;	/* unless dense: nsamples x row_ndim */
+	int pad_before; /* padded: filling comes first, the sample ends the row
+			 */
 };
 
 /* Ready for the model. Reference-counted; content is yours until unref. */
@@ -265,7 +267,7 @@ PEN_API const struct pen_dataset *pen_loader_dataset(const struct pen_loader *);
 /*
  * Batches of an epoch. With batch_tokens= or pack= that differs from epoch to
  * epoch: of the one that is under way or comes next, counted by going through
- * its order once. Then it may be called while no other thread is in next().
+ * its order once.
  */
 PEN_API uint64_t pen_loader_nbatches(const struct pen_loader *);
 PEN_API void pen_loader_state(const struct pen_loader *, struct pen_state *);

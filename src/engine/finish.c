@@ -208,6 +208,7 @@ static void describe_tensors(struct pen_pooled *b)
 		t->row_ndim = d->ndim;
 		t->offsets = b->offsets[f];
 		t->shapes = d->layout == PEN_DENSE ? NULL : b->shapes[f];
+		t->pad_before = b->pool->fill[f].before;
 		if (d->layout == PEN_RAGGED) {
 			t->ndim = 1;
 			t->shape[0] = b->offsets[f][b->nrows];

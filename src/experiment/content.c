@@ -47,13 +47,14 @@ uint64_t pen__content_batch(const struct pen_batch *b, const uint64_t *ids)
 		const size_t row = b->nsamples ? x->nbytes / b->nsamples : 0;
 
 		for (uint32_t r = 0; r < b->nsamples; r++) {
-			const bool ragged = x->layout == PEN_RAGGED;
-			const size_t from =
-				ragged ? (size_t)x->offsets[r] * size : row * r;
-			const size_t n = ragged ? (size_t)(x->offsets[r + 1] -
-							   x->offsets[r]) *
-							  size
-						: row;
+			size_t from = row * r, n = row;
+
+			if (x->offsets)
+				from = (size_t)x->offsets[r] * size;
+			if (x->layout == PEN_PACKED)
+				n = (size_t)x->shapes[r] * size;
+			else if (x->offsets)
+				n = (size_t)x->offsets[r + 1] * size - from;
 
 			sum += pen__content_row(
 				ids[r], t, (const uint8_t *)x->data + from, n);
