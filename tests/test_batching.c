@@ -320,34 +320,38 @@ static void check_way(const struct way *w)
 	}
 }
 
-/* A state of every step of the first epoch, on every number of ranks. */
+/* A state of every step of the first epoch, now on one number of ranks and now
+ * on another. */
 static void check_resume(const struct way *from)
 {
 	struct batch want[2 * N];
 	const uint32_t n =
 		expect(from->r, from->e, from->tail, 0, 0, from->world, want);
-	struct pen_loader *l = open_way(from, 0, 2, 2);
+	struct pen_loader *l[5];
 	struct pen_state st;
 
-	if (!l)
-		return;
-	pen_loader_state(l, &st);
-	pen_loader_close(l);
-	for (unsigned world = 1; world <= 5; world++) {
+	for (unsigned k = 0; k < 5; k++) {
 		struct way to = *from;
-		const unsigned rank = (world * 2) % world;
 
-		to.world = world;
-		l = open_way(&to, rank, 2, 2);
-		for (uint32_t i = 0; l && i < n; i++) {
-			st.position = want[i].end;
-			CHECK_EQ(pen_loader_restore(l, &st, NULL), 0);
-			check_rest(&to, l, rank, 0, st.position);
-			if (i % 4 == 0)
-				check_rest(&to, l, rank, 1, 0);
-		}
-		pen_loader_close(l);
+		to.world = k + 1;
+		l[k] = open_way(&to, k / 2, 1 + k % 2, 2);
+		if (!l[k])
+			return;
 	}
+	pen_loader_state(l[0], &st);
+	for (uint32_t i = 0; i < n; i++) {
+		const unsigned k = i % 5;
+		struct way to = *from;
+
+		to.world = k + 1;
+		st.position = want[i].end;
+		CHECK_EQ(pen_loader_restore(l[k], &st, NULL), 0);
+		check_rest(&to, l[k], k / 2, 0, st.position);
+		if (i % 4 == 0)
+			check_rest(&to, l[k], k / 2, 1, 0);
+	}
+	for (unsigned k = 0; k < 5; k++)
+		pen_loader_close(l[k]);
 }
 
 static void test_rules(const struct set *s, const struct rule *r,
@@ -486,6 +490,37 @@ static void test_bucket(void)
 			   world);
 		padding_of("sampler=bucket pack=64 batch_size=3", world);
 	}
+}
+
+/* Of some samples: lengths are theirs. */
+static void test_subset(const char *how)
+{
+	const struct set *s = &sets[1];
+	const struct rule r = { .rows = 4, .pack = 64, .multiple = 1 };
+	struct pen_loader *l =
+		eng_open(NULL, "%s %s sampler=shuffle subset=4:50:3 %s",
+			 s->name, s->read, how);
+	struct pen_batch *b;
+	uint32_t n = 0;
+
+	while (l && pen_loader_next(l, &b, NULL) == 0) {
+		uint32_t sum = 0;
+
+		for (uint32_t i = 0; i < b->nsamples; i++) {
+			CHECK(b->ids[i] >= 4 && b->ids[i] % 3 == 1);
+			sum += length_of(s, b->ids[i]);
+		}
+		if (strstr(how, "pack")) {
+			check_packed(s, &r, b);
+		} else {
+			check_rows(s, &r, b);
+			CHECK(sum <= 100);
+		}
+		n += b->nsamples;
+		pen_batch_unref(b);
+	}
+	CHECK_EQ(n, 16);
+	pen_loader_close(l);
 }
 
 /* Lengths by hand: the batches are those of the lengths, not of the shapes. */
@@ -719,6 +754,8 @@ int main(void)
 	test_tokens();
 	test_pack();
 	test_bucket();
+	test_subset("batch_tokens=100");
+	test_subset("pack=64 batch_size=4");
 	test_lengths();
 	test_refused();
 	test_no_memory("pack=64 batch_size=4");

@@ -568,6 +568,12 @@ static const char *const examples[] = {
 	"penstock load cells.h5ad format.obs=plate sampler=census "
 	"--quality=plate",
 	"cells in the order of Census' loader, and how well that mixes plates",
+	"penstock load reads/ sampler=bucket batch_tokens=16384 "
+	"shapes=padded",
+	"samples of different length: batches of one size, little padding",
+	"penstock load tokens/ shuffle=true pack=2048 batch_size=8 "
+	"too_long=split",
+	"rows of 2,048 with several samples each; see docs/batches.md",
 	"penstock load data/ --json -o result.json",
 	"for programs",
 	NULL,

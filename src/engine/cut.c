@@ -231,31 +231,61 @@ void pen__cut_close(struct pen_loader *l)
 	pen__lengths_fini(&l->cut.lengths);
 }
 
-/* Positions behind the end of an epoch are those of its start. */
+/* The run a position is in; one behind the end of an epoch is one of its
+ * start. NULL: the sampler failed. */
+static const struct pen_cut_run *run_of(struct pen_cutter *c, uint64_t epoch,
+					uint64_t pos, struct pen_err *err)
+{
+	const uint64_t nth = pos / PEN_CUT_RUN, from = nth * PEN_CUT_RUN;
+	const uint64_t left = c->s->length - from;
+	struct pen_cut_run *r = &c->run[nth % PEN_CUT_RUNS];
+	const uint32_t n = left < PEN_CUT_RUN ? (uint32_t)left : PEN_CUT_RUN;
+
+	if (r->n && r->epoch == epoch && r->from == from)
+		return r;
+	r->n = 0;
+	if (c->s->ops->ids(c->s, pen__order_of(c->l, epoch), from, n, r->id,
+			   err))
+		return NULL;
+	for (uint32_t i = 0; i < n; i++)
+		r->len[i] = pen__length_of(&c->l->cut.lengths, r->id[i]);
+	r->epoch = epoch;
+	r->from = from;
+	r->n = n;
+	return r;
+}
+
 static int length_at(struct pen_cutter *c, uint64_t epoch, uint64_t pos,
 		     uint64_t *len, struct pen_err *err)
 {
-	const struct pen_lengths *ls = &c->l->cut.lengths;
-	uint64_t left;
+	const struct pen_cut_run *r;
 
-	pos %= c->s->length;
-	if (c->n && c->epoch == epoch && pos >= c->from &&
-	    pos - c->from < c->n) {
-		*len = c->len[pos - c->from];
-		return 0;
+	if (pos >= c->s->length)
+		pos %= c->s->length;
+	r = run_of(c, epoch, pos, err);
+	if (!r)
+		return PEN_ENOMEM;
+	*len = r->len[pos % PEN_CUT_RUN];
+	return 0;
+}
+
+int pen__cut_ids(struct pen_cutter *c, uint64_t epoch, uint64_t first, size_t n,
+		 uint64_t *out, struct pen_err *err)
+{
+	while (n) {
+		const uint64_t pos = first % c->s->length;
+		const struct pen_cut_run *r = run_of(c, epoch, pos, err);
+		const uint32_t at = pos % PEN_CUT_RUN;
+		size_t now;
+
+		if (!r)
+			return PEN_ENOMEM;
+		now = n < r->n - at ? n : r->n - at;
+		memcpy(out, r->id + at, now * sizeof(*out));
+		out += now;
+		first += now;
+		n -= now;
 	}
-	left = c->s->length - pos;
-	c->n = 0;
-	if (c->s->ops->ids(c->s, pen__order_of(c->l, epoch), pos,
-			   left < PEN_CUT_AHEAD ? left : PEN_CUT_AHEAD, c->id,
-			   err))
-		return err && err->code ? err->code : PEN_ENOMEM;
-	c->n = left < PEN_CUT_AHEAD ? (uint32_t)left : PEN_CUT_AHEAD;
-	c->epoch = epoch;
-	c->from = pos;
-	for (uint32_t i = 0; i < c->n; i++)
-		c->len[i] = pen__length_of(ls, c->id[i]);
-	*len = c->len[0];
 	return 0;
 }
 

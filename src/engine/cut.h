@@ -14,7 +14,8 @@
 #include "engine/packer.h"
 #include "sampler/sampler.h"
 
-#define PEN_CUT_AHEAD 256
+#define PEN_CUT_RUN 64	/* positions that are asked for at once ... */
+#define PEN_CUT_RUNS 64 /* ... and so many times that is kept */
 
 struct pen_loader;
 struct pen_pooled;
@@ -34,14 +35,20 @@ struct pen_step {
 	bool last;
 };
 
+/* A piece of the order and the lengths of what is there. */
+struct pen_cut_run {
+	uint64_t epoch, from;
+	uint32_t n; /* 0: nothing is known */
+	uint64_t len[PEN_CUT_RUN], id[PEN_CUT_RUN];
+};
+
 /* Goes through an order; one for each thread or place that does. */
 struct pen_cutter {
 	struct pen_loader *l;
 	struct pen_sampler *s;
 	struct pen_packer *packer; /* NULL: nothing is packed */
-	uint64_t epoch, from;	   /* what is at hand: positions [from, + n) */
-	uint32_t n;
-	uint64_t len[PEN_CUT_AHEAD], id[PEN_CUT_AHEAD];
+	/* what it was at lately: a batch is gone over more than once */
+	struct pen_cut_run run[PEN_CUT_RUNS];
 };
 
 struct pen_cut {
@@ -69,6 +76,9 @@ void pen__cut_close(struct pen_loader *);
 /* The step that begins there. */
 int pen__cut_step(struct pen_cutter *, struct pen_cursor, struct pen_step *,
 		  struct pen_err *);
+/* Elements at positions, which may be behind the epoch's end. */
+int pen__cut_ids(struct pen_cutter *, uint64_t epoch, uint64_t first, size_t n,
+		 uint64_t *out, struct pen_err *);
 /* This rank's batches of an epoch. */
 uint64_t pen__cut_count(struct pen_loader *, uint64_t epoch);
 /* The rows of a packed batch, of ids that packer->ids has in order. */

@@ -53,18 +53,20 @@ static int fill_ids(struct pen_loader *l, uint64_t epoch, uint64_t first,
 	struct pen_sampler *s = l->sampler;
 	int rc = 0;
 
-	epoch = pen__order_of(l, epoch);
 	if (l->asked) {
 		pen__asked_ids(l, first, n, out);
 		return 0;
 	}
-	for (size_t done = 0; !rc && done < n;) {
+	if (l->cut.on) /* they were looked at already */
+		rc = pen__cut_ids(l->cut.plan, epoch, first, n, out, err);
+	for (size_t done = 0; !rc && !l->cut.on && done < n;) {
 		uint64_t pos = (first + done) % s->length;
 		size_t run = n - done;
 
 		if (run > s->length - pos)
 			run = s->length - pos;
-		rc = s->ops->ids(s, epoch, pos, run, out + done, err);
+		rc = s->ops->ids(s, pen__order_of(l, epoch), pos, run,
+				 out + done, err);
 		done += run;
 	}
 	if (rc ||

@@ -263,6 +263,25 @@ PEN_API void pen_batch_unref(struct pen_batch *pub)
 		pool_free(p);
 }
 
+uint8_t *pen__batch_row_of(const struct pen_pooled *b, uint32_t field,
+			   uint32_t row, size_t *len)
+{
+	const struct pen_field *f = &b->pool->field[field];
+	uint8_t *base = (uint8_t *)b->mem.p + b->field_off[field];
+	const size_t size = pen_dtype_size(f->dtype);
+	const int64_t *o = b->offsets[field];
+
+	if (f->layout == PEN_PADDED) {
+		*len = b->row_bytes[field];
+		return base + (size_t)row * *len;
+	}
+	if (f->layout == PEN_PACKED)
+		*len = (size_t)b->shapes[field][row] * size;
+	else
+		*len = (size_t)(o[row + 1] - o[row]) * size;
+	return base + (size_t)o[row] * size;
+}
+
 int pen__pool_reserve(struct pen_pooled *b, size_t bytes, struct pen_err *err)
 {
 	if (b->mem.cap >= bytes)

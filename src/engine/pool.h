@@ -145,8 +145,7 @@ static inline bool pen__staged(const struct pen_pool *p, uint32_t field)
 static inline bool pen__row_cut(const struct pen_pooled *b, uint32_t field,
 				uint32_t row)
 {
-	return b->skip && b->skip[row] >= 0 &&
-	       b->pool->field[field].layout == PEN_PACKED;
+	return b->pool->field[field].layout == PEN_PACKED && b->skip[row] >= 0;
 }
 
 /* Room for it there: the next field's row is aligned, too. */
@@ -155,24 +154,19 @@ static inline size_t pen__stage_bytes(const struct pen_field *of_format)
 	return (of_format->max_bytes + 63) & ~(size_t)63;
 }
 
-/* A row's bytes within a field. */
+/* A row's bytes within a field; where rows differ, found on a longer way. */
+uint8_t *pen__batch_row_of(const struct pen_pooled *b, uint32_t field,
+			   uint32_t row, size_t *len);
 static inline uint8_t *pen__batch_row(const struct pen_pooled *b,
 				      uint32_t field, uint32_t row, size_t *len)
 {
 	const struct pen_field *f = &b->pool->field[field];
-	uint8_t *base = (uint8_t *)b->mem.p + b->field_off[field];
-	const int64_t *o;
 
-	if (f->layout == PEN_DENSE || f->layout == PEN_PADDED) {
-		*len = f->layout == PEN_DENSE ? f->max_bytes
-					      : b->row_bytes[field];
-		return base + (size_t)row * *len;
-	}
-	o = b->offsets[field] + row;
-	*len = (size_t)(f->layout == PEN_RAGGED ? o[1] - o[0]
-						: b->shapes[field][row]) *
-	       pen_dtype_size(f->dtype);
-	return base + (size_t)o[0] * pen_dtype_size(f->dtype);
+	if (f->layout != PEN_DENSE)
+		return pen__batch_row_of(b, field, row, len);
+	*len = f->max_bytes;
+	return (uint8_t *)b->mem.p + b->field_off[field] +
+	       (size_t)row * f->max_bytes;
 }
 
 #endif

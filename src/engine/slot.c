@@ -245,6 +245,13 @@ struct pen_slot *pen__slot_plain(struct pen_worker *w, struct pen_pooled *b,
 	return s;
 }
 
+/* Padded, or only a piece of what is read. */
+static bool apart(const struct pen_pooled *b, uint32_t field, uint32_t row)
+{
+	return b->pool->field[field].layout == PEN_PADDED ||
+	       pen__row_cut(b, field, row);
+}
+
 /* A sample all of whose units are PLAIN: each goes on its own. */
 void pen__issue_plain(struct pen_worker *w, struct pen_pooled *b, uint32_t row,
 		      uint32_t object, uint64_t k)
@@ -257,7 +264,6 @@ void pen__issue_plain(struct pen_worker *w, struct pen_pooled *b, uint32_t row,
 		struct pen_err err;
 		uint8_t *dst;
 		size_t len;
-		bool cut;
 
 		if (u->object == PEN_NO_OBJECT || b->pool->hide[u->field]) {
 			pen__rows_filled(w, b, row, 1);
@@ -271,15 +277,15 @@ void pen__issue_plain(struct pen_worker *w, struct pen_pooled *b, uint32_t row,
 			continue;
 		}
 		dst = pen__batch_row(b, u->field, row, &len);
-		pen__err_reset(&err);
-		cut = pen__row_cut(b, u->field, row);
-		if (!cut && !pen__slot_fits(d, u, len, &err)) {
+		if (d->layout != PEN_DENSE && apart(b, u->field, row)) {
+			dst = NULL;
+		} else if (u->len != len) {
+			pen__err_reset(&err);
+			pen__slot_fits(d, u, len, &err);
 			pen__row_failed(w, b, row, &err);
 			pen__rows_filled(w, b, row, 1);
 			continue;
 		}
-		if (cut || d->layout == PEN_PADDED)
-			dst = NULL;
 		if (dst && follows(w->pending, u, b, dst)) {
 			w->pending->unit.len += u->len;
 			w->pending->nrows++;
