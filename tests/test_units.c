@@ -24,7 +24,8 @@ static struct pen_pool *new_pool(void)
 	struct pen_format f = { .nfields = 0, .units_per_sample = 1 };
 	struct pen_pool *p;
 
-	CHECK_EQ(pen__pool_new(&p, &f, 2, 4, true, false, NULL), 0);
+	CHECK_EQ(pen__pool_new(&p, &f, 4, true, NULL), 0);
+	CHECK_EQ(pen__pool_fill(p, 2, NULL), 0);
 	return p;
 }
 

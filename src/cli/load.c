@@ -65,10 +65,12 @@ static uint64_t batch_sum(const struct pen_batch *b)
 			uint64_t h = b->ids[r] * 64 + t + 1;
 
 			n = x->nbytes / b->nsamples;
-			if (x->layout == PEN_RAGGED) {
+			if (x->offsets) {
 				from = (size_t)x->offsets[r] * size;
-				n = (size_t)(x->offsets[r + 1] -
-					     x->offsets[r]) *
+				n = (size_t)(x->layout == PEN_PACKED
+						     ? x->shapes[r]
+						     : x->offsets[r + 1] -
+							       x->offsets[r]) *
 				    size;
 			}
 			for (i = 0; i + 8 <= n; i += 8) {
@@ -302,7 +304,12 @@ static int print_json(const char *path, const struct run *r)
 	pen__json_str(&j, "store_reason", r->l->ds->why_store);
 	pen__json_str(&j, "sampler", r->l->sampler->ops->name);
 	pen__json_int(&j, "seed", r->l->ds->spec->seed);
-	pen__json_int(&j, "batch_size", r->l->batch);
+	pen__json_int(&j, "batch_size",
+		      r->l->cut.pack ? r->l->cut.rows : r->l->batch);
+	if (r->l->cut.pack)
+		pen__json_int(&j, "pack", r->l->cut.pack);
+	else if (r->l->cut.on)
+		pen__json_int(&j, "batch_tokens", r->l->cut.budget);
 	pen__json_int(&j, "threads", s.nthreads);
 	pen__json_int(&j, "prefetch", s.prefetch);
 	pen__json_int(&j, "queue_depth", s.queue_depth);
@@ -574,6 +581,12 @@ static const char *const examples[] = {
 	"penstock load cells.h5ad format.obs=plate sampler=census "
 	"--quality=plate",
 	"cells in the order of Census' loader, and how well that mixes plates",
+	"penstock load reads/ sampler=bucket batch_tokens=16384 "
+	"shapes=padded",
+	"samples of different length: batches of one size, little padding",
+	"penstock load tokens/ shuffle=true pack=2048 batch_size=8 "
+	"too_long=split",
+	"rows of 2,048 with several samples each; see docs/batches.md",
 	"penstock load data/ --json -o result.json",
 	"for programs",
 	NULL,

@@ -48,10 +48,12 @@ uint64_t pen__content_tensor(const struct pen_batch *b, uint32_t t,
 	for (uint32_t r = 0; r < b->nsamples; r++) {
 		size_t from = row * r, n = row;
 
-		if (x->layout == PEN_RAGGED) {
+		if (x->offsets)
 			from = (size_t)x->offsets[r] * size;
-			n = (size_t)(x->offsets[r + 1] - x->offsets[r]) * size;
-		}
+		if (x->layout == PEN_PACKED)
+			n = (size_t)x->shapes[r] * size;
+		else if (x->offsets)
+			n = (size_t)x->offsets[r + 1] * size - from;
 		sum += pen__content_row(ids[r], t,
 					(const uint8_t *)x->data + from, n);
 	}

@@ -121,6 +121,12 @@ struct pen_row {
 	uint64_t key;
 };
 
+/* What fills a row of a padded field beside its sample; see shapes=padded. */
+struct pen_pad {
+	int64_t value;
+	bool before; /* the filling comes first, the sample ends the row */
+};
+
 struct pen_format {
 	const struct pen_format_ops *ops;
 	void *priv; /* ops->priv_size bytes, options parsed */
@@ -138,6 +144,7 @@ struct pen_format {
 	const struct pen_index *ix; /* from bind() on */
 	/* Set by bind(): */
 	struct pen_field field[PEN_MAX_FIELDS];
+	struct pen_pad pad[PEN_MAX_FIELDS]; /* zero, after: as it is at first */
 	uint32_t nfields;
 	uint32_t units_per_sample; /* the most locate() fills */
 	bool all_plain;		   /* every unit of every sample is PLAIN */
