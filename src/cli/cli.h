@@ -46,7 +46,7 @@ extern const struct command *const pen__commands[]; /* ends with NULL */
 extern const struct command pen__cmd_load, pen__cmd_gen, pen__cmd_inspect,
 	pen__cmd_verify, pen__cmd_run, pen__cmd_capacity, pen__cmd_formats,
 	pen__cmd_stores, pen__cmd_samplers, pen__cmd_config, pen__cmd_workloads,
-	pen__cmd_bench, pen__cmd_report, pen__cmd_convert;
+	pen__cmd_bench, pen__cmd_report, pen__cmd_convert, pen__cmd_vocab;
 
 /* Under the name dlio_benchmark. */
 int run_dlio(int argc, char **argv);
