@@ -426,7 +426,7 @@ static void tell(struct run *r, const struct epoch *e, uint64_t number,
 	fflush(stdout);
 }
 
-/* PEN_END: over; 0: there is another; 1: failed, and it was said. */
+/* PEN_END: over; 0: there is another; -1: failed, and it was said. */
 static int run_epoch(struct run *r, uint64_t number, uint64_t *steps)
 {
 	struct epoch e = { .start = now() };
@@ -447,13 +447,13 @@ static int run_epoch(struct run *r, uint64_t number, uint64_t *steps)
 		e.model_s += at - got;
 		++*steps;
 		if (rc)
-			return 1;
+			return -1;
 		progress(r, &e, number);
 	}
 	if (rc < 0)
-		return fail(err.where, err.msg);
+		return -fail(err.where, err.msg);
 	if (rc == PEN_END && check(r, &e))
-		return 1;
+		return -1;
 	tell(r, &e, number, rc == PEN_END);
 	return *steps < r->o.steps ? 0 : PEN_END;
 }
