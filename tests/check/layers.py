@@ -100,7 +100,7 @@ def check_file(short, path, names, bad):
 
 TOP = set(""".ci .clang-format .clang-tidy .gitignore CHANGELOG.md
 CMakeLists.txt CMakePresets.json CONTRIBUTING.md LICENSE Makefile README.md
-bench cmake docs include python scripts src tests workloads""".split())
+bench cmake docs examples include python scripts src tests workloads""".split())
 
 
 def check_top(bad):
