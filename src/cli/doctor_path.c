@@ -1,6 +1,7 @@
 /* doctor: the file system and the device that hold a path. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -188,14 +189,13 @@ static void check_device(struct doctor *d, const char *path)
 
 void doctor_path(struct doctor *d, const char *path)
 {
-	char *real = realpath(path, NULL);
+	char real[PATH_MAX];
 	struct mount m;
 	struct stat st;
 
-	if (!real || stat(real, &st)) {
+	if (!realpath(path, real) || stat(real, &st)) {
 		doctor_say(d, "path", DOCTOR_BROKEN, "%s: %s", path,
 			   strerror(errno));
-		free(real);
 		return;
 	}
 	doctor_say(d, "path", access(real, R_OK) ? DOCTOR_BROKEN : DOCTOR_FINE,
@@ -205,7 +205,6 @@ void doctor_path(struct doctor *d, const char *path)
 	check_space(d, real);
 	check_device(d, real);
 	check_direct(d, real, S_ISDIR(st.st_mode));
-	free(real);
 }
 
 void doctor_cached(struct doctor *d, const char *path)

@@ -392,31 +392,28 @@ static int read_rows(struct pen_side *s, const char *path, struct pen_err *err)
 static int walk(struct pen_side *s, const char *dir, int depth, size_t *found,
 		bool alone, struct pen_err *err)
 {
-	struct dirent **list;
-	int n = scandir(dir, &list, NULL, alphasort), rc = 0;
+	DIR *list = opendir(dir);
+	const struct dirent *e;
+	int rc = 0;
 
-	if (n < 0)
+	if (!list)
 		return pen__fail_sys(err, errno, dir, "cannot be listed");
-	for (int i = 0; i < n; i++) {
+	while (!rc && (e = readdir(list))) {
 		char path[4096];
 		struct stat st;
 
-		snprintf(path, sizeof(path), "%s/%s", dir, list[i]->d_name);
-		if (rc || list[i]->d_name[0] == '.' || lstat(path, &st)) {
-			free(list[i]);
+		snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
+		if (e->d_name[0] == '.' || lstat(path, &st))
 			continue;
-		}
 		if (S_ISDIR(st.st_mode) && depth < MAX_DEPTH)
 			rc = walk(s, path, depth + 1, found, alone, err);
-		else if (S_ISREG(st.st_mode) &&
-			 !strcmp(list[i]->d_name, "result.json")) {
-			++*found;
-			if (s)
-				rc = read_document(s, path, alone, err);
-		}
-		free(list[i]);
+		if (!S_ISREG(st.st_mode) || strcmp(e->d_name, "result.json"))
+			continue;
+		++*found;
+		if (s)
+			rc = read_document(s, path, alone, err);
 	}
-	free(list);
+	closedir(list);
 	return rc;
 }
 
