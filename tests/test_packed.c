@@ -212,15 +212,14 @@ static int put_rows(const struct cells *c, struct pen_cells_writer *w,
 					c->score + i, c->flag + i };
 	const void *const dense[] = { c->pca + i * 3 };
 	uint64_t start[1001];
-	const struct pen_cells_rows r = {
-		n,
-		start,
-		c->indices + at,
-		c->values + at * pen_dtype_size(c->k->dtype),
-		obs,
-		dense,
-		NULL
-	};
+	const struct pen_cells_rows r = { n,
+					  start,
+					  c->indices + at,
+					  c->values + at * pen_dtype_size(
+								   c->k->dtype),
+					  obs,
+					  dense,
+					  NULL };
 
 	for (uint64_t k = 0; k <= n; k++)
 		start[k] = c->start[i + k] - c->start[i];
