@@ -384,9 +384,10 @@ PEN_API PEN_MUST int pen_ddict_clear(struct pen_ddict *, struct pen_err *err);
 /* From now on nobody writes: reading needs no bookkeeping. */
 PEN_API PEN_MUST int pen_ddict_freeze(struct pen_ddict *, struct pen_err *err);
 
-/* Calls fn with every key of a shard, in no order, until it returns other than
- * 0, and returns that. The key's bytes are lent for the call. */
-PEN_API int pen_ddict_keys(struct pen_ddict *, uint32_t shard,
+/* Calls fn with every key of a shard, or of all (-1), once and in no order,
+ * until it returns other than 0, and returns that. The key's bytes are lent for
+ * the call. */
+PEN_API int pen_ddict_keys(struct pen_ddict *, int shard,
 			   int (*fn)(void *arg, struct pen_key), void *arg,
 			   struct pen_err *err);
 
