@@ -293,7 +293,7 @@ PEN_API PEN_MUST int pen_copier_copy(struct pen_copier *,
 
 /*
  * Ranks: this process among those that mpirun or srun started together; alone
- * it is rank 0 of 1. Once in a process, and before threads are started. Calls
+ * it is rank 0 of 1. Opened the first time before threads are started. Calls
  * are collective: every rank makes them, in one order, from one thread.
  */
 struct pen_ranks;

@@ -4,6 +4,7 @@
  * large one gets its block, is copied without the lock, and then published.
  */
 #include <string.h>
+#include <time.h>
 
 #include "base/mem.h"
 #include "ddict/seg.h"
@@ -11,6 +12,9 @@
 #define RUN_BYTES ((uint64_t)256 << 10)
 #define LARGE ((uint64_t)128 << 10)
 #define GROUP 64
+/* A second in all. */
+#define NAP_NS 500000
+#define NAPS 2000
 
 static int fail_frozen(struct pen_err *err)
 {
@@ -22,6 +26,9 @@ static int fail_full(const struct pen_seg *s, uint64_t need, bool full,
 		     struct pen_err *err)
 {
 	const struct pen_seg_head *h = s->head;
+	const uint64_t live = atomic_load(&h->live_bytes);
+	const uint64_t used =
+		atomic_load(&h->top) - h->start - atomic_load(&h->free_bytes);
 
 	if (!full)
 		return pen__fail(err, PEN_ENOMEM, "dictionary",
@@ -29,14 +36,14 @@ static int fail_full(const struct pen_seg *s, uint64_t need, bool full,
 				 "more, of a budget of %llu",
 				 (unsigned long long)need,
 				 (unsigned long long)h->size);
-	return pen__fail(
-		err, PEN_ENOMEM, "dictionary",
-		"full: %llu bytes do not fit, of the budget's %llu "
-		"%llu are in use by %llu keys; open it with more "
-		"memory=, or remove keys",
-		(unsigned long long)need, (unsigned long long)h->size,
-		(unsigned long long)(h->start + atomic_load(&h->live_bytes)),
-		(unsigned long long)atomic_load(&h->nkeys));
+	return pen__fail(err, PEN_ENOMEM, "dictionary",
+			 "full: %llu bytes do not fit, of the budget's %llu "
+			 "%llu are in use by %llu keys, %llu by readers of "
+			 "what is gone; open it with more memory=",
+			 (unsigned long long)need, (unsigned long long)h->size,
+			 (unsigned long long)(h->start + live),
+			 (unsigned long long)atomic_load(&h->nkeys),
+			 (unsigned long long)(used > live ? used - live : 0));
 }
 
 static uint64_t size_of(struct pen_key k, uint64_t len)
@@ -163,6 +170,7 @@ static int put_run(struct pen_seg *s, const struct pen_key *k,
 	bool full;
 	int rc;
 
+	*done = 0;
 	rc = pen__seg_lock(s, err);
 	if (rc)
 		return rc;
@@ -171,13 +179,11 @@ static int put_run(struct pen_seg *s, const struct pen_key *k,
 	/* when there is no room for all, then for one after the other */
 	else if (n > 1)
 		(void)pen__table_reserve(s, n, &full);
-	for (i = 0; i < n && !rc && bytes < RUN_BYTES; i++) {
+	for (i = 0; i < n && !rc && bytes < RUN_BYTES; i += !rc) {
 		rc = check(k[i], v[i], err);
-		if (rc)
-			break;
-		if (v[i].len >= LARGE)
+		if (!rc && v[i].len >= LARGE)
 			rc = put_large(s, k[i], v[i], err);
-		else
+		else if (!rc)
 			rc = put_one(s, k[i], v[i], err);
 		bytes += v[i].len;
 	}
@@ -186,18 +192,41 @@ static int put_run(struct pen_seg *s, const struct pen_key *k,
 	return rc;
 }
 
+/*
+ * Whether a put that found no room may find some soon: it is there, and others
+ * read what was replaced. They may have been interrupted right then, so it is
+ * worth some time, which is counted in *naps.
+ */
+static bool may_fit(const struct pen_seg *s, uint64_t size, uint64_t *naps)
+{
+	const struct pen_seg_head *h = s->head;
+	const struct timespec nap = { .tv_nsec = NAP_NS };
+	const uint64_t room = h->size - h->start;
+
+	if (size > room || atomic_load(&h->live_bytes) > room - size ||
+	    (*naps)++ == NAPS)
+		return false;
+	nanosleep(&nap, NULL);
+	return true;
+}
+
 int pen__shard_put(struct pen_seg *s, const struct pen_key *k,
 		   const struct pen_value *v, uint64_t n, struct pen_err *err)
 {
-	uint64_t i = 0, done;
+	uint64_t i = 0, done, naps = 0;
 	int rc = 0;
 
 	if (!s->head)
 		return fail_frozen(err);
 	if (!atomic_load(&s->self->pid))
 		rc = pen__seg_join(s, err);
-	for (; i < n && !rc; i += done)
+	while (i < n && !rc) {
 		rc = put_run(s, k + i, v + i, n - i, &done, err);
+		i += done;
+		if (rc == PEN_ENOMEM &&
+		    may_fit(s, size_of(k[i], v[i].len), &naps))
+			rc = 0;
+	}
 	if (!rc)
 		pen__shard_count(s, n, 0, 0);
 	return rc;
