@@ -13,6 +13,8 @@
 
 static const struct pen_transport *const transports[] = {
 	&pen__wire_tcp,
+	&pen__wire_mpi,
+	&pen__wire_rma,
 };
 #define NTRANSPORTS (sizeof(transports) / sizeof(transports[0]))
 

@@ -326,16 +326,20 @@ void pen__answers_sent(struct pen_wire *w, struct pen_msg *done)
 
 static void send_answer(struct pen_peer *p, struct pen_answer *a)
 {
-	bool gone;
+	struct pen_wire *w = p->wire;
+	bool gone, idle;
 
 	pthread_mutex_lock(&p->lock);
 	gone = p->code != 0;
+	idle = !p->first;
 	if (!gone)
 		push(p, &a->msg);
+	if (!gone && idle && !w->transport->defers)
+		w->transport->kick(w, p);
 	pthread_mutex_unlock(&p->lock);
 	p->dirty = true;
 	if (gone)
-		drop_answer(p->wire, a);
+		drop_answer(w, a);
 }
 
 int pen__wire_say(struct pen_peer *p, enum pen_frame_kind kind)

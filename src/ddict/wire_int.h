@@ -13,7 +13,7 @@
 
 #include "ddict/wire.h"
 
-#define PEN_PIECE ((uint32_t)512 << 10)
+#define PEN_PIECE ((uint32_t)256 << 10)
 /* No message is longer: a length above is damage, or another program. */
 #define PEN_MSG_MAX ((uint64_t)1 << 44)
 
@@ -82,6 +82,7 @@ struct pen_peer {
 
 struct pen_transport {
 	const char *name;
+	bool defers; /* looks at p->dirty by itself: no kick for answers */
 	/*
 	 * Collective, with an agreement at the end: connects to every peer and
 	 * starts the wire's thread. On failure nothing is left behind.
@@ -97,12 +98,16 @@ struct pen_transport {
 };
 
 extern const struct pen_transport pen__wire_tcp;
+extern const struct pen_transport pen__wire_mpi;
+extern const struct pen_transport pen__wire_rma;
 
 /* What a transport does between two ranks. */
 struct pen_speed {
 	double round_trip_us;
 	double samples; /* of 1 KB a second, 256 in a request */
 };
+/* The rank that rank 0 measures with: of another host where there is one. */
+int pen__wire_partner(const struct pen_wire *);
 /* Collective; the same everywhere. */
 int pen__wire_measure(struct pen_wire *, struct pen_comm *,
 		      struct pen_speed *out, struct pen_err *err);

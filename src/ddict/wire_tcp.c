@@ -724,6 +724,7 @@ static void tcp_close(struct pen_wire *w)
 
 const struct pen_transport pen__wire_tcp = {
 	.name = "tcp",
+	.defers = true,
 	.open = tcp_open,
 	.close = tcp_close,
 	.kick = tcp_kick,
