@@ -96,10 +96,10 @@ two_hosts() {
 			ip -n "$id-$i" link set lo up || return 1
 		# as bridges of containers are: the same on every host; and
 		# a network that only one of them is in
-		ip -n "$id-$i" link add docker0 type dummy &&
+		ip -n "$id-$i" link add docker0 type bridge &&
 			ip -n "$id-$i" addr add 172.30.0.1/16 dev docker0 &&
 			ip -n "$id-$i" addr add 10.8$i.0.1/24 dev docker0 &&
-			ip -n "$id-$i" link set docker0 up || true
+			ip -n "$id-$i" link set docker0 up || return 1
 	done
 }
 if [ "$(id -u)" != 0 ] || ! two_hosts 2>"$dir/err"; then
