@@ -70,6 +70,11 @@ grep -q 'rma: of no use within one host' "$dir/err" || fail "rma"
 run 2 -n 2 "$ranks" all pigeon
 grep -q "'pigeon' is none of auto, tcp, mpi, rma" "$dir/err" || fail "name"
 
+# a program that has MPI already, for one thread at a time
+run 0 -n 2 "$ranks" theirs
+grep -q '^tcp.*mpi: was started without MPI_THREAD_MULTIPLE' "$dir/out" ||
+	fail "theirs"
+
 # one host that mpirun takes for two
 cat >"$dir/rsh" <<'SH'
 #!/bin/sh
