@@ -13,6 +13,8 @@
 
 static const struct pen_transport *const transports[] = {
 	&pen__wire_tcp,
+	&pen__wire_mpi,
+	&pen__wire_rma,
 };
 #define NTRANSPORTS (sizeof(transports) / sizeof(transports[0]))
 
@@ -21,7 +23,6 @@ int pen__wire_exchange(struct pen_comm *comm, const void *mine, size_t n,
 {
 	void *all = NULL;
 	size_t total = 0;
-	char *buf;
 	int rc;
 
 	*out = NULL;
@@ -29,21 +30,25 @@ int pen__wire_exchange(struct pen_comm *comm, const void *mine, size_t n,
 	if (!rc)
 		rc = pen__comm_bcast(comm, len,
 				     (size_t)comm->size * sizeof(*len), 0, err);
-	for (int i = 0; i < comm->size && !rc; i++)
+	if (rc)
+		goto fail;
+	for (int i = 0; i < comm->size; i++)
 		if (!pen__add(total, len[i], &total))
 			rc = PEN_ENOMEM;
-	buf = all ? all : rc ? NULL : pen__alloc(total, 1);
-	if (!rc && !buf)
-		rc = pen__fail_nomem(err, "ranks", total);
+	if (!rc && comm->rank) {
+		all = pen__alloc(total, 1);
+		rc = all ? 0 : pen__fail_nomem(err, "ranks", total);
+	}
 	rc = pen__comm_agree(comm, rc, err);
 	if (!rc)
-		rc = pen__comm_bcast(comm, buf, total, 0, err);
-	if (rc) {
-		pen__free(buf);
-		return rc;
-	}
-	*out = buf;
+		rc = pen__comm_bcast(comm, all, total, 0, err);
+	if (rc)
+		goto fail;
+	*out = all;
 	return 0;
+fail:
+	pen__free(all);
+	return rc;
 }
 
 /* --- one wire --- */

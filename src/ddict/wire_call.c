@@ -1,13 +1,10 @@
 /*
- * Calls: from requests to messages in pieces, and back from pieces to requests
- * that are served and replies that end a call.
+ * Calls: from requests to messages in pieces, and back from pieces to replies
+ * that end a call. Serving is in wire_serve.c.
  *
  * A reply finds its call by a number that the caller gave, and numbers are
  * checked: what a peer sends can end a call that waits for it, fill the room of
  * its reply, and no more.
- *
- * In the steady state nothing is allocated: answers and intakes are kept, with
- * the memory they have, unless that was unusually much.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -19,15 +16,6 @@
 #include "ddict/wire_int.h"
 
 enum { PENDING, AWAITED, DONE };
-
-/* What is kept for the next request or reply. */
-#define KEEP_BYTES ((size_t)1 << 20)
-#define KEEP_IOV 4096
-
-static struct pen_answer *answer_of(struct pen_msg *m)
-{
-	return (struct pen_answer *)m; /* its first member */
-}
 
 /* --- the end of a call --- */
 
@@ -146,7 +134,7 @@ static struct pen_call *find_call(struct pen_peer *p, uint64_t id)
 
 /* --- sending --- */
 
-static void push(struct pen_peer *p, struct pen_msg *m)
+void pen__msg_push(struct pen_peer *p, struct pen_msg *m)
 {
 	m->next = NULL;
 	*p->last = m;
@@ -188,7 +176,7 @@ static void call(struct pen_wire *w, struct pen_call *c, uint8_t kind)
 		rc = take_slot(p, c, &c->out.id);
 	if (!rc) {
 		idle = !p->first;
-		push(p, &c->out);
+		pen__msg_push(p, &c->out);
 		if (idle)
 			w->transport->kick(w, p);
 	}
@@ -264,7 +252,7 @@ void pen__msg_next(struct pen_peer *p, struct pen_msg **done)
 	if (!p->first)
 		p->last = &p->first;
 	if (m->at < m->total) {
-		push(p, m);
+		pen__msg_push(p, m);
 	} else if (m->kind == PEN_ASK || m->kind == PEN_PROBE) {
 		m->kind = 0; /* its reply may come */
 	} else {
@@ -273,233 +261,7 @@ void pen__msg_next(struct pen_peer *p, struct pen_msg **done)
 	}
 }
 
-/* --- answers --- */
-
-static struct pen_answer *take_answer(struct pen_wire *w)
-{
-	struct pen_answer *a = w->answers;
-
-	if (!a)
-		return pen__calloc(1, sizeof(*a));
-	w->answers = (struct pen_answer *)a->msg.next;
-	a->served = false;
-	a->reply.n = 0;
-	a->reply.len = 0;
-	a->reply.hold = NULL;
-	return a;
-}
-
-static void fini_answer(struct pen_answer *a)
-{
-	pen__free(a->reply.iov);
-	pen__free(a->reply.room);
-	pen__free(a);
-}
-
-static void tell_sent(struct pen_wire *w, struct pen_answer *a)
-{
-	if (a->served && w->server.sent)
-		w->server.sent(w->server.arg, &a->reply);
-	a->served = false;
-}
-
-static void drop_answer(struct pen_wire *w, struct pen_answer *a)
-{
-	tell_sent(w, a);
-	if (a->reply.cap > KEEP_IOV || a->reply.room_cap > KEEP_BYTES) {
-		fini_answer(a);
-		return;
-	}
-	a->msg.next = (struct pen_msg *)w->answers;
-	w->answers = a;
-}
-
-void pen__answers_sent(struct pen_wire *w, struct pen_msg *done)
-{
-	while (done) {
-		struct pen_msg *next = done->next;
-
-		drop_answer(w, answer_of(done));
-		done = next;
-	}
-}
-
-static void send_answer(struct pen_peer *p, struct pen_answer *a)
-{
-	bool gone;
-
-	pthread_mutex_lock(&p->lock);
-	gone = p->code != 0;
-	if (!gone)
-		push(p, &a->msg);
-	pthread_mutex_unlock(&p->lock);
-	p->dirty = true;
-	if (gone)
-		drop_answer(p->wire, a);
-}
-
-int pen__wire_say(struct pen_peer *p, enum pen_frame_kind kind)
-{
-	struct pen_answer *a = take_answer(p->wire);
-
-	if (!a)
-		return PEN_ENOMEM;
-	a->msg = (struct pen_msg){ .kind = (uint8_t)kind };
-	send_answer(p, a);
-	return 0;
-}
-
-int pen__reply_add(struct pen_reply *r, const void *p, size_t n)
-{
-	struct iovec *last = r->n ? &r->iov[r->n - 1] : NULL;
-	struct iovec *more;
-
-	if (!n)
-		return 0;
-	r->len += n;
-	if (last && (char *)last->iov_base + last->iov_len == p) {
-		last->iov_len += n;
-		return 0;
-	}
-	if (r->n == r->cap) {
-		if (r->cap > UINT32_MAX / 2)
-			return PEN_ENOMEM;
-		more = pen__realloc(r->iov, r->cap ? r->cap * 2 : 64,
-				    sizeof(*more));
-		if (!more)
-			return PEN_ENOMEM;
-		r->iov = more;
-		r->cap = r->cap ? r->cap * 2 : 64;
-	}
-	r->iov[r->n++] = (struct iovec){ (void *)(uintptr_t)p, n };
-	return 0;
-}
-
-void *pen__reply_room(struct pen_reply *r, size_t n)
-{
-	if (n <= r->room_cap && r->room)
-		return r->room;
-	pen__free(r->room);
-	r->room = pen__alloc(n, 1);
-	r->room_cap = r->room ? n : 0;
-	return r->room;
-}
-
-/* --- serving --- */
-
-static int serve(struct pen_peer *p, const struct pen_intake *in,
-		 struct pen_answer *a)
-{
-	struct pen_wire *w = p->wire;
-
-	if (in->total && !in->buf)
-		return pen__fail_nomem(&a->err, "request", in->total);
-	if (in->kind == PEN_PROBE)
-		return pen__wire_answer_probe(&a->reply, in->buf, in->total,
-					      &a->err);
-	a->served = true;
-	return w->server.serve(w->server.arg, p->rank, in->buf, in->total,
-			       &a->reply, &a->err);
-}
-
-static int answer(struct pen_peer *p, const struct pen_intake *in)
-{
-	struct pen_answer *a = take_answer(p->wire);
-	int rc;
-
-	if (!a)
-		return PEN_ENOMEM;
-	pen__err_reset(&a->err);
-	rc = serve(p, in, a);
-	if (!rc && a->reply.len > PEN_MSG_MAX)
-		rc = pen__fail(&a->err, PEN_ENOTSUP, "reply", "is too long");
-	if (rc) {
-		tell_sent(p->wire, a);
-		a->err.code = rc;
-		a->fail = (struct iovec){ &a->err, sizeof(a->err) };
-		a->msg = (struct pen_msg){ .iov = &a->fail,
-					   .niov = 1,
-					   .total = sizeof(a->err),
-					   .kind = PEN_FAIL };
-	} else {
-		a->msg = (struct pen_msg){ .iov = a->reply.iov,
-					   .niov = a->reply.n,
-					   .total = a->reply.len,
-					   .kind = PEN_REPLY };
-	}
-	a->msg.id = in->id;
-	send_answer(p, a);
-	return 0;
-}
-
-static struct pen_intake *take_intake(struct pen_peer *p,
-				      const struct pen_frame *f)
-{
-	struct pen_intake *in = p->wire->intakes;
-
-	if (in)
-		p->wire->intakes = in->next;
-	else
-		in = pen__calloc(1, sizeof(*in));
-	if (!in)
-		return NULL;
-	if (in->cap < f->total) {
-		pen__free(in->buf);
-		in->buf = pen__alloc(f->total, 1);
-		in->cap = in->buf ? f->total : 0;
-	}
-	in->id = f->id;
-	in->kind = f->kind;
-	in->total = f->total;
-	in->got = 0;
-	in->next = p->intakes;
-	p->intakes = in;
-	return in;
-}
-
-static void fini_intake(struct pen_intake *in)
-{
-	pen__free(in->buf);
-	pen__free(in);
-}
-
-static void drop_intake(struct pen_wire *w, struct pen_intake *in)
-{
-	if (in->cap > KEEP_BYTES) {
-		fini_intake(in);
-		return;
-	}
-	in->next = w->intakes;
-	w->intakes = in;
-}
-
-static struct pen_intake **find_intake(struct pen_peer *p, uint64_t id)
-{
-	struct pen_intake **at = &p->intakes;
-
-	while (*at && (*at)->id != id)
-		at = &(*at)->next;
-	return at;
-}
-
 /* --- receiving --- */
-
-static int begin_request(struct pen_peer *p, const struct pen_frame *f,
-			 void **to)
-{
-	struct pen_intake *in = *find_intake(p, f->id);
-
-	if (p->said_bye)
-		return PEN_EDATA;
-	if (!in)
-		in = take_intake(p, f);
-	if (!in)
-		return PEN_ENOMEM;
-	if (in->total != f->total || in->kind != f->kind)
-		return PEN_EDATA;
-	*to = in->buf ? (char *)in->buf + f->at : NULL;
-	return 0;
-}
 
 static int begin_reply(struct pen_peer *p, const struct pen_frame *f, void **to)
 {
@@ -535,7 +297,7 @@ int pen__wire_begin(struct pen_peer *p, const struct pen_frame *f, void **to)
 	switch (f->kind) {
 	case PEN_ASK:
 	case PEN_PROBE:
-		return begin_request(p, f, to);
+		return pen__request_begin(p, f, to);
 	case PEN_REPLY:
 	case PEN_FAIL:
 		return begin_reply(p, f, to);
@@ -545,23 +307,6 @@ int pen__wire_begin(struct pen_peer *p, const struct pen_frame *f, void **to)
 	default:
 		return PEN_EDATA;
 	}
-}
-
-static int end_request(struct pen_peer *p, const struct pen_frame *f)
-{
-	struct pen_intake **at = find_intake(p, f->id);
-	struct pen_intake *in = *at;
-	int rc;
-
-	if (!in || f->len > in->total - in->got)
-		return PEN_EDATA;
-	in->got += f->len;
-	if (in->got < in->total)
-		return 0;
-	*at = in->next;
-	rc = answer(p, in);
-	drop_intake(p->wire, in);
-	return rc;
 }
 
 static void end_failed(struct pen_peer *p, struct pen_call *c)
@@ -602,7 +347,7 @@ int pen__wire_end(struct pen_peer *p, const struct pen_frame *f)
 	switch (f->kind) {
 	case PEN_ASK:
 	case PEN_PROBE:
-		return end_request(p, f);
+		return pen__request_end(p, f);
 	case PEN_REPLY:
 	case PEN_FAIL:
 		return end_reply(p, f);
@@ -656,26 +401,5 @@ void pen__peer_gone(struct pen_peer *p, int code, const char *why)
 			finish_failed(slots[i].call, p, code, why);
 	pen__free(slots);
 	pen__answers_sent(p->wire, answers);
-	while (p->intakes) {
-		struct pen_intake *in = p->intakes;
-
-		p->intakes = in->next;
-		drop_intake(p->wire, in);
-	}
-}
-
-void pen__wire_drain(struct pen_wire *w)
-{
-	while (w->answers) {
-		struct pen_answer *a = w->answers;
-
-		w->answers = (struct pen_answer *)a->msg.next;
-		fini_answer(a);
-	}
-	while (w->intakes) {
-		struct pen_intake *in = w->intakes;
-
-		w->intakes = in->next;
-		fini_intake(in);
-	}
+	pen__requests_drop(p);
 }

@@ -13,9 +13,9 @@
 
 #include "ddict/wire.h"
 
-#define PEN_PIECE ((uint32_t)512 << 10)
+#define PEN_PIECE ((uint32_t)256 << 10)
 /* No message is longer: a length above is damage, or another program. */
-#define PEN_MSG_MAX ((uint64_t)1 << 44)
+#define PEN_MSG_MAX ((uint64_t)1 << 39)
 
 enum pen_frame_kind {
 	PEN_ASK = 1,
@@ -82,6 +82,7 @@ struct pen_peer {
 
 struct pen_transport {
 	const char *name;
+	bool defers; /* looks at p->dirty by itself: no kick for answers */
 	/*
 	 * Collective, with an agreement at the end: connects to every peer and
 	 * starts the wire's thread. On failure nothing is left behind.
@@ -97,12 +98,16 @@ struct pen_transport {
 };
 
 extern const struct pen_transport pen__wire_tcp;
+extern const struct pen_transport pen__wire_mpi;
+extern const struct pen_transport pen__wire_rma;
 
 /* What a transport does between two ranks. */
 struct pen_speed {
 	double round_trip_us;
 	double samples; /* of 1 KB a second, 256 in a request */
 };
+/* The rank that rank 0 measures with: of another host where there is one. */
+int pen__wire_partner(const struct pen_wire *);
 /* Collective; the same everywhere. */
 int pen__wire_measure(struct pen_wire *, struct pen_comm *,
 		      struct pen_speed *out, struct pen_err *err);
@@ -128,6 +133,7 @@ static inline struct pen_peer *pen__wire_peer(struct pen_wire *w, int rank)
 
 /* --- sending; under the peer's lock --- */
 
+void pen__msg_push(struct pen_peer *, struct pen_msg *);
 /* The frame of the piece that the message is in. */
 struct pen_frame pen__msg_frame(const struct pen_msg *);
 /* Up to `most` iovecs of up to n bytes from where the message stands. */
@@ -154,6 +160,10 @@ int pen__wire_say(struct pen_peer *, enum pen_frame_kind);
 int pen__wire_begin(struct pen_peer *, const struct pen_frame *, void **to);
 /* Its piece is there, too: requests are served, calls end. */
 int pen__wire_end(struct pen_peer *, const struct pen_frame *);
+/* What these two do with pieces of requests. */
+int pen__request_begin(struct pen_peer *, const struct pen_frame *, void **to);
+int pen__request_end(struct pen_peer *, const struct pen_frame *);
+void pen__requests_drop(struct pen_peer *); /* those not whole yet */
 /*
  * The peer is gone: ends all that waits for it with this code and reason.
  * After PEN_BYE that is no error, and later calls get PEN_ECLOSED.

@@ -101,7 +101,7 @@ static int rate(struct pen_wire *w, struct probe *p, int to, uint64_t n,
 	return rc;
 }
 
-static int partner(const struct pen_wire *w)
+int pen__wire_partner(const struct pen_wire *w)
 {
 	for (int i = 1; i < w->size; i++)
 		if (w->peers[i].node != w->peers[0].node)
@@ -114,7 +114,7 @@ static int measure(struct pen_wire *w, struct pen_speed *out,
 		   struct pen_err *err)
 {
 	struct probe *p = pen__calloc(UNDER_WAY, sizeof(*p));
-	const int to = partner(w);
+	const int to = pen__wire_partner(w);
 	double trips = 0, batches = 0;
 
 	if (!p)

@@ -4,9 +4,7 @@
  * communicator that carries the addresses, and makes progress by itself.
  *
  * Who makes a call sends it by himself where the line is free; what does not
- * fit is left to the thread. Replies go out of the server's memory, and come in
- * to where the caller wants them: the short buffer before each connection takes
- * frames and small pieces, the rest is received in place.
+ * fit is left to the thread.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -22,12 +20,8 @@
 #include "base/team.h"
 #include "ddict/wire_addr.h"
 #include "ddict/wire_int.h"
+#include "ddict/wire_stream.h"
 
-/* Frames and small pieces: little, because what lands here is copied again. */
-#define BUFFER ((size_t)32 << 10)
-#define IOVS 256
-/* What one peer gets before the others have their turn. */
-#define TURN ((size_t)4 << 20)
 /* For connections to be taken up by the thread: they are there by then. */
 #define ARRIVE_NS 20000000000u
 /* Connections that did not say yet who they are, more than there are ranks. */
@@ -42,23 +36,6 @@ struct stranger {
 	struct pen_hello hello;
 };
 
-struct conn {
-	struct pen_peer *peer;
-	int fd; /* -1: closed */
-
-	/* sending; under the peer's lock */
-	size_t sent; /* of the first message's piece, its frame counted in */
-	bool blocked;
-
-	/* receiving */
-	struct pen_frame frame;
-	bool in_piece;
-	char *to;    /* of the piece; NULL: dropped */
-	size_t left; /* of the piece */
-	size_t begin, end;
-	char *buf;
-};
-
 struct tcp {
 	struct pen_wire *wire;
 	int epoll, wake;
@@ -67,7 +44,7 @@ struct tcp {
 	struct pen_card card;
 	struct pen_card *cards; /* all ranks' */
 	struct pen_cookie cookie;
-	struct conn *conns; /* one a rank */
+	struct pen_stream *conns; /* one a rank */
 	struct stranger *strangers;
 	uint32_t nstrangers, next;
 	_Atomic uint32_t nconns; /* peers that are connected */
@@ -99,69 +76,8 @@ static void wake(const struct tcp *t)
 
 /* --- sending --- */
 
-/* Frames and pieces of the peer's messages, one of each, from the first on. */
-struct load {
-	struct iovec iov[IOVS];
-	struct pen_frame frames[IOVS / 2];
-	size_t bytes;
-	uint32_t n;
-};
-
-static void gather(const struct conn *c, struct load *l)
-{
-	size_t sent = c->sent;
-	uint32_t k = 0;
-
-	l->n = 0;
-	l->bytes = 0;
-	for (const struct pen_msg *m = c->peer->first;
-	     m && l->n + 2 <= IOVS && k < IOVS / 2 && l->bytes < PEN_PIECE;
-	     m = m->next, k++, sent = 0) {
-		struct pen_frame *f = &l->frames[k];
-		uint32_t n;
-
-		*f = pen__msg_frame(m);
-		if (sent < sizeof(*f)) {
-			l->iov[l->n++] = (struct iovec){ (char *)f + sent,
-							 sizeof(*f) - sent };
-			l->bytes += sizeof(*f) - sent;
-			sent = sizeof(*f);
-		}
-		n = pen__msg_iov(m, f->len - (sent - sizeof(*f)), l->iov + l->n,
-				 IOVS - l->n);
-		for (uint32_t i = 0; i < n; i++)
-			l->bytes += l->iov[l->n + i].iov_len;
-		l->n += n;
-		/* a piece cut short must not be followed by a frame */
-		if (l->n == IOVS)
-			return;
-	}
-}
-
-/* n bytes of what gather() found have left. */
-static void depart(struct conn *c, size_t n, struct pen_msg **done)
-{
-	while (n) {
-		struct pen_msg *m = c->peer->first;
-		const size_t all =
-			sizeof(struct pen_frame) + pen__msg_frame(m).len;
-		const size_t k = n < all - c->sent ? n : all - c->sent;
-		const size_t head = sizeof(struct pen_frame);
-		const size_t before = c->sent > head ? c->sent - head : 0;
-
-		c->sent += k;
-		n -= k;
-		if (c->sent > head)
-			pen__msg_advance(m, c->sent - head - before);
-		if (c->sent < all)
-			return;
-		c->sent = 0;
-		pen__msg_next(c->peer, done);
-	}
-}
-
 /* Asks to be told when there is room, or not any more. */
-static void block(struct tcp *t, struct conn *c, bool blocked)
+static void block(struct tcp *t, struct pen_stream *c, bool blocked)
 {
 	struct epoll_event ev =
 		event(EPOLLIN | EPOLLRDHUP | (blocked ? EPOLLOUT : 0u), ON_PEER,
@@ -173,38 +89,22 @@ static void block(struct tcp *t, struct conn *c, bool blocked)
 	(void)epoll_ctl(t->epoll, EPOLL_CTL_MOD, c->fd, &ev);
 }
 
-/*
- * Under the lock. A broken connection is left to the thread, which gets to know
- * of it by itself.
- */
-static void push_out(struct tcp *t, struct conn *c, struct pen_msg **done)
+/* Under the lock. */
+static void push_out(struct tcp *t, struct pen_stream *c, struct pen_msg **done)
 {
-	size_t turn = 0;
-	struct load l;
-	ssize_t n;
-
-	while (c->peer->first && turn < TURN) {
-		gather(c, &l);
-		n = sendmsg(
-			c->fd,
-			&(struct msghdr){ .msg_iov = l.iov, .msg_iovlen = l.n },
-			MSG_NOSIGNAL | MSG_DONTWAIT);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0) {
-			if (errno == EAGAIN || errno == ENOBUFS)
-				block(t, c, true);
-			return;
-		}
-		depart(c, (size_t)n, done);
-		turn += (size_t)n;
-		if ((size_t)n < l.bytes)
-			break;
+	switch (pen__stream_send(c, done)) {
+	case PEN_STREAM_FULL:
+		block(t, c, true);
+		break;
+	case PEN_STREAM_IDLE:
+		block(t, c, false);
+		break;
+	default: /* broken: the thread gets to know of it by itself */
+		break;
 	}
-	block(t, c, c->peer->first != NULL);
 }
 
-static void flush(struct tcp *t, struct conn *c)
+static void flush(struct tcp *t, struct pen_stream *c)
 {
 	struct pen_msg *done = NULL;
 
@@ -225,101 +125,9 @@ static void tcp_kick(struct pen_wire *w, struct pen_peer *p)
 	push_out(t, &t->conns[p->rank], &none);
 }
 
-/* --- receiving --- */
-
-/* n bytes of the piece are in place, or were dropped. */
-static int arrived(struct conn *c, size_t n)
-{
-	c->left -= n;
-	if (c->to)
-		c->to += n;
-	if (c->left)
-		return 0;
-	c->in_piece = false;
-	return pen__wire_end(c->peer, &c->frame);
-}
-
-/* Takes what lies in the buffer apart. */
-static int take_apart(struct conn *c)
-{
-	int rc = 0;
-
-	while (!rc) {
-		size_t n = c->end - c->begin;
-
-		if (!c->in_piece) {
-			void *to;
-
-			if (n < sizeof(c->frame))
-				break;
-			memcpy(&c->frame, c->buf + c->begin, sizeof(c->frame));
-			c->begin += sizeof(c->frame);
-			n -= sizeof(c->frame);
-			rc = pen__wire_begin(c->peer, &c->frame, &to);
-			if (rc)
-				return rc;
-			c->to = to;
-			c->left = c->frame.len;
-			c->in_piece = true;
-		}
-		if (!n && c->left)
-			break;
-		n = n < c->left ? n : c->left;
-		if (n && c->to)
-			memcpy(c->to, c->buf + c->begin, n);
-		c->begin += n;
-		rc = arrived(c, n);
-	}
-	if (c->begin == c->end)
-		c->begin = c->end = 0;
-	else if (c->begin)
-		memmove(c->buf, c->buf + c->begin, c->end - c->begin);
-	c->end -= c->begin;
-	c->begin = 0;
-	return rc;
-}
-
-/*
- * 0: there is no more for now. The rest of a piece goes where it belongs, and
- * what follows it into the buffer.
- */
-static int receive(struct conn *c)
-{
-	size_t turn = 0;
-
-	while (turn < TURN) {
-		struct iovec iov[2] = { { c->to, 0 },
-					{ c->buf + c->end, BUFFER - c->end } };
-		ssize_t n;
-		size_t k;
-		int rc;
-
-		if (c->in_piece && c->to)
-			iov[0].iov_len = c->left;
-		n = readv(c->fd, iov, 2);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && errno == EAGAIN)
-			return 0;
-		if (n <= 0)
-			return n ? errno : EPIPE;
-		turn += (size_t)n;
-		k = (size_t)n < iov[0].iov_len ? (size_t)n : iov[0].iov_len;
-		rc = k ? arrived(c, k) : 0;
-		c->end += (size_t)n - k;
-		if (!rc && c->end)
-			rc = take_apart(c);
-		if (rc)
-			return EPROTO;
-		if ((size_t)n < iov[0].iov_len + iov[1].iov_len)
-			return 0;
-	}
-	return 0;
-}
-
 /* --- connections come and go --- */
 
-static void part(struct conn *c, int e)
+static void part(struct pen_stream *c, int e)
 {
 	struct pen_peer *p = c->peer;
 	char why[120];
@@ -339,7 +147,7 @@ static void part(struct conn *c, int e)
 
 static int adopt(struct tcp *t, int rank, int fd)
 {
-	struct conn *c = &t->conns[rank];
+	struct pen_stream *c = &t->conns[rank];
 	int e;
 
 	c->fd = fd;
@@ -428,14 +236,14 @@ static void stop_listening(struct tcp *t)
 
 /* --- the thread --- */
 
-static void on_peer(struct tcp *t, struct conn *c, uint32_t events)
+static void on_peer(struct tcp *t, struct pen_stream *c, uint32_t events)
 {
 	int e = 0;
 
 	if (c->fd < 0)
 		return;
 	if (events & ~EPOLLOUT)
-		e = receive(c);
+		e = pen__stream_receive(c);
 	if (e)
 		part(c, e);
 	else if (c->peer->dirty || (events & EPOLLOUT))
@@ -467,7 +275,7 @@ static void say_bye(struct tcp *t)
 {
 	t->said_bye = true;
 	for (int i = 0; i < t->wire->size; i++) {
-		struct conn *c = &t->conns[i];
+		struct pen_stream *c = &t->conns[i];
 
 		if (c->fd < 0)
 			continue;
@@ -553,9 +361,9 @@ static int make_conns(struct tcp *t, struct pen_err *err)
 		t->conns[i].peer = pen__wire_peer(t->wire, i);
 		if (i == t->wire->rank)
 			continue;
-		t->conns[i].buf = pen__alloc(BUFFER, 1);
+		t->conns[i].buf = pen__alloc(PEN_STREAM_BUF, 1);
 		if (!t->conns[i].buf)
-			return pen__fail_nomem(err, "tcp", BUFFER);
+			return pen__fail_nomem(err, "tcp", PEN_STREAM_BUF);
 	}
 	return 0;
 }
@@ -692,9 +500,10 @@ static int tcp_open(struct pen_wire *w, struct pen_comm *comm,
 		goto fail;
 	w->priv = t;
 	rc = pen__team_start(&t->team, 1, "wire", run, t, err);
-	if (!rc)
-		rc = connect_all(t, err);
+	/* from here on every rank answers who connects */
 	rc = pen__comm_agree(comm, rc, err);
+	if (!rc)
+		rc = pen__comm_agree(comm, connect_all(t, err), err);
 	if (!rc)
 		rc = pen__comm_agree(comm, await_all(t, err), err);
 	if (rc)
@@ -724,6 +533,7 @@ static void tcp_close(struct pen_wire *w)
 
 const struct pen_transport pen__wire_tcp = {
 	.name = "tcp",
+	.defers = true,
 	.open = tcp_open,
 	.close = tcp_close,
 	.kick = tcp_kick,

@@ -1,0 +1,134 @@
+#!/bin/bash
+# Ranks that ask each other, under mpirun: on one host, on one that claims to
+# be two, and (as root) on two hosts that are network namespaces, with addresses
+# that both have and that lead nowhere. Nothing here hangs when a rank dies.
+set -euo pipefail
+build=${BUILD:?the build directory}
+ranks=$build/tests/wire_ranks
+skip() {
+	echo "skipped: $*"
+	exit 77
+}
+command -v mpirun >/dev/null || skip "mpirun is not installed"
+[ -x "$ranks" ] || skip "built without MPI"
+[ "${SANITIZE:-}" != thread ] || skip "MPI is not built for ThreadSanitizer"
+# what MPI keeps until the end is not ours to free
+export ASAN_OPTIONS=detect_leaks=0
+export PENSTOCK_MODULES=$build/src/comm
+unset "${!OMPI_@}" "${!PMIX_@}" "${!PMI_@}" "${!SLURM_@}"
+dir=$(mktemp -d)
+id=pw$$
+net=10.79.$(($$ % 250))
+
+# Names of our own only, and always: a namespace outlives the test.
+clean() {
+	for i in 1 2; do
+		ip netns del "$id-$i" 2>/dev/null || true
+		ip link del "$id-v$i" 2>/dev/null || true
+	done
+	ip link del "$id-b" 2>/dev/null || true
+	rm -rf "$dir"
+}
+trap clean EXIT
+
+fail() {
+	echo "failed: $*" >&2
+	cat "$dir/out" "$dir/err" >&2
+	exit 1
+}
+
+# run CODE ARGUMENTS...: mpirun ends by itself, with that exit code
+run() {
+	local want=$1 code=0
+	shift
+	timeout -k 5 60 mpirun --allow-run-as-root --oversubscribe \
+		--bind-to none "$@" >"$dir/out" 2>"$dir/err" </dev/null ||
+		code=$?
+	[ $code != 124 ] || fail "$*: hangs"
+	[ "$want" = "$code" ] || fail "$*: exit $code, not $want"
+}
+
+# all TRANSPORT CHOSEN N ARGUMENTS...: N ranks ask everything of each other
+all() {
+	local transport=$1 chosen=$2 n=$3
+	shift 3
+	run 0 "$@" -n "$n" "$ranks" all "$transport"
+	[ "$(grep -c ', 0 failed' "$dir/out")" = "$n" ] || fail "$transport"
+	grep -qE "^($chosen)(:|\$)" "$dir/out" || fail "$transport: not $chosen"
+}
+
+all tcp tcp 2
+all mpi mpi 2
+all tcp tcp 4
+all mpi mpi 4
+all auto 'tcp|mpi' 3
+for t in tcp mpi; do
+	run 137 -n 3 "$ranks" kill $t
+done
+run 2 -n 2 "$ranks" all rma
+grep -q 'rma: of no use within one host' "$dir/err" || fail "rma"
+run 2 -n 2 "$ranks" all pigeon
+grep -q "'pigeon' is none of auto, tcp, mpi, rma" "$dir/err" || fail "name"
+
+# a program that has MPI already, for one thread at a time
+run 0 -n 2 "$ranks" theirs
+grep -q '^tcp.*mpi: was started without MPI_THREAD_MULTIPLE' "$dir/out" ||
+	fail "theirs"
+
+# one host that mpirun takes for two
+cat >"$dir/rsh" <<'SH'
+#!/bin/sh
+export TMPDIR="$(dirname "$0")/$1"
+mkdir -p "$TMPDIR"
+shift
+exec sh -c "$*"
+SH
+chmod +x "$dir/rsh"
+all tcp tcp 3 --mca plm_rsh_agent "$dir/rsh" --host one:1,two:2
+
+# two hosts
+two_hosts() {
+	ip link add "$id-b" type bridge &&
+		ip addr add "$net.254/24" dev "$id-b" &&
+		ip link set "$id-b" up || return 1
+	for i in 1 2; do
+		ip netns add "$id-$i" &&
+			ip link add "$id-v$i" type veth peer name eth0 \
+				netns "$id-$i" &&
+			ip link set "$id-v$i" master "$id-b" up &&
+			ip -n "$id-$i" addr add "$net.$i/24" dev eth0 &&
+			ip -n "$id-$i" link set eth0 up &&
+			ip -n "$id-$i" link set lo up || return 1
+		# as bridges of containers are: the same on every host; and
+		# a network that only one of them is in
+		ip -n "$id-$i" link add docker0 type bridge &&
+			ip -n "$id-$i" addr add 172.30.0.1/16 dev docker0 &&
+			ip -n "$id-$i" addr add 10.8$i.0.1/24 dev docker0 &&
+			ip -n "$id-$i" link set docker0 up || return 1
+	done
+}
+if [ "$(id -u)" != 0 ] || ! two_hosts 2>"$dir/err"; then
+	echo "two hosts: left out: network namespaces need root"
+	exit 0
+fi
+cat >"$dir/agent" <<'SH'
+#!/bin/sh
+host=$1
+shift
+exec ip netns exec "$host" unshare --uts sh -c "hostname $host; $*"
+SH
+chmod +x "$dir/agent"
+hosts=(--mca plm_rsh_agent "$dir/agent" -H "$id-1:2,$id-2:2"
+	--mca oob_tcp_if_include "$net.0/24" --mca btl_tcp_if_include "$net.0/24"
+	--mca mpi_yield_when_idle 1 -x PENSTOCK_MODULES -x ASAN_OPTIONS)
+all tcp tcp 4 "${hosts[@]}"
+all mpi mpi 4 "${hosts[@]}"
+all auto 'tcp|mpi' 4 "${hosts[@]}"
+grep -q 'rma: .' "$dir/out" || fail "two hosts: rma not looked at"
+run 137 "${hosts[@]}" -n 4 "$ranks" kill tcp
+# for who wants to know: BENCH=1 BUILD=build/release tests/e2e/wire.sh
+[ -n "${BENCH:-}" ] || exit 0
+for t in auto tcp mpi; do
+	run 0 "${hosts[@]}" --map-by node -n 2 "$ranks" bench $t
+	cat "$dir/out"
+done
