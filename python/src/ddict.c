@@ -5,7 +5,7 @@
  *
  * All calls give the GIL up, since any may wait for another process.
  */
-#include "module.h"
+#include "ddict_keys.h"
 
 #include <string.h>
 
@@ -30,139 +30,6 @@ struct lent {
 	struct got *of;
 	struct pen_value v;
 };
-
-/* --- keys and values --- */
-
-struct keys {
-	struct pen_key *k;
-	Py_ssize_t n;
-	PyObject *list; /* holds the bytes */
-	Py_buffer view; /* or numbers */
-	bool viewed;
-};
-
-static int to_key(PyObject *o, struct pen_key *k)
-{
-	Py_ssize_t n;
-	PyObject *number;
-	char *p;
-
-	*k = (struct pen_key){ 0 };
-	if (PyUnicode_Check(o)) {
-		k->bytes = PyUnicode_AsUTF8AndSize(o, &n);
-		k->number = (uint64_t)n;
-		return k->bytes ? 0 : -1;
-	}
-	if (PyBytes_Check(o)) {
-		if (PyBytes_AsStringAndSize(o, &p, &n))
-			return -1;
-		k->bytes = p;
-		k->number = (uint64_t)n;
-		return 0;
-	}
-	number = PyNumber_Index(o);
-	if (!number) {
-		PyErr_Format(PyExc_TypeError,
-			     "a key is an int, str or bytes, not %R",
-			     (PyObject *)Py_TYPE(o));
-		return -1;
-	}
-	k->number = PyLong_AsUnsignedLongLong(number);
-	Py_DECREF(number);
-	if (PyErr_Occurred()) {
-		PyErr_SetString(PyExc_ValueError,
-				"a number as key is from 0 to 2**64 - 1");
-		return -1;
-	}
-	return 0;
-}
-
-static void free_keys(struct keys *k)
-{
-	if (k->viewed)
-		PyBuffer_Release(&k->view);
-	Py_CLEAR(k->list);
-	PyMem_Free(k->k);
-	k->k = NULL;
-}
-
-/* Numbers of 8 bytes in a buffer, as NumPy has them; -1: something else. */
-static int keys_of_buffer(PyObject *o, struct keys *k)
-{
-	const int64_t *p;
-	const char *f;
-
-	if (!PyObject_CheckBuffer(o) || PyBytes_Check(o))
-		return 1;
-	if (PyObject_GetBuffer(o, &k->view, PyBUF_FORMAT | PyBUF_ND)) {
-		PyErr_Clear();
-		return 1;
-	}
-	f = k->view.format;
-	if (!f || k->view.itemsize != 8 || k->view.ndim != 1 ||
-	    !strchr("lqLQ", f[0]) || f[1]) {
-		PyBuffer_Release(&k->view);
-		return 1;
-	}
-	k->viewed = true;
-	k->n = k->view.len / 8;
-	k->k = PyMem_Malloc((size_t)(k->n + 1) * sizeof(*k->k));
-	if (!k->k) {
-		PyErr_NoMemory();
-		return -1;
-	}
-	p = k->view.buf;
-	for (Py_ssize_t i = 0; i < k->n; i++) {
-		if (p[i] < 0 && (f[0] == 'l' || f[0] == 'q')) {
-			PyErr_SetString(PyExc_ValueError,
-					"a number as key is not below 0");
-			return -1;
-		}
-		k->k[i] = (struct pen_key){ NULL, (uint64_t)p[i] };
-	}
-	return 0;
-}
-
-static int to_keys(PyObject *o, struct keys *k)
-{
-	int rc;
-
-	*k = (struct keys){ 0 };
-	rc = keys_of_buffer(o, k);
-	if (rc <= 0)
-		goto out;
-	rc = -1;
-	k->list = PySequence_List(o);
-	if (!k->list)
-		goto out;
-	k->n = PyList_Size(k->list);
-	k->k = PyMem_Malloc((size_t)(k->n + 1) * sizeof(*k->k));
-	if (!k->k) {
-		PyErr_NoMemory();
-		goto out;
-	}
-	for (Py_ssize_t i = 0; i < k->n; i++)
-		if (to_key(PyList_GetItem(k->list, i), &k->k[i]))
-			goto out;
-	rc = 0;
-out:
-	if (rc)
-		free_keys(k);
-	return rc;
-}
-
-static PyObject *from_key(struct pen_key k)
-{
-	PyObject *o;
-
-	if (!k.bytes)
-		return PyLong_FromUnsignedLongLong(k.number);
-	o = PyUnicode_DecodeUTF8(k.bytes, (Py_ssize_t)k.number, NULL);
-	if (o)
-		return o;
-	PyErr_Clear();
-	return PyBytes_FromStringAndSize(k.bytes, (Py_ssize_t)k.number);
-}
 
 /* --- the dictionary --- */
 
@@ -268,7 +135,7 @@ static PyObject *dict_put(PyObject *self, PyObject *args)
 
 	if (!PyArg_ParseTuple(args, "Oy*:put", &key, &v))
 		return NULL;
-	d = to_key(key, &k) ? NULL : begin(self);
+	d = penpy_to_key(key, &k) ? NULL : begin(self);
 	if (!d) {
 		PyBuffer_Release(&v);
 		return NULL;
@@ -279,57 +146,21 @@ static PyObject *dict_put(PyObject *self, PyObject *args)
 	return end(d, rc, &err);
 }
 
-struct views {
-	Py_buffer *b;
-	struct pen_value *v;
-	Py_ssize_t n;
-};
-
-static void free_views(struct views *v)
-{
-	for (Py_ssize_t i = 0; i < v->n; i++)
-		PyBuffer_Release(&v->b[i]);
-	PyMem_Free(v->b);
-	PyMem_Free(v->v);
-}
-
-static int to_views(PyObject *list, struct views *v)
-{
-	const Py_ssize_t n = PyList_Size(list);
-
-	*v = (struct views){ 0 };
-	v->b = PyMem_Malloc((size_t)(n + 1) * sizeof(*v->b));
-	v->v = PyMem_Malloc((size_t)(n + 1) * sizeof(*v->v));
-	if (!v->b || !v->v) {
-		PyErr_NoMemory();
-		return -1;
-	}
-	for (; v->n < n; v->n++) {
-		Py_buffer *b = &v->b[v->n];
-
-		if (PyObject_GetBuffer(PyList_GetItem(list, v->n), b,
-				       PyBUF_SIMPLE))
-			return -1;
-		v->v[v->n] = (struct pen_value){ b->buf, (uint64_t)b->len };
-	}
-	return 0;
-}
-
 /* put_many(keys, [buffer]) */
 static PyObject *dict_put_many(PyObject *self, PyObject *args)
 {
 	struct pen_err err = { 0 };
-	struct views v = { 0 };
+	struct penpy_views v = { 0 };
 	PyObject *keys, *list, *out = NULL;
-	struct keys k;
+	struct penpy_keys k;
 	struct dict *d;
 	int rc;
 
 	if (!PyArg_ParseTuple(args, "OO!:put_many", &keys, &PyList_Type, &list))
 		return NULL;
-	if (to_keys(keys, &k))
+	if (penpy_to_keys(keys, &k))
 		return NULL;
-	if (to_views(list, &v))
+	if (penpy_to_views(list, &v))
 		goto out;
 	if (v.n != k.n) {
 		PyErr_Format(PyExc_ValueError, "%zd keys and %zd values", k.n,
@@ -343,8 +174,8 @@ static PyObject *dict_put_many(PyObject *self, PyObject *args)
 		pen_ddict_put_many(d->d, k.k, v.v, (uint64_t)v.n, &err);
 	Py_END_ALLOW_THREADS out = end(d, rc, &err);
 out:
-	free_views(&v);
-	free_keys(&k);
+	penpy_free_views(&v);
+	penpy_free_keys(&k);
 	return out;
 }
 
@@ -358,7 +189,7 @@ static PyObject *dict_get(PyObject *self, PyObject *key)
 	struct dict *d;
 	int rc;
 
-	d = to_key(key, &k) ? NULL : begin(self);
+	d = penpy_to_key(key, &k) ? NULL : begin(self);
 	if (!d)
 		return NULL;
 	Py_BEGIN_ALLOW_THREADS rc = pen_ddict_get_many(d->d, &k, 1, &g, &err);
@@ -383,7 +214,7 @@ static PyObject *dict_pop(PyObject *self, PyObject *key)
 	struct dict *d;
 	int rc;
 
-	d = to_key(key, &k) ? NULL : begin(self);
+	d = penpy_to_key(key, &k) ? NULL : begin(self);
 	if (!d)
 		return NULL;
 	Py_BEGIN_ALLOW_THREADS rc = pen_ddict_pop(d->d, k, &g, &err);
@@ -403,7 +234,7 @@ static PyObject *dict_contains(PyObject *self, PyObject *key)
 	struct dict *d;
 	int rc;
 
-	d = to_key(key, &k) ? NULL : begin(self);
+	d = penpy_to_key(key, &k) ? NULL : begin(self);
 	if (!d)
 		return NULL;
 	Py_BEGIN_ALLOW_THREADS rc = pen_ddict_contains(d->d, k, &err);
@@ -417,11 +248,11 @@ static PyObject *dict_ask(PyObject *self, PyObject *keys)
 {
 	struct pen_err err = { 0 };
 	struct got *o = NULL;
-	struct keys k;
+	struct penpy_keys k;
 	struct dict *d;
 	int rc = 0;
 
-	if (to_keys(keys, &k))
+	if (penpy_to_keys(keys, &k))
 		return NULL;
 	d = begin(self);
 	if (d)
@@ -433,7 +264,7 @@ static PyObject *dict_ask(PyObject *self, PyObject *keys)
 		o->of = d;
 		d->nlent++;
 	}
-	free_keys(&k);
+	penpy_free_keys(&k);
 	if (d)
 		d->busy--;
 	if (rc) {
@@ -445,7 +276,7 @@ static PyObject *dict_ask(PyObject *self, PyObject *keys)
 
 static int add_key(void *list, struct pen_key k)
 {
-	PyObject *o = from_key(k);
+	PyObject *o = penpy_from_key(k);
 	int rc = o ? PyList_Append(list, o) : -1;
 
 	Py_XDECREF(o);
