@@ -100,9 +100,11 @@ static int ask_local(struct got *g, int owner, const struct pen_key *k,
 	struct pen_seg *s = g->d->seg[g->d->first + owner];
 	int rc = pen__seg_pin(s, &g->pin[owner], err);
 
-	if (!rc)
-		pen__shard_find(s, k, p->at, p->n, g->values);
-	return rc;
+	if (rc)
+		return rc;
+	pen__shard_find(s, k, p->at, p->n, g->values);
+	pen__seg_settle(s, &g->pin[owner]);
+	return 0;
 }
 
 static int ask_remote(struct got *g, int owner, const struct pen_key *k,
@@ -205,7 +207,7 @@ PEN_API void pen_got_free(struct pen_got *got)
 		pen__remote_fini(&t->r);
 	}
 	for (int o = 0; o < g->d->width; o++)
-		if (g->pin[o].epoch)
+		if (g->pin[o].entry)
 			pen__seg_unpin(g->d->seg[g->d->first + o], g->pin[o]);
 	pen__deal_fini(&g->deal);
 	pen__free(g->part);
@@ -459,7 +461,10 @@ static int pop_one(struct pen_ddict *d, int owner, struct pen_key k,
 
 	if (s) {
 		rc = pen__seg_pin(s, &g->pin[owner], err);
-		return rc ? rc : pen__shard_pop(s, k, g->values, err);
+		if (!rc)
+			rc = pen__shard_pop(s, k, g->values, err);
+		pen__seg_settle(s, &g->pin[owner]);
+		return rc;
 	}
 	g->part = pen__calloc(1, sizeof(*g->part));
 	if (!g->part)

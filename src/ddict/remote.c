@@ -317,6 +317,7 @@ static int serve_values(struct pen_ddict *d, struct request *q,
 	} else {
 		pen__shard_find(d->mine, q->keys, NULL, q->h.n, q->values);
 	}
+	pen__seg_settle(d->mine, &room->pin);
 	pen__shard_count(d->mine, 0, 0, q->h.n);
 	return reply_values(out, room, q, err);
 }

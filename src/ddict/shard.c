@@ -58,7 +58,7 @@ static void write_rec(struct pen_seg *s, uint64_t off, struct pen_key k,
 	uint8_t *to = (void *)(r + 1);
 
 	r->key = k.number;
-	r->len = v.len | (k.bytes ? PEN_REC_BYTES : 0);
+	r->len = pen__rec_word(s, k, v.len);
 	/* what is between and behind them is sent and saved, too */
 	if (k.bytes && k.number) {
 		memset(to + pen__round16(k.number) - 16, 0, 16);
@@ -71,6 +71,13 @@ static void write_rec(struct pen_seg *s, uint64_t off, struct pen_key k,
 	}
 }
 
+static void retire(struct pen_seg *s, uint64_t off)
+{
+	const struct pen_seg_rec *r = (const void *)(s->base + off);
+
+	pen__arena_retire(s, off, pen__rec_size(r), pen__rec_born(s, r));
+}
+
 /* Under the lock: the record at off becomes its key's. */
 static void publish(struct pen_seg *s, uint64_t off, struct pen_key k,
 		    uint64_t len)
@@ -78,8 +85,7 @@ static void publish(struct pen_seg *s, uint64_t off, struct pen_key k,
 	const uint64_t old = pen__table_set(s, off, k, len);
 
 	if (old)
-		pen__arena_retire(s, old,
-				  pen__rec_size((void *)(s->base + old)));
+		retire(s, old);
 }
 
 /* Under the lock. */
@@ -178,7 +184,8 @@ static uint64_t put_bulk(struct pen_seg *s, const struct pen_key *k,
 	for (m = 0; m < n && m < BULK && size < RUN_BYTES; m++) {
 		if (k[m].bytes || v[m].len >= LARGE)
 			break;
-		rec[m] = (struct pen_seg_rec){ k[m].number, v[m].len };
+		rec[m].key = k[m].number;
+		rec[m].len = pen__rec_word(s, k[m], v[m].len);
 		iov[niov++] = (struct iovec){ &rec[m], sizeof(rec[m]) };
 		if (v[m].len)
 			iov[niov++] =
@@ -330,7 +337,7 @@ int pen__shard_pop(struct pen_seg *s, struct pen_key k, struct pen_value *out,
 	if (off) {
 		r = (const void *)(s->base + off);
 		*out = pen__rec_value(r);
-		pen__arena_retire(s, off, pen__rec_size(r));
+		retire(s, off);
 	}
 	pen__seg_unlock(s);
 	return off ? 0
