@@ -255,6 +255,17 @@ static inline struct pen_value pen__rec_value(const struct pen_seg_rec *r)
 /* --- shard.c: what is done with one --- */
 int pen__shard_put(struct pen_seg *, const struct pen_key *,
 		   const struct pen_value *, uint64_t n, struct pen_err *err);
+/* The same without waiting for readers: how many there were room for, and
+ * whether it fails only because of them. */
+struct pen_put {
+	uint64_t done;
+	bool held;
+};
+int pen__shard_put_some(struct pen_seg *, const struct pen_key *,
+			const struct pen_value *, uint64_t n, struct pen_put *,
+			struct pen_err *err);
+/* Then: a moment, and whether to try again. */
+bool pen__put_nap(struct pen_put *, uint64_t *naps);
 /*
  * Pinned (or frozen) only. *at: picks keys[at[i]] and values[at[i]], of n;
  * NULL: all in order.
