@@ -42,6 +42,7 @@ static inline bool is_whole(struct pen_value v, uint64_t key, uint64_t *turn)
 	uint64_t head[2];
 	const uint8_t *p = v.data;
 
+	*turn = 0;
 	if (!p || v.len < 16)
 		return false;
 	memcpy(head, p, 16);

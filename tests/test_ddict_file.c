@@ -160,12 +160,12 @@ static void damaged(void)
 			i < 120 ? (size_t)i
 				: 4096 + pen__rng_below(&rng, n - 4096);
 
-		p[at] ^= 1 << i % 8;
+		p[at] = (uint8_t)(p[at] ^ 1 << i % 8);
 		spit(p, n);
 		if (i < 96 || i >= 120)
 			CHECK(try(true) < 0);
 		(void)try(false);
-		p[at] ^= 1 << i % 8;
+		p[at] = (uint8_t)(p[at] ^ 1 << i % 8);
 	}
 	spit(p, n);
 	CHECK_EQ(try(true), 0);

@@ -30,8 +30,8 @@ struct bench {
 
 struct result {
 	const char *name;
-	double rate, seconds; /* values a second, of all ranks */
-	double cpu_s;
+	double rate; /* values a second; all are of all ranks together */
+	double cpu_s, values;
 };
 
 #define OFF(x) offsetof(struct bench, x)
@@ -121,21 +121,13 @@ static int gather(struct bench *b, uint64_t n, struct pen_err *err)
 
 static int put_many(struct bench *b, uint64_t n, struct pen_err *err)
 {
-	uint64_t i, k;
-	int rc = 0;
-
 	(void)n;
-	for (i = 0; i < b->mine && !rc; i += k) {
-		k = b->mine - i < 4096 ? b->mine - i : 4096;
-		for (uint64_t j = 0; j < k; j++) {
-			b->keys[j] = (struct pen_key){ NULL, b->first + i + j };
-			b->in[j] = (struct pen_value){
-				b->bytes + (i + j) * b->size, b->size
-			};
-		}
-		rc = pen_ddict_put_many(b->x.d, b->keys, b->in, k, err);
+	for (uint64_t i = 0; i < b->mine; i++) {
+		b->keys[i] = (struct pen_key){ NULL, b->first + i };
+		b->in[i] =
+			(struct pen_value){ b->bytes + i * b->size, b->size };
 	}
-	return rc;
+	return pen_ddict_put_many(b->x.d, b->keys, b->in, b->mine, err);
 }
 
 /* The same again, one by one, some of them. */
@@ -276,9 +268,9 @@ static const struct arm arms[] = {
 };
 #define NARMS (sizeof(arms) / sizeof(arms[0]))
 
-/* One rank's part: *rate in values a second. */
-static int run_arm(struct bench *b, const struct arm *a, double *rate,
-		   double *cpu, struct pen_err *err)
+/* One rank's part: values a second, seconds of CPU, values. */
+static int run_arm(struct bench *b, const struct arm *a, double *out,
+		   struct pen_err *err)
 {
 	const uint64_t since = pen__now_ns(), burnt = pen__cpu_ns();
 	uint64_t n = 0, now = since, k = b->batch;
@@ -294,8 +286,9 @@ static int run_arm(struct bench *b, const struct arm *a, double *rate,
 		if (now - since < b->time_ns / 16)
 			k *= 2;
 	}
-	*rate = (double)n * 1e9 / (double)(now - since + 1);
-	*cpu = (double)(pen__cpu_ns() - burnt) / 1e9;
+	out[0] = (double)n * 1e9 / (double)(now - since + 1);
+	out[1] = (double)(pen__cpu_ns() - burnt) / 1e9;
+	out[2] = (double)n;
 	if (!rc && b->wrong)
 		rc = pen__fail(err, PEN_EDATA, "dictionary",
 			       "%llu values were not those that were put",
@@ -308,14 +301,14 @@ static int run_arms(struct bench *b, struct result *r, struct pen_err *err)
 	int rc = 0;
 
 	for (size_t i = 0; i < NARMS && !rc; i++) {
-		double v[2];
+		double v[3] = { 0 };
 
 		/* a way that needs others' values begins when all are there */
-		rc = run_arm(b, &arms[i], &v[0], &v[1], err);
+		rc = run_arm(b, &arms[i], v, err);
 		rc = pen__comm_agree(b->x.comm, rc, err);
 		if (!rc)
-			rc = pen__comm_reduce(b->x.comm, v, 2, PEN_SUM, err);
-		r[i] = (struct result){ arms[i].name, v[0], 0, v[1] };
+			rc = pen__comm_reduce(b->x.comm, v, 3, PEN_SUM, err);
+		r[i] = (struct result){ arms[i].name, v[0], v[1], v[2] };
 	}
 	return rc;
 }
@@ -324,18 +317,18 @@ static int prepare(struct bench *b, struct pen_err *err)
 {
 	const uint64_t size = (uint64_t)b->x.comm->size;
 	const uint64_t rank = (uint64_t)b->x.comm->rank;
-	const uint64_t nkeys = b->batch * AHEAD > 4096 ? b->batch * AHEAD
-						       : 4096;
+	uint64_t nkeys = b->batch * AHEAD;
 
 	b->first = b->values * rank / size;
 	b->mine = b->values * (rank + 1) / size - b->first;
 	if (!b->mine)
 		return pen__fail(err, PEN_EINVAL, "values", "fewer than ranks");
+	nkeys = nkeys > b->mine ? nkeys : b->mine;
 	b->rng = pen__rng(1, rank);
 	b->bytes = pen__alloc(b->mine, b->size);
 	b->to = pen__alloc(b->batch, b->size);
 	b->keys = pen__alloc(nkeys, sizeof(*b->keys));
-	b->in = pen__alloc(4096, sizeof(*b->in));
+	b->in = pen__alloc(b->mine, sizeof(*b->in));
 	if (!b->bytes || !b->to || !b->keys || !b->in)
 		return pen__fail_nomem(err, "values", b->mine * b->size);
 	for (uint64_t i = 0; i < b->mine; i++) {
@@ -357,14 +350,15 @@ static int print_text(struct bench *b, const struct result *r,
 	       counted((uint64_t)c->nnodes, "machine"), grouped(b->values),
 	       human_bytes((double)b->size), grouped(b->batch));
 	printf("transport: %s\n\n", pen_ddict_transport(b->x.d));
-	printf("  %-26s %12s %12s %10s\n", "", "values/s", "bytes/s",
-	       "of loop");
+	printf("  %-26s %12s %12s %10s %12s\n", "", "values/s", "bytes/s",
+	       "of loop", "CPU each");
 	for (size_t i = 0; i < NARMS; i++)
 		if (r[i].name)
-			printf("  %-26s %12s %12s %10.2f\n", r[i].name,
+			printf("  %-26s %12s %12s %10.2f %12s\n", r[i].name,
 			       human_count(r[i].rate),
 			       human_bytes(r[i].rate * (double)b->size),
-			       r[i].rate / r[0].rate);
+			       r[i].rate / r[0].rate,
+			       human_time(r[i].cpu_s / r[i].values));
 	printf("\n  put_many took %s of CPU for %s\n", human_time(r[1].cpu_s),
 	       human_bytes((double)(b->values * b->size)));
 	return dict_table(b->x.d, err);
@@ -393,6 +387,7 @@ static int print_json(struct bench *b, const struct result *r,
 		pen__json_num(&j, "values_per_second", r[i].rate);
 		pen__json_num(&j, "of_loop", r[i].rate / r[0].rate);
 		pen__json_num(&j, "cpu_seconds", r[i].cpu_s);
+		pen__json_num(&j, "cpu_seconds_each", r[i].cpu_s / r[i].values);
 		pen__json_close(&j, '}');
 	}
 	pen__json_close(&j, ']');

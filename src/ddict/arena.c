@@ -32,12 +32,15 @@ struct freed {
 /* Blocks looked at in a list whose blocks may be too small. */
 #define LOOK 8
 
+uint64_t pen__rec_size_of(struct pen_key k, uint64_t len)
+{
+	return sizeof(struct pen_seg_rec) +
+	       (k.bytes ? pen__round16(k.number) : 0) + pen__round16(len);
+}
+
 uint64_t pen__rec_size(const struct pen_seg_rec *r)
 {
-	const uint64_t key = r->len & PEN_REC_BYTES ? r->key : 0;
-
-	return sizeof(*r) + pen__round16(key) +
-	       pen__round16(r->len & ~PEN_REC_BYTES);
+	return pen__rec_size_of(pen__rec_key(r), pen__rec_value(r).len);
 }
 
 /* The list of a size: 16 to each power of two. */
@@ -156,6 +159,25 @@ static uint64_t from_top(struct pen_seg *s, uint64_t size, bool *full)
 		return 0;
 	atomic_store(&h->top, top + size);
 	return top;
+}
+
+uint64_t pen__arena_peek(const struct pen_seg *s, uint64_t size)
+{
+	const struct pen_seg_head *h = s->head;
+	const uint64_t top = atomic_load(&h->top);
+
+	return size <= h->size - top ? top : 0;
+}
+
+void pen__arena_extend(struct pen_seg *s, uint64_t size)
+{
+	struct pen_seg_head *h = s->head;
+	const uint64_t top = atomic_load(&h->top) + size;
+
+	atomic_store(&h->top, top);
+	/* of a page that is taken, all is */
+	if (top > atomic_load(&h->taken))
+		atomic_store(&h->taken, (top + 4095) & ~(uint64_t)4095);
 }
 
 /* Whether a rebuild can find so much: not when nothing was freed since. */

@@ -157,6 +157,12 @@ void pen__proc_leave(struct pen_seg *);
 /* An offset, or 0: full (*full), or the system gives no memory. */
 uint64_t pen__arena_alloc(struct pen_seg *, uint64_t size, bool *full);
 void pen__arena_free(struct pen_seg *, uint64_t off, uint64_t size);
+/*
+ * The same in two steps, for what is written without being touched: where size
+ * bytes at the end would be, 0: no room; and that they are there now.
+ */
+uint64_t pen__arena_peek(const struct pen_seg *, uint64_t size);
+void pen__arena_extend(struct pen_seg *, uint64_t size);
 /* To be freed once nobody can read it. */
 void pen__arena_retire(struct pen_seg *, uint64_t off, uint64_t size);
 void pen__arena_reclaim(struct pen_seg *);
@@ -165,6 +171,7 @@ void pen__arena_forget(struct pen_seg *);
 /* Finds all dead blocks; false: readers do not allow it, or no memory. */
 bool pen__arena_rebuild(struct pen_seg *);
 uint64_t pen__rec_size(const struct pen_seg_rec *);
+uint64_t pen__rec_size_of(struct pen_key, uint64_t len);
 
 /* --- table.c --- */
 uint64_t pen__key_hash(struct pen_key);
@@ -177,9 +184,10 @@ void pen__table_find_many(const struct pen_seg *, const struct pen_key *,
 			  const struct pen_seg_rec **out);
 /* Under the lock. Room for n more keys; 0, or PEN_ENOMEM */
 int pen__table_reserve(struct pen_seg *, uint64_t n, bool *full);
-/* Under the lock: the record at off, for its key; returns the one it replaced,
- * or 0. There must be room. */
-uint64_t pen__table_set(struct pen_seg *, uint64_t off, uint64_t hash);
+/* Under the lock: the record at off, for its key, with a value of len bytes;
+ * returns the one it replaced, or 0. There must be room. */
+uint64_t pen__table_set(struct pen_seg *, uint64_t off, struct pen_key,
+			uint64_t len);
 /* Under the lock: the record that was taken out, or 0. */
 uint64_t pen__table_drop(struct pen_seg *, struct pen_key, uint64_t hash);
 /* Under the lock: a new, empty one. */

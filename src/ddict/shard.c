@@ -4,6 +4,7 @@
  * large one gets its block, is copied without the lock, and then published.
  */
 #include <string.h>
+#include <sys/uio.h>
 #include <time.h>
 
 #include "base/mem.h"
@@ -12,9 +13,13 @@
 #define RUN_BYTES ((uint64_t)256 << 10)
 #define LARGE ((uint64_t)128 << 10)
 #define GROUP 64
+#define BULK 256
+#define BULK_MIN 4
 /* A second in all. */
 #define NAP_NS 500000
 #define NAPS 2000
+
+static const uint8_t zeros[16];
 
 static int fail_frozen(struct pen_err *err)
 {
@@ -46,12 +51,6 @@ static int fail_full(const struct pen_seg *s, uint64_t need, bool full,
 			 (unsigned long long)(used > live ? used - live : 0));
 }
 
-static uint64_t size_of(struct pen_key k, uint64_t len)
-{
-	return sizeof(struct pen_seg_rec) +
-	       (k.bytes ? pen__round16(k.number) : 0) + pen__round16(len);
-}
-
 static void write_rec(struct pen_seg *s, uint64_t off, struct pen_key k,
 		      struct pen_value v)
 {
@@ -73,9 +72,10 @@ static void write_rec(struct pen_seg *s, uint64_t off, struct pen_key k,
 }
 
 /* Under the lock: the record at off becomes its key's. */
-static void publish(struct pen_seg *s, uint64_t off, uint64_t hash)
+static void publish(struct pen_seg *s, uint64_t off, struct pen_key k,
+		    uint64_t len)
 {
-	const uint64_t old = pen__table_set(s, off, hash);
+	const uint64_t old = pen__table_set(s, off, k, len);
 
 	if (old)
 		pen__arena_retire(s, old,
@@ -86,7 +86,7 @@ static void publish(struct pen_seg *s, uint64_t off, uint64_t hash)
 static int put_one(struct pen_seg *s, struct pen_key k, struct pen_value v,
 		   struct pen_err *err)
 {
-	const uint64_t size = size_of(k, v.len);
+	const uint64_t size = pen__rec_size_of(k, v.len);
 	bool full;
 	uint64_t off;
 
@@ -96,7 +96,7 @@ static int put_one(struct pen_seg *s, struct pen_key k, struct pen_value v,
 	if (!off)
 		return fail_full(s, size, full, err);
 	write_rec(s, off, k, v);
-	publish(s, off, pen__key_hash(k));
+	publish(s, off, k, v.len);
 	return 0;
 }
 
@@ -120,7 +120,7 @@ static int put_large(struct pen_seg *s, struct pen_key k, struct pen_value v,
 		     struct pen_err *err)
 {
 	struct pen_seg_proc *p = &s->head->proc[s->self->proc];
-	const uint64_t size = size_of(k, v.len);
+	const uint64_t size = pen__rec_size_of(k, v.len);
 	bool full;
 	uint64_t off = pen__arena_alloc(s, size, &full);
 	int rc = 0, note;
@@ -144,7 +144,7 @@ static int put_large(struct pen_seg *s, struct pen_key k, struct pen_value v,
 	if (rc)
 		pen__arena_free(s, off, size);
 	else
-		publish(s, off, pen__key_hash(k));
+		publish(s, off, k, v.len);
 	return rc;
 }
 
@@ -161,13 +161,53 @@ static int check(struct pen_key k, struct pen_value v, struct pen_err *err)
 	return 0;
 }
 
+/*
+ * Many small ones at the end of the arena, by one system call: the kernel then
+ * need not clear the pages first, nor map them here, which is a third of what
+ * putting costs. How many of n: 0, where that does not fit; then they go one
+ * by one.
+ */
+static uint64_t put_bulk(struct pen_seg *s, const struct pen_key *k,
+			 const struct pen_value *v, uint64_t n)
+{
+	struct pen_seg_rec rec[BULK];
+	struct iovec iov[3 * BULK];
+	uint64_t m, size = 0, off;
+	uint32_t niov = 0;
+
+	for (m = 0; m < n && m < BULK && size < RUN_BYTES; m++) {
+		if (k[m].bytes || v[m].len >= LARGE)
+			break;
+		rec[m] = (struct pen_seg_rec){ k[m].number, v[m].len };
+		iov[niov++] = (struct iovec){ &rec[m], sizeof(rec[m]) };
+		if (v[m].len)
+			iov[niov++] =
+				(struct iovec){ (void *)(uintptr_t)v[m].data,
+						v[m].len };
+		if (v[m].len % 16)
+			iov[niov++] = (struct iovec){ (void *)(uintptr_t)zeros,
+						      16 - v[m].len % 16 };
+		size += pen__rec_size_of(k[m], v[m].len);
+	}
+	off = pen__arena_peek(s, size);
+	if (m < BULK_MIN || !off || atomic_load(&s->head->free_bytes) > size ||
+	    pwritev(s->fd, iov, (int)niov, (off_t)off) != (ssize_t)size)
+		return 0;
+	pen__arena_extend(s, size);
+	for (uint64_t i = 0; i < m; i++) {
+		publish(s, off, k[i], v[i].len);
+		off += pen__rec_size_of(k[i], v[i].len);
+	}
+	return m;
+}
+
 /* Locks, and puts some of n: *done of them. */
 static int put_run(struct pen_seg *s, const struct pen_key *k,
 		   const struct pen_value *v, uint64_t n, uint64_t *done,
 		   struct pen_err *err)
 {
 	uint64_t i, bytes = 0;
-	bool full;
+	bool full = false;
 	int rc;
 
 	*done = 0;
@@ -178,8 +218,11 @@ static int put_run(struct pen_seg *s, const struct pen_key *k,
 		rc = fail_frozen(err);
 	/* when there is no room for all, then for one after the other */
 	else if (n > 1)
-		(void)pen__table_reserve(s, n, &full);
-	for (i = 0; i < n && !rc && bytes < RUN_BYTES; i += !rc) {
+		full = pen__table_reserve(s, n, &full) != 0;
+	i = rc || full ? 0 : put_bulk(s, k, v, n);
+	if (i)
+		bytes = RUN_BYTES;
+	for (; i < n && !rc && bytes < RUN_BYTES; i += !rc) {
 		rc = check(k[i], v[i], err);
 		if (!rc && v[i].len >= LARGE)
 			rc = put_large(s, k[i], v[i], err);
@@ -224,7 +267,7 @@ int pen__shard_put(struct pen_seg *s, const struct pen_key *k,
 		rc = put_run(s, k + i, v + i, n - i, &done, err);
 		i += done;
 		if (rc == PEN_ENOMEM &&
-		    may_fit(s, size_of(k[i], v[i].len), &naps))
+		    may_fit(s, pen__rec_size_of(k[i], v[i].len), &naps))
 			rc = 0;
 	}
 	if (!rc)

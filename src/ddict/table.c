@@ -324,16 +324,18 @@ int pen__table_reserve(struct pen_seg *s, uint64_t n, bool *full)
 	return replace(s, want, true, full);
 }
 
-uint64_t pen__table_set(struct pen_seg *s, uint64_t off, uint64_t hash)
+uint64_t pen__table_set(struct pen_seg *s, uint64_t off, struct pen_key k,
+			uint64_t len)
 {
 	struct pen_seg_head *h = s->head;
-	const struct pen_seg_rec *r = (const void *)(s->base + off), *old;
 	struct pen_seg_table *t = own_table(s);
-	const _Atomic uint64_t *at = seek(s, t, pen__rec_key(r), hash, &old);
+	const uint64_t hash = pen__key_hash(k);
+	const struct pen_seg_rec *old;
+	const _Atomic uint64_t *at = seek(s, t, k, hash, &old);
 	_Atomic uint64_t *to;
 
-	pen__seg_add(&h->live_bytes, pen__rec_size(r));
-	pen__seg_add(&h->value_bytes, pen__rec_value(r).len);
+	pen__seg_add(&h->live_bytes, pen__rec_size_of(k, len));
+	pen__seg_add(&h->value_bytes, len);
 	if (at) {
 		atomic_store((_Atomic uint64_t *)(uintptr_t)at,
 			     pen__slot_make(off, hash));
