@@ -127,6 +127,25 @@ struct plot {
 	uint8_t *pool;
 };
 
+/* What a forked child gets: an error, and no hang. */
+static void ask_from_child(struct side *s)
+{
+	int status = -1;
+	pid_t pid = fork();
+
+	if (!pid) {
+		struct pen_err e = { 0 };
+		struct asked a;
+
+		ask(s, &a, !s->comm->rank, (struct order){ .what = WHAT_ECHO });
+		CHECK_EQ(get(s, &a, &e), PEN_ENOTSUP);
+		CHECK(strstr(e.msg, "forked"));
+		pen__wire_close(s->wire);
+		_exit(atomic_load(&test_failures) ? 1 : 0);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+}
+
 /* Three ranks, the last is killed; the others still have each other. */
 static int survive(struct pen_comm *c, void *arg)
 {
@@ -148,6 +167,7 @@ static int survive(struct pen_comm *c, void *arg)
 	CHECK_EQ(get(&s, &a, &e), 0);
 	check_bytes(&a, p->pool);
 	pen__free(a.call.reply);
+	ask_from_child(&s);
 	pen__wire_close(s.wire);
 	CHECK_EQ(atomic_load(&s.served), atomic_load(&s.sent));
 	return atomic_load(&test_failures) ? 1 : 0;

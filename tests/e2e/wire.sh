@@ -65,6 +65,36 @@ run 0 -n 2 "$ranks" theirs
 grep -q '^tcp.*mpi: was started without MPI_THREAD_MULTIPLE' "$dir/out" ||
 	fail "theirs"
 
+# and the program that most will have beside: either may come first
+cat >"$dir/both.py" <<'PY'
+import ctypes, os, sys
+lib = ctypes.CDLL(os.environ["BUILD"] + "/libpenstock.so")
+ranks = ctypes.c_void_p()
+def meet():
+    err = ctypes.create_string_buffer(4096)
+    assert lib.pen_ranks_open(ctypes.byref(ranks), err) == 0, err.raw
+if sys.argv[1] == "first":
+    meet()
+from mpi4py import MPI
+if sys.argv[1] != "first":
+    meet()
+comm = MPI.COMM_WORLD
+assert lib.pen_ranks_size(ranks) == comm.size == 2
+assert lib.pen_ranks_rank(ranks) == comm.rank
+assert lib.pen_ranks_barrier(ranks, None) == 0
+assert comm.allreduce(1) == 2
+lib.pen_ranks_close(ranks)
+assert comm.allreduce(1) == 2
+print("fine")
+PY
+if [ -z "${SANITIZE:-}" ] && /usr/bin/python3 -c 'import mpi4py' 2>"$dir/err"
+then
+	for which in first second; do
+		BUILD=$build run 0 -n 2 /usr/bin/python3 "$dir/both.py" $which
+		[ "$(grep -c fine "$dir/out")" = 2 ] || fail "mpi4py $which"
+	done
+fi
+
 # one host that mpirun takes for two
 cat >"$dir/rsh" <<'SH'
 #!/bin/sh
