@@ -11,6 +11,13 @@
 #include "base/mem.h"
 #include "base/team.h"
 
+/* Every byte costs ThreadSanitizer several. */
+#ifdef __SANITIZE_THREAD__
+#define LARGE_MIB 16
+#else
+#define LARGE_MIB 256
+#endif
+
 static void basics(void)
 {
 	struct pen_ddict *d = open_sized("memory=4MiB");
@@ -342,7 +349,7 @@ static void wrong_settings(void)
 /* A value beyond all steps and limits of the arena. */
 static void large(void)
 {
-	const uint64_t n = (uint64_t)256 << 20;
+	const uint64_t n = (uint64_t)LARGE_MIB << 20;
 	struct pen_ddict *d = open_sized("memory=600MiB");
 	uint8_t *big = pen__calloc(n, 1);
 	uint64_t len = n;

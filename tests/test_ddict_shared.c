@@ -14,6 +14,13 @@
 #define KEYS 200
 #define PROCESSES 8
 
+/* ThreadSanitizer ends a forked child that starts a thread. */
+#ifdef __SANITIZE_THREAD__
+#define CAN_FORK false
+#else
+#define CAN_FORK true
+#endif
+
 static char setting[64];
 
 static struct pen_ddict *attach(void)
@@ -344,6 +351,8 @@ static void race(void)
 
 int main(void)
 {
+	if (!CAN_FORK)
+		TEST_SKIP("ThreadSanitizer does not allow it");
 	snprintf(setting, sizeof(setting), "name=test-%d", (int)getpid());
 	if (socketpair(AF_UNIX, SOCK_STREAM, 0, both))
 		return 1;

@@ -133,8 +133,8 @@ static inline void *no_room(struct pen_call *c, size_t n)
 static inline void kinds(struct side *s, int to, const uint8_t *pool)
 {
 	static const struct order orders[] = {
-		{ WHAT_BYTES, 1, 1, 5 },	   { WHAT_BYTES, 0, 1, 5 },
-		{ WHAT_BYTES, 256, 1000, 77 },	   { WHAT_BYTES, 3000, 10, 0 },
+		{ WHAT_BYTES, 1, 1, 5 },	  { WHAT_BYTES, 0, 1, 5 },
+		{ WHAT_BYTES, 256, 1000, 77 },	  { WHAT_BYTES, 3000, 10, 0 },
 		{ WHAT_BYTES, 3, 700000, 12345 },
 	};
 	struct pen_err e = { 0 };

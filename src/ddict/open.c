@@ -41,8 +41,8 @@ const struct pen_opt pen__ddict_opts[] = {
 	{ "keys", PEN_OPT_COUNT, O(keys), NULL,
 	  "how many are expected: makes the index once", NULL, 0, 0 },
 	{ "transport", PEN_OPT_STR, O(transport), "auto",
-	  "how other machines are reached: auto, or one of those that "
-	  "`penstock ddict bench` prints",
+	  "how other machines are reached: auto tries what there is and "
+	  "takes the fastest; or tcp, mpi, rma; shm: not at all",
 	  NULL, 0, 0 },
 	{ "share", PEN_OPT_BOOL, O(share), "true",
 	  "ranks of one machine use each other's memory; false: the transport",
