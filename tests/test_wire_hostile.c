@@ -336,7 +336,7 @@ static void *note(struct pen_call *c, size_t n)
 
 static void large_and_small(void *arg, unsigned i)
 {
-	const struct order big = { WHAT_BYTES, 16, 2 << 20, 0 };
+	const struct order big = { WHAT_BYTES, 32, 1 << 20, 0 };
 	struct world *w = arg;
 	struct side *s = &w->sides[i];
 	struct pen_wire_server server = { s, serve, sent };

@@ -23,7 +23,7 @@ struct order {
 	uint64_t from;
 };
 
-#define POOL ((size_t)4 << 20)
+#define POOL ((size_t)2 << 20)
 
 struct side {
 	struct pen_wire *wire;
@@ -133,9 +133,9 @@ static inline void *no_room(struct pen_call *c, size_t n)
 static inline void kinds(struct side *s, int to, const uint8_t *pool)
 {
 	static const struct order orders[] = {
-		{ WHAT_BYTES, 1, 1, 5 },	   { WHAT_BYTES, 0, 1, 5 },
-		{ WHAT_BYTES, 256, 1000, 77 },	   { WHAT_BYTES, 3000, 10, 0 },
-		{ WHAT_BYTES, 5, 3 << 20, 12345 },
+		{ WHAT_BYTES, 1, 1, 5 },	  { WHAT_BYTES, 0, 1, 5 },
+		{ WHAT_BYTES, 256, 1000, 77 },	  { WHAT_BYTES, 3000, 10, 0 },
+		{ WHAT_BYTES, 3, 700000, 12345 },
 	};
 	struct pen_err e = { 0 };
 	struct asked a;
@@ -171,7 +171,7 @@ static inline void kinds(struct side *s, int to, const uint8_t *pool)
 /* A long request comes back as it was. */
 static inline void echo(struct side *s, int to)
 {
-	const size_t n = 5u << 20;
+	const size_t n = 1u << 20;
 	uint8_t *p = malloc(n);
 	struct pen_err e = { 0 };
 	struct asked a = { 0 };
@@ -192,7 +192,7 @@ static inline void echo(struct side *s, int to)
 	free(p);
 }
 
-#define MANY 64
+#define MANY 32
 
 /* Many under way to all, of all sizes, waited for in the wrong order. */
 static inline void crowd(struct side *s, uint8_t *const *pools, uint64_t seed)
@@ -205,11 +205,11 @@ static inline void crowd(struct side *s, uint8_t *const *pools, uint64_t seed)
 	for (int i = 0; i < MANY; i++) {
 		int to = (s->comm->rank + 1 + i % (size - 1)) % size;
 		uint64_t x = pen__rng_at(r.key, (uint64_t)i);
-		struct order o = { WHAT_BYTES, (uint32_t)(x % 300),
+		struct order o = { WHAT_BYTES, (uint32_t)(x % 120),
 				   x >> 32 & 0xfff, x >> 44 };
 
 		if (i % 16 == 3)
-			o = (struct order){ WHAT_BYTES, 1, 1 << 20, x >> 50 };
+			o = (struct order){ WHAT_BYTES, 1, 600000, x >> 50 };
 		ask(s, &a[i], to, o);
 	}
 	for (int i = MANY - 1; i >= 0; i--) {

@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/futex.h"
@@ -152,20 +153,23 @@ static void all(struct side *s, uint8_t *const *pools)
 	CHECK_EQ(pen__comm_barrier(s->comm, &e), 0);
 }
 
-static void end_last(struct side *s)
+static void end_last(struct side *s, int sig)
 {
 	struct pen_err e = { 0 };
 	struct asked a;
 	int rc = 0;
 
 	if (s->comm->rank == s->comm->size - 1)
-		raise(SIGKILL);
+		raise(sig);
 	while (!rc) {
 		ask(s, &a, s->comm->size - 1,
 		    (struct order){ WHAT_BYTES, 1, 1000, 0 });
 		rc = get(s, &a, &e);
 		pen__free(a.call.reply);
 	}
+	fprintf(stderr, "told %s: %s\n", e.where, e.msg);
+	if (sig == SIGSTOP)
+		_exit(3); /* what is stopped does not close */
 }
 
 static void run(struct side *s, const char *how, uint8_t *const *pools)
@@ -175,7 +179,9 @@ static void run(struct side *s, const char *how, uint8_t *const *pools)
 	else if (!strcmp(how, "idle"))
 		idle(s);
 	else if (!strcmp(how, "kill"))
-		end_last(s);
+		end_last(s, SIGKILL);
+	else if (!strcmp(how, "stop"))
+		end_last(s, SIGSTOP);
 	else
 		all(s, pools);
 }

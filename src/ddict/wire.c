@@ -74,6 +74,7 @@ static int wire_new(struct pen_wire **out, const struct pen_comm *comm,
 		return pen__fail_nomem(err, "wire", sizeof(*w));
 	w->rank = comm->rank;
 	w->size = comm->size;
+	w->pid = getpid();
 	w->server = *server;
 	w->peers = pen__calloc((size_t)w->size, sizeof(*w->peers));
 	if (!w->peers) {
@@ -94,6 +95,9 @@ static int wire_new(struct pen_wire **out, const struct pen_comm *comm,
 
 void pen__wire_close(struct pen_wire *w)
 {
+	/* a forked child has no thread to end, and its locks may be held */
+	if (w && w->pid != getpid())
+		return;
 	if (w && w->transport)
 		w->transport->close(w);
 	wire_free(w);

@@ -9,6 +9,9 @@
  *
  * A rank that dies: every call to it that is under way, and every later one,
  * ends with PEN_EIO and an error that names rank and host. None waits for ever.
+ *
+ * A forked child has no wire: its calls end with PEN_ENOTSUP, its close does
+ * nothing.
  */
 #ifndef PEN_DDICT_WIRE_H
 #define PEN_DDICT_WIRE_H

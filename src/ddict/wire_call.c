@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/futex.h"
 #include "base/mem.h"
@@ -170,6 +171,13 @@ static void call(struct pen_wire *w, struct pen_call *c, uint8_t kind)
 	}
 	c->out.niov = (uint32_t)c->nreq;
 	p = &w->peers[c->to];
+	if (w->pid != getpid()) {
+		finish_failed(c, p, PEN_ENOTSUP,
+			      "cannot be asked by a process that was forked "
+			      "after the ranks met; ask before, or let the "
+			      "parent ask");
+		return;
+	}
 	pthread_mutex_lock(&p->lock);
 	rc = p->code;
 	if (!rc)

@@ -10,6 +10,7 @@
 #define PEN_DDICT_WIRE_INT_H
 
 #include <pthread.h>
+#include <sys/types.h>
 
 #include "ddict/wire.h"
 
@@ -116,6 +117,7 @@ struct pen_wire {
 	const struct pen_transport *transport;
 	struct pen_wire_server server;
 	int rank, size;
+	pid_t pid; /* that has the thread: a forked child has none */
 	struct pen_peer *peers; /* one a rank; the own one is not used */
 	void *priv;		/* the transport's */
 	char why[320];

@@ -17,19 +17,9 @@ export ASAN_OPTIONS=detect_leaks=0
 export PENSTOCK_MODULES=$build/src/comm
 unset "${!OMPI_@}" "${!PMIX_@}" "${!PMI_@}" "${!SLURM_@}"
 dir=$(mktemp -d)
-id=pw$$
-net=10.79.$(($$ % 250))
-
-# Names of our own only, and always: a namespace outlives the test.
-clean() {
-	for i in 1 2; do
-		ip netns del "$id-$i" 2>/dev/null || true
-		ip link del "$id-v$i" 2>/dev/null || true
-	done
-	ip link del "$id-b" 2>/dev/null || true
-	rm -rf "$dir"
-}
-trap clean EXIT
+# shellcheck source=tests/hosts.bash
+. "${SOURCE:-$(dirname "$0")/../..}/tests/hosts.bash"
+trap 'hosts_down; rm -rf "$dir"' EXIT
 
 fail() {
 	echo "failed: $*" >&2
@@ -75,6 +65,36 @@ run 0 -n 2 "$ranks" theirs
 grep -q '^tcp.*mpi: was started without MPI_THREAD_MULTIPLE' "$dir/out" ||
 	fail "theirs"
 
+# and the program that most will have beside: either may come first
+cat >"$dir/both.py" <<'PY'
+import ctypes, os, sys
+lib = ctypes.CDLL(os.environ["BUILD"] + "/libpenstock.so")
+ranks = ctypes.c_void_p()
+def meet():
+    err = ctypes.create_string_buffer(4096)
+    assert lib.pen_ranks_open(ctypes.byref(ranks), err) == 0, err.raw
+if sys.argv[1] == "first":
+    meet()
+from mpi4py import MPI
+if sys.argv[1] != "first":
+    meet()
+comm = MPI.COMM_WORLD
+assert lib.pen_ranks_size(ranks) == comm.size == 2
+assert lib.pen_ranks_rank(ranks) == comm.rank
+assert lib.pen_ranks_barrier(ranks, None) == 0
+assert comm.allreduce(1) == 2
+lib.pen_ranks_close(ranks)
+assert comm.allreduce(1) == 2
+print("fine")
+PY
+if [ -z "${SANITIZE:-}" ] && /usr/bin/python3 -c 'import mpi4py' 2>"$dir/err"
+then
+	for which in first second; do
+		BUILD=$build run 0 -n 2 /usr/bin/python3 "$dir/both.py" $which
+		[ "$(grep -c fine "$dir/out")" = 2 ] || fail "mpi4py $which"
+	done
+fi
+
 # one host that mpirun takes for two
 cat >"$dir/rsh" <<'SH'
 #!/bin/sh
@@ -87,40 +107,10 @@ chmod +x "$dir/rsh"
 all tcp tcp 3 --mca plm_rsh_agent "$dir/rsh" --host one:1,two:2
 
 # two hosts
-two_hosts() {
-	ip link add "$id-b" type bridge &&
-		ip addr add "$net.254/24" dev "$id-b" &&
-		ip link set "$id-b" up || return 1
-	for i in 1 2; do
-		ip netns add "$id-$i" &&
-			ip link add "$id-v$i" type veth peer name eth0 \
-				netns "$id-$i" &&
-			ip link set "$id-v$i" master "$id-b" up &&
-			ip -n "$id-$i" addr add "$net.$i/24" dev eth0 &&
-			ip -n "$id-$i" link set eth0 up &&
-			ip -n "$id-$i" link set lo up || return 1
-		# as bridges of containers are: the same on every host; and
-		# a network that only one of them is in
-		ip -n "$id-$i" link add docker0 type bridge &&
-			ip -n "$id-$i" addr add 172.30.0.1/16 dev docker0 &&
-			ip -n "$id-$i" addr add 10.8$i.0.1/24 dev docker0 &&
-			ip -n "$id-$i" link set docker0 up || return 1
-	done
-}
-if [ "$(id -u)" != 0 ] || ! two_hosts 2>"$dir/err"; then
+if ! hosts_up 2>"$dir/err"; then
 	echo "two hosts: left out: network namespaces need root"
 	exit 0
 fi
-cat >"$dir/agent" <<'SH'
-#!/bin/sh
-host=$1
-shift
-exec ip netns exec "$host" unshare --uts sh -c "hostname $host; $*"
-SH
-chmod +x "$dir/agent"
-hosts=(--mca plm_rsh_agent "$dir/agent" -H "$id-1:2,$id-2:2"
-	--mca oob_tcp_if_include "$net.0/24" --mca btl_tcp_if_include "$net.0/24"
-	--mca mpi_yield_when_idle 1 -x PENSTOCK_MODULES -x ASAN_OPTIONS)
 all tcp tcp 4 "${hosts[@]}"
 all mpi mpi 4 "${hosts[@]}"
 all auto 'tcp|mpi' 4 "${hosts[@]}"
