@@ -17,7 +17,7 @@ __all__ = ["Array", "Batch", "CellLoader", "DDict", "DataError", "Dataset", "Err
            "Loader", "Ragged", "SettingError", "TensorStore", "torch"]
 
 _LATER = {"Dataset": "_dataset", "CellLoader": "_cells",
-          "DDict": "_ddict",
+          "Asked": "_ddict", "DDict": "_ddict",
           "RaggedArrays": "_convert",
           "TensorStore": "_tensors"}
 
