@@ -60,6 +60,7 @@ endfunction()
 function(pen_link target)
 	get_property(libs GLOBAL PROPERTY PEN_LIBS)
 	target_link_libraries(${target} PUBLIC
-		Threads::Threads PkgConfig::DEFLATE ${libs} m)
+		Threads::Threads PkgConfig::DEFLATE ${libs} m
+		${CMAKE_DL_LIBS})
 	pen_link_options(${target})
 endfunction()
