@@ -2,7 +2,10 @@
  * vocab: the words of k letters that sequences have, and how often, as a file
  * that tokenisers read. The work is engine/vocab.c's.
  */
+#include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "cli/cli.h"
@@ -97,6 +100,23 @@ static void print_text(const struct vocab *v, const struct pen_vocab_result *r)
 		       grouped(r->facts.nothers), v->opts.alphabet);
 }
 
+/* Counting may take long: what cannot be written is said before. */
+static int check_out(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	struct pen_err err = { 0 };
+	struct stat st;
+	char dir[4096];
+
+	snprintf(dir, sizeof(dir), "%.*s", slash ? (int)(slash - path + 1) : 1,
+		 slash ? path : ".");
+	if (access(dir, W_OK))
+		pen__fail_sys(&err, errno, path, "cannot be written");
+	else if (!stat(path, &st) && !S_ISREG(st.st_mode))
+		pen__fail(&err, PEN_EINVAL, path, "is not a file");
+	return err.code ? complain(&err) : -1;
+}
+
 static int build(struct vocab *v)
 {
 	const struct pen_vocab_job job = {
@@ -139,6 +159,8 @@ static int run_vocab(int argc, char **argv)
 	if (rc < 0 && (!v.npaths || !v.out))
 		rc = complain_usage("vocab: of what, and where to? penstock "
 				    "vocab PATH... -o FILE");
+	if (rc < 0)
+		rc = check_out(v.out);
 	if (rc < 0)
 		rc = build(&v);
 	pen_spec_free(v.spec);

@@ -9,6 +9,10 @@
 #include "base/mem.h"
 #include "token/count.h"
 
+/* Words of k - 1 letters and a pad: there are some three times as many of all
+ * kinds. */
+#define PADS_MOST (UINT32_C(1) << 20)
+
 static const char *const cases[] = { "upper", "keep", NULL };
 
 #define OFF(x) offsetof(struct pen_count_opts, x)
@@ -165,9 +169,11 @@ static int put_pads(const struct pen_counts *c, const struct pen_count_opts *o,
 
 	if (!pen__word_code_init(&most, k - 1,
 				 (unsigned)letters_seen(c, o, letters)) ||
-	    most.power[k - 1] > UINT32_C(1) << 26)
+	    most.power[k - 1] > PADS_MOST)
 		return pen__fail(err, PEN_EINVAL, "pads",
-				 "would be too many words: take a smaller k");
+				 "would be more than %u words for k=%u and %zu "
+				 "letters: take a smaller k, or rna=true",
+				 3 * PADS_MOST, k, strlen(letters));
 	pen__text_add(t, "%.*s\t0\n%.*s\t0\n", (int)k, "XXXXXXXXXXXX", (int)k,
 		      "YYYYYYYYYYYY");
 	for (unsigned nx = 1; nx < k; nx++) {
