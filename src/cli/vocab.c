@@ -172,9 +172,8 @@ static const char *const examples[] = {
 	"penstock vocab reads.txt k=4 pads=true -o words.txt",
 	"all 4-mers and those that X before and Y after a sequence are part "
 	"of, for format.tokens=dm",
-	"penstock vocab genome.fa k=6 alphabet=ACGT specials=pad,unk,cls,sep "
-	"-o words.txt",
-	"words of 6 letters after four special tokens, for format.tokens=kmers",
+	"penstock vocab genome.fa k=6 alphabet=ACGT specials=pad,unk -o w.txt",
+	"words of 6 letters after two special tokens, for format.tokens=kmers",
 	"penstock vocab reads.fastq k=12 alphabet=ACGT min_count=100 -o w.txt",
 	"only what was seen a hundred times",
 	NULL,
