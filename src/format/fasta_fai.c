@@ -42,10 +42,11 @@ static bool take_number(const uint8_t **p, const uint8_t *e, uint64_t *v)
 static bool take_entry(const struct pen_buf *b, size_t *pos, struct entry *e,
 		       bool *bad)
 {
-	const uint8_t *p = b->p + *pos, *nl, *end, *tab;
+	const uint8_t *p, *nl, *end, *tab;
 
 	if (*pos >= b->n)
 		return false;
+	p = b->p + *pos;
 	nl = memchr(p, '\n', b->n - *pos);
 	end = nl ? nl : b->p + b->n;
 	*pos = (size_t)(end - b->p) + 1;
@@ -163,6 +164,16 @@ static int add_record(struct pen_seq_scan *s, const struct entry *e,
 	return !rc && s->names.bad ? pen__seq_nomem(s) : rc;
 }
 
+/* Of so many small records the file itself is read faster. */
+static bool has_many(const struct pen_buf *fai)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < fai->n; i++)
+		n += fai->p[i] == '\n';
+	return n > MOST_RECORDS;
+}
+
 static int take_fai(struct pen_seq_scan *s, const struct pen_buf *fai)
 {
 	struct pen_buf gap = { 0 };
@@ -173,8 +184,7 @@ static int take_fai(struct pen_seq_scan *s, const struct pen_buf *fai)
 	int rc = 0;
 
 	while (!rc && take_entry(fai, &pos, &e, &bad)) {
-		if (s->col[PEN_SEQ_START].n == MOST_RECORDS ||
-		    e.at > s->text.text || end_of(&e) > s->text.text ||
+		if (e.at > s->text.text || end_of(&e) > s->text.text ||
 		    end_of(&e) < e.at)
 			rc = PEN_END;
 		if (!rc)
@@ -210,7 +220,7 @@ int pen__fasta_fai(struct pen_seq_scan *s)
 		     (s->text.kind == PEN_SEQ_BGZF ? BGZF_WORTH : PLAIN_WORTH)))
 		return PEN_END;
 	rc = s->pk->read_side(s->pk, ".fai", FAI_LIMIT, &fai, &own);
-	if (!rc) {
+	if (!rc && !has_many(&fai)) {
 		s->text.text = s->pk->size;
 		if (s->text.kind == PEN_SEQ_BGZF) {
 			s->text.text = 0;
@@ -223,6 +233,5 @@ int pen__fasta_fai(struct pen_seq_scan *s)
 	}
 	pen__buf_fini(&fai);
 	s->unproven = !rc;
-	/* of a damaged block the error comes with its own words */
 	return rc;
 }

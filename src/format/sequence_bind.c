@@ -399,10 +399,12 @@ int pen__seq_bind(struct pen_format *f, const struct pen_index *ix,
 		bind_blocks(f, &p->part[i]);
 	f->all_plain = !rc && is_plain(f, ix);
 	p->longest_read = (p->longest_read + 63) & ~(uint64_t)63;
+	p->turns = p->rc || p->bed_path;
 	p->room = ((p->longest + 63) & ~(uint64_t)63) + SLACK;
 	f->scratch_size = 0;
 	if (!rc && !f->all_plain)
-		f->scratch_size = p->longest_read + 2 * p->room +
+		f->scratch_size = p->longest_read +
+				  (p->turns ? 2 : 1) * p->room +
 				  pen__tokens_scratch(p->tokens, p->longest);
 	return rc;
 }
@@ -501,6 +503,10 @@ void pen__seq_describe(const struct pen_format *f, struct pen_describe *d)
 	if (kind == PEN_SEQ_GZIP)
 		d->advice(d->arg, "gzip is inflated as a whole: with bgzip "
 				  "only what is needed is, by all threads");
+	if (kind == PEN_SEQ_BGZF)
+		d->advice(d->arg, "a block of bgzip (64 KiB) is inflated for "
+				  "whatever is read of it: sampler=block, or "
+				  "the plain file, costs less than a shuffle");
 	if (!p->window && !p->bed_path && records &&
 	    letters / records > 1000000)
 		d->advice(d->arg, "records are long: format.window=1024 cuts "

@@ -288,7 +288,7 @@ static int match_intervals(struct pen_seq_scan *s, uint64_t *nsamples)
 	for (uint64_t i = 0; !rc && i < b->n; i++)
 		record[i] = UINT64_MAX;
 	for (uint64_t r = 0; !rc && r + 1 < at->n; r++) {
-		const uint8_t *name = s->names.p + at->v[r];
+		const uint8_t *name = s->names.n ? s->names.p + at->v[r] : NULL;
 		const size_t len = (size_t)(at->v[r + 1] - at->v[r]);
 		uint32_t i = pen__seq_bed_find(b, name, len);
 
@@ -426,10 +426,27 @@ static void scan_fini(struct pen_seq_scan *s)
 	pen__seq_text_close(&s->text);
 }
 
-/* Records by what lies beside, when that is right and saves something. */
+/* Records by what lies beside. What is wrong with that is no one's error: it
+ * is as if there were none. */
 static int look_aside(struct pen_seq_scan *s)
 {
-	int rc = s->p->ops->aside ? s->p->ops->aside(s) : PEN_END;
+	struct pen_err own = { 0 }, *err = s->err;
+	int rc;
+
+	if (!s->p->ops->aside)
+		return PEN_END;
+	s->err = s->text.err = &own;
+	rc = s->p->ops->aside(s);
+	s->err = s->text.err = err;
+	if (!rc || rc == PEN_END || rc == PEN_EDATA)
+		return rc ? PEN_END : 0;
+	*err = own;
+	return rc;
+}
+
+static int find_records(struct pen_seq_scan *s)
+{
+	int rc = look_aside(s);
 
 	if (rc != PEN_END)
 		return rc;
@@ -456,7 +473,7 @@ int pen__seq_index(const struct pen_format *f, struct pen_peek *pk,
 	s.keep_names = p->bed_path || (p->window && p->want[PEN_SEQ_F_ID]);
 	s.no_labels = !p->ops->lines;
 	if (!rc)
-		rc = look_aside(&s);
+		rc = find_records(&s);
 	if (!rc && s.col[PEN_SEQ_LETTERS].n)
 		rc = pen__seq_put(&s, PEN_SEQ_START, s.text.text);
 	if (!rc && s.keep_names)

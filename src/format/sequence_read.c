@@ -142,6 +142,14 @@ struct pen_seq_run pen__seq_quality(const struct pen_seq_part *t,
 	return r;
 }
 
+/* Where the id of a record is in the text. */
+static uint64_t id_at(const struct pen_seqs *p, const struct pen_seq_part *t,
+		      uint64_t record)
+{
+	return at(t, PEN_SEQ_START, record) + at(t, PEN_SEQ_ID_AT, record) +
+	       (p->ops->lines ? at(t, PEN_SEQ_LETTERS, record) : 0);
+}
+
 struct pen_seq_range pen__seq_range(const struct pen_seqs *p,
 				    const struct pen_seq_part *t, uint64_t k)
 {
@@ -164,8 +172,7 @@ struct pen_seq_range pen__seq_range(const struct pen_seqs *p,
 		r.from = at(t, PEN_SEQ_START, w.record);
 		return r;
 	}
-	q.to = at(t, PEN_SEQ_START, w.record) + at(t, PEN_SEQ_ID_AT, w.record) +
-	       at(t, PEN_SEQ_ID, w.record);
+	q.to = id_at(p, t, w.record) + at(t, PEN_SEQ_ID, w.record);
 	r.to = q.to > r.to ? q.to : r.to;
 	return r;
 }
@@ -408,7 +415,7 @@ struct emit {
 	struct pen_seq_where w;
 	struct pen_seq_range in;
 	const uint8_t *bytes;
-	uint8_t *room; /* for letters, twice, and the tokeniser */
+	uint8_t *room; /* for letters, those turned, and the tokeniser */
 };
 
 /* Does anyone want what the tokeniser makes, or is it hidden by fields=? */
@@ -430,7 +437,7 @@ static int put_tokens(struct emit *e, struct pen_err *err)
 		pen__seq_letters(e->t, e->w.record, e->w.from, e->w.to);
 	struct pen_sequence q = { .n = n, .key = r->key };
 	struct pen_token_row to = { r->dst, r->dst_len, r->used,
-				    e->room + 2 * p->room };
+				    e->room + (p->turns ? 2 : 1) * p->room };
 	const struct pen_index *ix = e->f->ix;
 
 	q.number = r->k + (ix->per_object ? r->object * ix->per_object
@@ -477,11 +484,12 @@ static void put_number(struct emit *e, int what, uint32_t i)
 
 	if (r->dst_len[i] != 8 || !pen__seq_value(e->f, r->object, r->k, i, &v))
 		return;
-	whole = e->f->field[i].dtype == PEN_I64 ? (int64_t)v : 0;
-	/* a double has not all digits of some */
+	/* a double has not all digits of some labels */
 	if (what == PEN_SEQ_F_LABEL && !e->p->bed_path)
 		whole = (int64_t)(at(e->t, PEN_SEQ_LABEL, e->w.record) ^
 				  PEN_SEQ_SIGN);
+	else
+		whole = e->f->field[i].dtype == PEN_I64 ? (int64_t)v : 0;
 	memcpy(r->dst[i],
 	       e->f->field[i].dtype == PEN_I64 ? (const void *)&whole : &v, 8);
 }
@@ -501,8 +509,7 @@ static int put_id(struct emit *e, uint32_t i, struct pen_err *err)
 			return lost(e->f, e->r, t, err);
 		p = t->names.p + from;
 	} else {
-		p = e->bytes + (at(t, PEN_SEQ_START, e->w.record) +
-				at(t, PEN_SEQ_ID_AT, e->w.record) - e->in.from);
+		p = e->bytes + (id_at(e->p, t, e->w.record) - e->in.from);
 	}
 	memcpy(e->r->dst[i], p, n);
 	return 0;

@@ -460,6 +460,10 @@ def make_fasta():
     by = dict(huge)
     want('huge', 'huge format.window=500000 format.step=499999',
          samples([by[n][a:b] for n, a, b in cuts]))
+    big = [('a', letters(70)), ('big', letters(5_000_000)), ('c', 'ACGT')]
+    bgzip('big/a.fa.gz', fasta(big))
+    want('big', 'big format.fields=id', samples([s for _, s in big],
+                                                [n for n, _ in big]))
     make_bad()
     one = letters(50000)
     put('drawn.txt', one.encode())
