@@ -20,6 +20,7 @@ import numpy as np
 
 import data
 import peers_cells
+import peers_tokens
 from works import WORKS
 
 try:
@@ -261,6 +262,8 @@ def measure(work, path, name, seconds, cells):
         return drain(passes(work, path, name), None, 1, seconds, 1)
     if work.kind == "cells":
         return peers_cells.measure(work, path, name, cells)
+    if work.kind.startswith("tokens"):
+        return peers_tokens.measure(work, path, name, seconds)
     if name == "libhdf5":
         file = work.data.path(path, work.more["file"])
         return once(lambda: peers_cells.open_file(file), 1, 0)

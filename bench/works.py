@@ -7,6 +7,7 @@ from data import Blob, Files, Rows, Tiny
 from data_cells import Cells
 from data_formats import (Chunks, Dlio, Fasta, Images, Place, Records, Text,
                           Volumes)
+from data_tokens import Sequences
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
@@ -28,6 +29,7 @@ NPZ_10M = Files("npz_10m", 16, (2_500_000,), "float32", ".npz")
 FASTA_1K = Fasta("fasta_1k", 100_000_020, 1024)
 FASTA_131K = Fasta("fasta_131k", 100_000_020, 131_072)
 CELLS = Cells("cells_200k", 200_000, 20_000, 1237)
+SEQUENCES = Sequences("seqs_1k", 65_472, 1024, 64)
 DLIO_NPY4K = Dlio("dlio_npy4k", "npy", 4000, 4 * KIB)
 DLIO_NPY110K = Dlio("dlio_npy110k", "npy", 2000, 114_660)
 DLIO_JPEG110K = Dlio("dlio_jpeg110k", "jpeg", 2000, 114_660)
@@ -168,6 +170,20 @@ WORKS = {
                                       ("penstock_warm", "<", 10)],
                        CELLS, peers=["libhdf5"], file=FILES["gzip"],
                        peer_seconds=5),
+    # tensors of paragraph vectors, and what they need before
+    "tokens_dm": Work("tokens", [("limit", ">", 1.2), ("limit_1t", ">", 1.2),
+                                 ("dataset", ">", 1000), ("numpy", ">", 20)],
+                      SEQUENCES, 16, workers("dataset") + workers("numpy"),
+                      how="dm", peer_seconds=10),
+    "tokens_chars": Work("tokens", [("copy", ">", 0.3), ("copy_1t", ">", 0.3),
+                                    ("limit", ">", 1)],
+                         SEQUENCES, 256, ["python", "numpy"], how="chars",
+                         peer_seconds=10),
+    "tokens_vocab": Work("tokens_vocab", [("limit", ">", 0.8),
+                                          ("dataset", ">", 200),
+                                          ("numpy", ">", 10)],
+                         SEQUENCES, 256, ["dataset", "numpy"],
+                         peer_seconds=10),
     "python_rows_1k": Work("python_samples", [("command", ">", 0.9),
                                               ("torch_default", ">", 7),
                                               ("torch_batched", ">", 2)],

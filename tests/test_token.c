@@ -36,7 +36,7 @@ static int open_tokens(struct pen_tokens **t, const char *settings,
 	*err = (struct pen_err){ 0 };
 	*t = NULL;
 	snprintf(text, sizeof(text), "%s", settings);
-	for (char *s = strtok(text, " "); s; s = strtok(NULL, " ")) {
+	for (char *rest = text, *s; (s = strsep(&rest, " "));) {
 		char *eq = strchr(s, '=');
 
 		*eq = '\0';

@@ -14,6 +14,7 @@
 #include "engine/spec.h"
 
 #define BATCH (UINT64_C(1) << 19) /* bytes, about: little beside the caches */
+#define USUAL 512u		  /* sequences */
 
 struct counting {
 	const struct pen_vocab_job *job;
@@ -101,42 +102,69 @@ static int set_number(struct pen_spec *s, const char *key, uint64_t v,
 	return pen_spec_set(s, key, text, err);
 }
 
-/* Batches of some 100 kB whatever a sequence has, in order, all of them. */
-static int open_loader(struct counting *c, struct pen_err *err)
+static int set_all(struct pen_spec *s, struct pen_err *err)
 {
 	static const char *const set[] = { "epochs=1", "sampler=sequential",
 					   "shuffle=false", "tail=keep",
 					   "drop_last=false" };
-	struct pen_dataset *ds = NULL;
+	int rc = 0;
+
+	for (size_t i = 0; !rc && i < sizeof(set) / sizeof(set[0]); i++)
+		rc = pen_spec_parse(s, set[i], err);
+	return rc ? rc : set_number(s, "batch_size", USUAL, err);
+}
+
+/* How many sequences are a batch, from what there is. */
+static uint64_t batch_of(const struct pen_dataset *ds)
+{
+	const uint64_t n = pen_dataset_nsamples(ds);
+	const uint64_t each = n ? pen_dataset_nbytes(ds) / n + 1 : 1;
+
+	return each > BATCH ? 1 : BATCH / each > 65536 ? 65536 : BATCH / each;
+}
+
+/*
+ * Batches of some 100 kB. What a sequence has is known once the data is open:
+ * only when that is far from the usual it is opened again.
+ */
+static int open_loader(struct counting *c, struct pen_err *err)
+{
+	const struct pen_dataset *ds;
+	struct pen_dataset *own = NULL;
 	struct pen_spec *s;
-	uint64_t n, each;
 	bool found = false;
+	uint64_t n;
 	int rc = pen__spec_copy(&s, c->job->source, err);
 
 	if (rc)
 		return rc;
-	for (size_t i = 0; !rc && i < sizeof(set) / sizeof(set[0]); i++)
-		rc = pen_spec_parse(s, set[i], err);
-	if (!rc)
-		rc = pen_dataset_open(&ds, s, err);
-	for (uint32_t i = 0; !rc && i < pen_dataset_nfields(ds); i++)
-		found = found ||
-			strcmp(pen_dataset_field(ds, i)->name, "seq") == 0;
-	if (!rc && !found)
-		rc = pen__fail(err, PEN_EINVAL, NULL,
-			       "is no data of sequences: %s has no field seq",
-			       pen_dataset_format(ds));
-	if (!rc) {
-		n = pen_dataset_nsamples(ds);
-		each = n ? pen_dataset_nbytes(ds) / n + 1 : 1;
-		c->total = n;
-		c->bytes = pen_dataset_nbytes(ds);
-		n = BATCH / each < 1 ? 1 : BATCH / each;
-		rc = set_number(s, "batch_size", n > 65536 ? 65536 : n, err);
-	}
-	pen_dataset_close(ds);
+	rc = set_all(s, err);
 	if (!rc)
 		rc = pen_loader_open(&c->l, s, err);
+	if (rc == PEN_ENOMEM) /* batches of genomes */
+		rc = pen_dataset_open(&own, s, err);
+	if (rc)
+		goto out;
+	ds = c->l ? pen_loader_dataset(c->l) : own;
+	for (uint32_t i = 0; i < pen_dataset_nfields(ds); i++)
+		found = found || !strcmp(pen_dataset_field(ds, i)->name, "seq");
+	n = batch_of(ds);
+	c->total = pen_dataset_nsamples(ds);
+	c->bytes = pen_dataset_nbytes(ds);
+	if (!found) {
+		rc = pen__fail(err, PEN_EINVAL, NULL,
+			       "is no data of sequences: %s has no field seq "
+			       "(and vocab no tokens=)",
+			       pen_dataset_format(ds));
+	} else if (!c->l || n < USUAL / 8 || n > USUAL * 8) {
+		pen_loader_close(c->l);
+		c->l = NULL;
+		rc = set_number(s, "batch_size", n, err);
+		if (!rc)
+			rc = pen_loader_open(&c->l, s, err);
+	}
+out:
+	pen_dataset_close(own);
 	pen_spec_free(s);
 	return rc;
 }

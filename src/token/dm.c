@@ -20,6 +20,9 @@
 
 enum { DOCS, TARGETS, CONTEXTS, NOISES, NFIELDS };
 
+static const char *const names[] = { "doc_ids", "target_ids", "context_ids",
+				     "target_noise_ids" };
+
 static uint64_t targets_of(const struct pen_dm *p, uint64_t n)
 {
 	return n < p->kmers.k ? 0 : n - p->kmers.k + 1;
@@ -28,12 +31,8 @@ static uint64_t targets_of(const struct pen_dm *p, uint64_t n)
 static void dm_shape(const struct pen_tokens *t, uint32_t i, uint64_t n,
 		     struct pen_field *f)
 {
-	static const char *const names[] = { "doc_ids", "target_ids",
-					     "context_ids",
-					     "target_noise_ids" };
 	const struct pen_dm *p = t->priv;
 
-	snprintf(f->name, sizeof(f->name), "%s", names[i]);
 	f->ndim = i == CONTEXTS || i == NOISES ? 2 : 1;
 	f->shape[0] = (int64_t)targets_of(p, n);
 	f->shape[1] = i == CONTEXTS ? 2 * p->context : 1 + p->noise;
@@ -173,41 +172,35 @@ static int no_word(const struct pen_tokens *t, const struct pen_sequence *s,
 			 word, (unsigned long long)s->number);
 }
 
-/* The numbers of a frame's words, one after another; how many there are. */
+/*
+ * The numbers of a frame's words, one after another; how many there are. Words
+ * that are none are <unk>, or *bad is the place of the first.
+ */
 static uint64_t frame_ids(const struct pen_tokens *t, const uint32_t *codes,
-			  uint64_t n, uint32_t frame, uint32_t *out)
+			  uint64_t n, uint32_t *out, int64_t *bad)
 {
 	const struct pen_kmers *p = &((const struct pen_dm *)t->priv)->kmers;
+	const uint32_t k = p->k, *const id = p->table.id;
+	uint32_t all = 0;
 	uint64_t m = 0;
 
-	if (!p->table.id) {
-		for (uint64_t i = frame; i < n; i += p->k)
-			out[m++] = pen__word_table_get(&p->table, codes[i]);
-	} else {
-		for (uint64_t i = frame; i < n; i += p->k)
-			out[m++] = codes[i] == PEN_WORD_NONE
-					   ? UINT32_MAX
-					   : p->table.id[codes[i]];
+	for (uint64_t i = 0; i < n; i += k) {
+		const uint32_t c = codes[i];
+		const uint32_t v = !id ? pen__word_table_get(&p->table, c)
+				   : c == PEN_WORD_NONE ? UINT32_MAX
+							: id[c];
+
+		all |= v;
+		out[m++] = v;
 	}
-	return m;
-}
-
-/* Words that are none are <unk>, or the place of the first is returned. */
-static int64_t patch(const struct pen_tokens *t, uint32_t *ids, uint64_t n)
-{
-	uint32_t bad = 0;
-
-	for (uint64_t i = 0; i < n; i++)
-		bad |= ids[i];
-	if (!(bad & 0x80000000u))
-		return -1;
-	for (uint64_t i = 0; i < n; i++)
-		if (ids[i] == UINT32_MAX) {
-			if (t->unk == UINT32_MAX)
-				return (int64_t)i;
-			ids[i] = t->unk;
+	*bad = -1;
+	for (uint64_t i = 0; all >> 31 && i < m; i++)
+		if (out[i] == UINT32_MAX) {
+			out[i] = t->unk;
+			if (*bad < 0 && t->unk == UINT32_MAX)
+				*bad = (int64_t)i;
 		}
-	return -1;
+	return m;
 }
 
 static int rows_fit(const struct pen_tokens *t, const struct pen_sequence *s,
@@ -261,15 +254,15 @@ static int dm_emit(const struct pen_tokens *t, const struct pen_sequence *s,
 		pen__noise_draw(&p->draw, s->key, (s->n - k + 1) * p->noise,
 				draws);
 	for (uint32_t frame = 0; frame < k; frame++) {
-		const uint64_t m = frame_ids(t, codes, all - k + 1, frame, ids);
 		int64_t bad;
+		const uint64_t m = frame_ids(t, codes + frame,
+					     all - k + 1 - frame, ids, &bad);
 
 		if (m <= 2 * c)
 			continue;
-		bad = patch(t, ids, m);
 		if (bad >= 0)
 			return no_word(t, s, frame + (uint64_t)bad * k, err);
-		pen__dm_rows(p, &to, ids, m - 2 * c);
+		pen__dm_rows(t, &to, ids, m - 2 * c);
 	}
 	return 0;
 }
@@ -285,6 +278,7 @@ static int dm_word(const struct pen_tokens *t, uint64_t id, char *buf,
 
 const struct pen_token_ops pen__token_dm = {
 	.nfields = NFIELDS,
+	.names = names,
 	.whole_file = true,
 	.open = dm_open,
 	.close = dm_close,

@@ -21,7 +21,7 @@ struct pen_dm_rows {
 
 /* n targets of a frame: its words are id[0 .. n + 2 * context). There are 8
  * more numbers behind id and draws, of no meaning. */
-void pen__dm_rows(const struct pen_dm *, struct pen_dm_rows *,
+void pen__dm_rows(const struct pen_tokens *, struct pen_dm_rows *,
 		  const uint32_t *id, uint64_t n);
 
 #endif

@@ -115,28 +115,26 @@ static uint64_t rows_hw(const struct pen_dm *p, const struct part *f)
 }
 #endif
 
-static void put_targets(const struct pen_dm *p, const struct pen_dm_rows *to,
-			const uint32_t *id, uint64_t n)
+/* n times the same, by copies that double. */
+static void put_docs(const struct pen_dm *p, uint64_t doc, uint64_t n,
+		     uint8_t *to)
 {
-	const size_t size = p->wide ? 8 : 4;
-	uint8_t *docs = (uint8_t *)to->out[0] + to->at * size;
-	uint8_t *targets = (uint8_t *)to->out[1] + to->at * size;
+	const size_t size = p->wide ? 8 : 4, all = n * size;
+	const uint32_t small = (uint32_t)doc;
 
-	if (!p->wide) {
-		memcpy(targets, id, n * 4);
-		for (uint64_t i = 0; i < n; i++)
-			PUT(int32_t, docs + i * 4, to->doc);
-		return;
-	}
-	for (uint64_t i = 0; i < n; i++) {
-		PUT(int64_t, targets + i * 8, id[i]);
-		PUT(int64_t, docs + i * 8, to->doc);
+	memcpy(to, p->wide ? (const void *)&doc : &small, size);
+	for (size_t done = size; done < all;) {
+		const size_t more = done < all - done ? done : all - done;
+
+		memcpy(to + done, to, more);
+		done += more;
 	}
 }
 
-void pen__dm_rows(const struct pen_dm *p, struct pen_dm_rows *to,
+void pen__dm_rows(const struct pen_tokens *t, struct pen_dm_rows *to,
 		  const uint32_t *id, uint64_t n)
 {
+	const struct pen_dm *p = t->priv;
 	const size_t size = p->wide ? 8 : 4;
 	const uint32_t c = p->context, m = p->noise;
 	const struct part f = {
@@ -148,7 +146,10 @@ void pen__dm_rows(const struct pen_dm *p, struct pen_dm_rows *to,
 	};
 	uint64_t done = 0;
 
-	put_targets(p, to, id + c, n);
+	if (!n)
+		return;
+	put_docs(p, to->doc, n, (uint8_t *)to->out[0] + to->at * size);
+	pen__tokens_put(t, id + c, n, (uint8_t *)to->out[1] + to->at * size);
 	if (c == 3 && m == 5 && has_hw())
 		done = rows_hw(p, &f);
 	rows_any(p, &f, done);

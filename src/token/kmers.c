@@ -25,8 +25,7 @@ static void to_ids(const struct pen_tokens *t, uint32_t *v, size_t n)
 		}
 		return;
 	}
-	for (size_t i = 0; i < n; i++)
-		v[i] = v[i] == PEN_WORD_NONE ? t->unk : v[i] + p->base;
+	pen__word_number(v, n, p->base, t->unk);
 }
 
 void pen__kmers_ids(const struct pen_tokens *t, const uint8_t *letters,

@@ -7,27 +7,34 @@
 #include <immintrin.h>
 #endif
 
+/* Are bytes alike that differ in the bit that makes letters small? */
+static bool folds(const uint8_t *table)
+{
+	for (unsigned i = 0; i < 256; i++)
+		if (table[i] != table[i ^ 0x20])
+			return false;
+	return true;
+}
+
 void pen__letters_init(struct pen_letters *l, const uint8_t table[256])
 {
 	memset(l, 0, sizeof(*l));
 	memcpy(l->table, table, 256);
 	l->rest = table[0];
+	l->folds = folds(table);
 	l->same = true;
+	for (unsigned i = 0; i < 256; i++)
+		l->same = l->same && table[i] == i;
 	for (unsigned h = 0; h < 16; h++) {
 		bool differs = false;
 
 		for (unsigned j = 0; j < 16; j++) {
-			const uint8_t v = table[h * 16 + j];
-
-			differs = differs || v != l->rest;
-			l->same = l->same && v == h * 16 + j;
-			l->row[l->nrows][j] = v ^ l->rest;
+			l->row[l->nrows][j] = table[h * 16 + j] ^ l->rest;
+			differs = differs || l->row[l->nrows][j];
 		}
-		if (differs)
+		if (differs && !(l->folds && h & 2))
 			l->high[l->nrows++] = (uint8_t)(h << 4);
-		else
-			memset(l->row[l->nrows], 0, 16);
-		if (l->nrows == 16) /* all of them: the last one is rest */
+		if (l->nrows == 16)
 			break;
 	}
 }
@@ -39,38 +46,74 @@ void pen__letters_init(struct pen_letters *l, const uint8_t table[256])
  * Of a row, pshufb looks up the lower half of a byte, and gives 0 where bit 7
  * is set: adding 0x70 sets it in all bytes that are of another row.
  */
-HW static inline __m256i look_up(const struct pen_letters *l, const uint8_t *in)
+struct row {
+	__m256i values, high;
+};
+
+HW static inline struct row row_at(const struct pen_letters *l, unsigned r)
 {
-	const __m256i x = _mm256_loadu_si256((const void *)in);
-	const __m256i far = _mm256_set1_epi8(0x70);
-	__m256i out = _mm256_set1_epi8((char)l->rest);
+	return (struct row){ _mm256_broadcastsi128_si256(
+				     _mm_loadu_si128((const void *)l->row[r])),
+			     _mm256_set1_epi8((char)l->high[r]) };
+}
 
-	for (unsigned r = 0; r < l->nrows; r++) {
-		const __m256i row = _mm256_broadcastsi128_si256(
-			_mm_loadu_si128((const void *)l->row[r]));
-		const __m256i at = _mm256_adds_epu8(
-			_mm256_xor_si256(x, _mm256_set1_epi8((char)l->high[r])),
-			far);
+HW static inline __m256i look_up(__m256i x, struct row r)
+{
+	const __m256i at = _mm256_adds_epu8(_mm256_xor_si256(x, r.high),
+					    _mm256_set1_epi8(0x70));
 
-		out = _mm256_xor_si256(out, _mm256_shuffle_epi8(row, at));
+	return _mm256_shuffle_epi8(r.values, at);
+}
+
+/* Two rows are what letters of either case have. */
+HW static inline __m256i map_two(__m256i x, __m256i mask, __m256i rest,
+				 struct row a, struct row b)
+{
+	x = _mm256_and_si256(x, mask);
+	return _mm256_xor_si256(rest,
+				_mm256_xor_si256(look_up(x, a), look_up(x, b)));
+}
+
+HW static size_t map_two_hw(const struct pen_letters *l, const uint8_t *in,
+			    size_t n, uint8_t *out)
+{
+	const __m256i mask = _mm256_set1_epi8(l->folds ? (char)0xdf : -1);
+	const __m256i rest = _mm256_set1_epi8((char)l->rest);
+	const struct row a = row_at(l, 0), b = row_at(l, 1);
+	size_t i = 0;
+
+	if (n < 32)
+		return 0;
+	for (;;) {
+		const __m256i x = _mm256_loadu_si256((const void *)(in + i));
+
+		_mm256_storeu_si256((void *)(out + i),
+				    map_two(x, mask, rest, a, b));
+		if (i + 32 >= n)
+			return n;
+		/* what is left, with some of what is done */
+		i = i + 64 <= n ? i + 32 : n - 32;
 	}
-	return out;
 }
 
 HW static size_t map_hw(const struct pen_letters *l, const uint8_t *in,
 			size_t n, uint8_t *out)
 {
+	const __m256i mask = _mm256_set1_epi8(l->folds ? (char)0xdf : -1);
 	size_t i = 0;
 
-	if (n < 32)
-		return 0;
-	for (; i + 32 <= n; i += 32)
-		_mm256_storeu_si256((void *)(out + i), look_up(l, in + i));
-	/* what is left, with some of what is done */
-	if (i < n)
-		_mm256_storeu_si256((void *)(out + n - 32),
-				    look_up(l, in + n - 32));
-	return n;
+	if (l->nrows == 2)
+		return map_two_hw(l, in, n, out);
+	for (; i + 32 <= n; i += 32) {
+		const __m256i x = _mm256_and_si256(
+			_mm256_loadu_si256((const void *)(in + i)), mask);
+		__m256i v = _mm256_set1_epi8((char)l->rest);
+
+		for (unsigned r = 0; r < l->nrows; r++)
+			v = _mm256_xor_si256(v, look_up(x, row_at(l, r)));
+		_mm256_storeu_si256((void *)(out + i), v);
+	}
+	return i;
 }
 
 HW static size_t widen_hw(const uint8_t *in, size_t n, unsigned bytes,

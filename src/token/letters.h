@@ -16,7 +16,8 @@ struct pen_letters {
 	uint8_t high[16];    /* the upper half of the bytes of a row */
 	uint8_t nrows;
 	uint8_t rest;
-	bool same; /* every byte becomes itself */
+	bool folds; /* small letters are as capitals: only these have rows */
+	bool same;  /* every byte becomes itself */
 };
 
 void pen__letters_init(struct pen_letters *, const uint8_t table[256]);
@@ -39,6 +40,8 @@ bool pen__word_code_init(struct pen_word_code *, unsigned k, unsigned nletters);
  * have the uppermost bit. code has n + k - 1 bytes. */
 void pen__word_codes(const struct pen_word_code *, const uint8_t *code,
 		     size_t n, uint32_t *out);
+/* In place: a word's number is base + its code, or unk. */
+void pen__word_number(uint32_t *v, size_t n, uint32_t base, uint32_t unk);
 /* Their letters, from the last to the first. */
 void pen__word_spell(const struct pen_word_code *, uint32_t word,
 		     const char *alphabet, char *out); /* k bytes + NUL */

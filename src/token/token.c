@@ -32,7 +32,6 @@ static void field_of(const struct pen_tokens *t, uint32_t i, uint64_t n,
 		t->ops->shape(t, i, n, f);
 		return;
 	}
-	snprintf(f->name, sizeof(f->name), "%s", t->ops->field);
 	f->ndim = t->width > 1 ? 2 : 1;
 	f->shape[0] = (int64_t)row_tokens(t, n);
 	f->shape[1] = t->width;
@@ -53,6 +52,8 @@ int pen__tokens_field(const struct pen_tokens *t, uint32_t i, uint64_t shortest,
 				 (unsigned long long)longest,
 				 (unsigned long long)PEN_TOKEN_LETTERS);
 	field_of(t, i, longest, out);
+	snprintf(out->name, sizeof(out->name), "%s",
+		 t->ops->names ? t->ops->names[i] : t->ops->field);
 	field_of(t, i, shortest, &least);
 	bytes = pen_dtype_size(out->dtype);
 	for (uint32_t j = 0; j < out->ndim; j++)
@@ -123,28 +124,6 @@ static int check_letters(const struct pen_tokens *t,
 					 t->alphabet);
 	}
 	return 0;
-}
-
-#define EACH(T, expr)                                                          \
-	for (uint64_t i = 0; i < n; i++) {                                     \
-		const T v = (T)(expr);                                         \
-		memcpy((uint8_t *)out + i * sizeof(T), &v, sizeof(T));         \
-	}                                                                      \
-	break
-
-void pen__tokens_put(const struct pen_tokens *t, const uint32_t *ids,
-		     uint64_t n, void *out)
-{
-	switch (t->dtype) {
-	case PEN_U8:
-		EACH(uint8_t, ids[i]);
-	case PEN_U16:
-		EACH(uint16_t, ids[i]);
-	case PEN_I64:
-		EACH(int64_t, ids[i]);
-	default:
-		EACH(int32_t, ids[i]);
-	}
 }
 
 static void put_pads(const struct pen_tokens *t, uint64_t n, uint8_t *out)

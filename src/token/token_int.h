@@ -43,6 +43,8 @@ struct pen_token_ops {
 	size_t (*scratch)(const struct pen_tokens *, uint64_t longest);
 	/* Fields of its own: all of these, and none of the above. */
 	uint32_t nfields;
+	const char *const *names;
+	/* ndim and shape */
 	void (*shape)(const struct pen_tokens *, uint32_t i, uint64_t n,
 		      struct pen_field *);
 	int (*emit)(const struct pen_tokens *, const struct pen_sequence *,
