@@ -27,6 +27,22 @@ static void test_damage(void)
 	}
 }
 
+/* Intervals are read when a format is opened. */
+static void test_bed_nomem(void)
+{
+	static const char text[] = ">chr0\nACGTACGT\nACGT\n>chr1\nACGTTTT\n";
+	char path[160];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/nomem.bed", golden_dir);
+	f = fopen(path, "w");
+	fputs("chr0\t3\t9\t1\t0\t-\nchr1\t0\t7\t2\n", f);
+	fclose(f);
+	golden_check_nomem(
+		"fasta", (struct pen_opts_kv){ "bed", path },
+		(struct pen_span){ (const uint8_t *)text, sizeof(text) - 1 });
+}
+
 /* ---- bytes ---- */
 
 static uint8_t turn(uint8_t c, bool rna)
@@ -337,6 +353,7 @@ int main(void)
 	test_drawn("drawn.fa.gz");
 	test_drawn_same();
 	test_bed_changes();
+	test_bed_nomem();
 	test_write();
 	test_write_nomem();
 	return test_end();

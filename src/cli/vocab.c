@@ -2,7 +2,10 @@
  * vocab: the words of k letters that sequences have, and how often, as a file
  * that tokenisers read. The work is engine/vocab.c's.
  */
+#include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "cli/cli.h"
@@ -97,6 +100,23 @@ static void print_text(const struct vocab *v, const struct pen_vocab_result *r)
 		       grouped(r->facts.nothers), v->opts.alphabet);
 }
 
+/* Counting may take long: what cannot be written is said before. */
+static int check_out(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	struct pen_err err = { 0 };
+	struct stat st;
+	char dir[4096];
+
+	snprintf(dir, sizeof(dir), "%.*s", slash ? (int)(slash - path + 1) : 1,
+		 slash ? path : ".");
+	if (access(dir, W_OK))
+		pen__fail_sys(&err, errno, path, "cannot be written");
+	else if (!stat(path, &st) && !S_ISREG(st.st_mode))
+		pen__fail(&err, PEN_EINVAL, path, "is not a file");
+	return err.code ? complain(&err) : -1;
+}
+
 static int build(struct vocab *v)
 {
 	const struct pen_vocab_job job = {
@@ -140,6 +160,8 @@ static int run_vocab(int argc, char **argv)
 		rc = complain_usage("vocab: of what, and where to? penstock "
 				    "vocab PATH... -o FILE");
 	if (rc < 0)
+		rc = check_out(v.out);
+	if (rc < 0)
 		rc = build(&v);
 	pen_spec_free(v.spec);
 	pen__opt_fini(pen__count_opts, &v.opts);
@@ -150,9 +172,8 @@ static const char *const examples[] = {
 	"penstock vocab reads.txt k=4 pads=true -o words.txt",
 	"all 4-mers and those that X before and Y after a sequence are part "
 	"of, for format.tokens=dm",
-	"penstock vocab genome.fa k=6 alphabet=ACGT specials=pad,unk,cls,sep "
-	"-o words.txt",
-	"words of 6 letters after four special tokens, for format.tokens=kmers",
+	"penstock vocab genome.fa k=6 alphabet=ACGT specials=pad,unk -o w.txt",
+	"words of 6 letters after two special tokens, for format.tokens=kmers",
 	"penstock vocab reads.fastq k=12 alphabet=ACGT min_count=100 -o w.txt",
 	"only what was seen a hundred times",
 	NULL,

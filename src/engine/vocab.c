@@ -153,7 +153,8 @@ static int open_loader(struct counting *c, struct pen_err *err)
 	c->bytes = pen_dataset_nbytes(ds);
 	if (!found) {
 		rc = pen__fail(err, PEN_EINVAL, NULL,
-			       "is no data of sequences: %s has no field seq",
+			       "is no data of sequences: %s has no field seq "
+			       "(and vocab no tokens=)",
 			       pen_dataset_format(ds));
 	} else if (!c->l || n < USUAL / 8 || n > USUAL * 8) {
 		pen_loader_close(c->l);

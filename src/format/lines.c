@@ -110,7 +110,7 @@ static int line_end(struct pen_seq_scan *s)
 	if (!rc)
 		rc = pen__seq_put(s, PEN_SEQ_ID, s->id);
 	if (!rc)
-		rc = pen__seq_put(s, PEN_SEQ_ID_AT, s->letters.n + !!s->word);
+		rc = pen__seq_put(s, PEN_SEQ_ID_AT, s->word);
 	if (!rc && s->keep_names)
 		rc = pen__seq_put(s, PEN_SEQ_NAMES, s->id_at);
 	return rc ? rc : put_label(s);

@@ -129,7 +129,7 @@ enum pen_seq_column {
 	PEN_SEQ_LETTERS,
 	PEN_SEQ_LAYOUT,	 /* of the lines of letters */
 	PEN_SEQ_ID,	 /* bytes of the id */
-	PEN_SEQ_ID_AT,	 /* where it begins in the record */
+	PEN_SEQ_ID_AT,	 /* where it begins: in the record, or after letters */
 	PEN_SEQ_QUALITY, /* bytes from the first letter to the first quality */
 	PEN_SEQ_QLAYOUT, /* of the lines of qualities */
 	PEN_SEQ_LABEL,	 /* bits of a double, or whole, ^ PEN_SEQ_SIGN */

@@ -503,6 +503,10 @@ void pen__seq_describe(const struct pen_format *f, struct pen_describe *d)
 	if (kind == PEN_SEQ_GZIP)
 		d->advice(d->arg, "gzip is inflated as a whole: with bgzip "
 				  "only what is needed is, by all threads");
+	if (kind == PEN_SEQ_BGZF)
+		d->advice(d->arg, "a block of bgzip (64 KiB) is inflated for "
+				  "whatever is read of it: sampler=block, or "
+				  "the plain file, costs less than a shuffle");
 	if (!p->window && !p->bed_path && records &&
 	    letters / records > 1000000)
 		d->advice(d->arg, "records are long: format.window=1024 cuts "

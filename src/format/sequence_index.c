@@ -10,11 +10,12 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/mem.h"
 #include "format/sequence.h"
 
-#define VERSION 1u
+#define VERSION 2u
 
 int pen__seq_fail(struct pen_seq_scan *s, const char *fmt, ...)
 {
@@ -276,44 +277,76 @@ static int outside(struct pen_seq_scan *s, uint64_t i, uint64_t letters)
 		(const char *)s->p->bed.file.p + v->name, letters, s->pk->name);
 }
 
-/* The record of each interval that names one of this object; in the order of
- * the intervals. */
-static int match_intervals(struct pen_seq_scan *s, uint64_t *nsamples)
+struct match {
+	uint64_t interval, record;
+};
+
+static int by_interval(const void *a, const void *b)
+{
+	const struct match *x = a, *y = b;
+
+	return x->interval < y->interval ? -1 : x->interval > y->interval;
+}
+
+static int same_name(struct pen_seq_scan *s, uint64_t interval)
+{
+	const struct pen_seq_interval *v = &s->p->bed.v[interval];
+
+	return pen__fail(s->err, PEN_EDATA, s->pk->name,
+			 "has two sequences named %.*s: intervals cannot tell "
+			 "them apart",
+			 v->name_len < 60 ? (int)v->name_len : 60,
+			 (const char *)s->p->bed.file.p + v->name);
+}
+
+/* All intervals that name a record of this object, as they come. */
+static int find_intervals(struct pen_seq_scan *s)
 {
 	const struct pen_seq_bed *b = &s->p->bed;
 	const struct pen_list *at = &s->col[PEN_SEQ_NAMES];
-	uint64_t *record = pen__alloc(b->n, sizeof(*record));
-	int rc = record ? 0 : pen__seq_nomem(s);
+	int rc = 0;
 
-	for (uint64_t i = 0; !rc && i < b->n; i++)
-		record[i] = UINT64_MAX;
 	for (uint64_t r = 0; !rc && r + 1 < at->n; r++) {
 		const uint8_t *name = s->names.n ? s->names.p + at->v[r] : NULL;
-		const size_t len = (size_t)(at->v[r + 1] - at->v[r]);
-		uint32_t i = pen__seq_bed_find(b, name, len);
+		uint32_t i = pen__seq_bed_find(
+			b, name, (size_t)(at->v[r + 1] - at->v[r]));
 
-		if (i != UINT32_MAX && record[i] != UINT64_MAX)
-			rc = pen__fail(
-				s->err, PEN_EDATA, s->pk->name,
-				"has two sequences named %.*s: intervals "
-				"cannot tell them apart",
-				len < 60 ? (int)len : 60, (const char *)name);
 		for (; !rc && i != UINT32_MAX; i = b->next[i]) {
-			record[i] = r;
 			if (b->v[i].to > s->col[PEN_SEQ_LETTERS].v[r])
-				rc = outside(s, i,
-					     s->col[PEN_SEQ_LETTERS].v[r]);
+				return outside(s, i,
+					       s->col[PEN_SEQ_LETTERS].v[r]);
+			rc = pen__seq_put(s, PEN_SEQ_RECORD, r);
+			if (!rc)
+				rc = pen__seq_put(s, PEN_SEQ_INTERVAL, i);
 		}
 	}
-	for (uint64_t i = 0; !rc && i < b->n; i++) {
-		if (record[i] == UINT64_MAX)
-			continue;
-		rc = pen__seq_put(s, PEN_SEQ_RECORD, record[i]);
-		if (!rc)
-			rc = pen__seq_put(s, PEN_SEQ_INTERVAL, i);
+	return rc;
+}
+
+/* Samples are in the order of the intervals. */
+static int match_intervals(struct pen_seq_scan *s, uint64_t *nsamples)
+{
+	struct pen_list *record = &s->col[PEN_SEQ_RECORD],
+			*interval = &s->col[PEN_SEQ_INTERVAL];
+	struct match *m;
+	int rc = find_intervals(s);
+
+	*nsamples = record->n;
+	if (rc || !record->n)
+		return rc;
+	m = pen__alloc(record->n, sizeof(*m));
+	if (!m)
+		return pen__seq_nomem(s);
+	for (uint64_t i = 0; i < record->n; i++)
+		m[i] = (struct match){ interval->v[i], record->v[i] };
+	qsort(m, record->n, sizeof(*m), by_interval);
+	for (uint64_t i = 0; !rc && i < record->n; i++) {
+		interval->v[i] = m[i].interval;
+		record->v[i] = m[i].record;
+		if (i && m[i].interval == m[i - 1].interval)
+			rc = same_name(s, m[i].interval);
 	}
-	*nsamples = s->col[PEN_SEQ_RECORD].n;
-	pen__free(record);
+	pen__free(m);
 	return rc;
 }
 

@@ -142,6 +142,14 @@ struct pen_seq_run pen__seq_quality(const struct pen_seq_part *t,
 	return r;
 }
 
+/* Where the id of a record is in the text. */
+static uint64_t id_at(const struct pen_seqs *p, const struct pen_seq_part *t,
+		      uint64_t record)
+{
+	return at(t, PEN_SEQ_START, record) + at(t, PEN_SEQ_ID_AT, record) +
+	       (p->ops->lines ? at(t, PEN_SEQ_LETTERS, record) : 0);
+}
+
 struct pen_seq_range pen__seq_range(const struct pen_seqs *p,
 				    const struct pen_seq_part *t, uint64_t k)
 {
@@ -164,8 +172,7 @@ struct pen_seq_range pen__seq_range(const struct pen_seqs *p,
 		r.from = at(t, PEN_SEQ_START, w.record);
 		return r;
 	}
-	q.to = at(t, PEN_SEQ_START, w.record) + at(t, PEN_SEQ_ID_AT, w.record) +
-	       at(t, PEN_SEQ_ID, w.record);
+	q.to = id_at(p, t, w.record) + at(t, PEN_SEQ_ID, w.record);
 	r.to = q.to > r.to ? q.to : r.to;
 	return r;
 }
@@ -502,8 +509,7 @@ static int put_id(struct emit *e, uint32_t i, struct pen_err *err)
 			return lost(e->f, e->r, t, err);
 		p = t->names.p + from;
 	} else {
-		p = e->bytes + (at(t, PEN_SEQ_START, e->w.record) +
-				at(t, PEN_SEQ_ID_AT, e->w.record) - e->in.from);
+		p = e->bytes + (id_at(e->p, t, e->w.record) - e->in.from);
 	}
 	memcpy(e->r->dst[i], p, n);
 	return 0;

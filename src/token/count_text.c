@@ -9,6 +9,10 @@
 #include "base/mem.h"
 #include "token/count.h"
 
+/* Words of k - 1 letters and a pad: there are some three times as many of all
+ * kinds. */
+#define PADS_MOST (UINT32_C(1) << 20)
+
 static const char *const cases[] = { "upper", "keep", NULL };
 
 #define OFF(x) offsetof(struct pen_count_opts, x)
@@ -61,16 +65,18 @@ const struct pen_opt pen__count_opts[] = {
 	{ .name = NULL },
 };
 
-/* A word that was seen: letters first, for the order of text. */
+/* A word that was seen, by a code in the order of text. */
 struct seen {
-	char word[16];
+	uint32_t code;
 	uint64_t count;
 };
 
-static int by_letters(const void *a, const void *b)
+static int by_code(const void *a, const void *b)
 {
-	return strcmp(((const struct seen *)a)->word,
-		      ((const struct seen *)b)->word);
+	const uint32_t x = ((const struct seen *)a)->code;
+	const uint32_t y = ((const struct seen *)b)->code;
+
+	return x < y ? -1 : x > y;
 }
 
 static bool often(const struct pen_counts *c, const struct pen_count_opts *o,
@@ -79,12 +85,86 @@ static bool often(const struct pen_counts *c, const struct pen_count_opts *o,
 	return c->count[i] && c->count[i] >= o->min_count;
 }
 
+static uint32_t code_at(const struct pen_counts *c, uint64_t i)
+{
+	return c->key ? c->key[i] - 1 : (uint32_t)i;
+}
+
+/* The alphabet in the order of text, and which letter is which in it. */
+static void sort_letters(const char *alphabet, char *sorted, uint8_t *place)
+{
+	size_t n = 0;
+
+	for (unsigned i = 1; i < 128; i++) {
+		const char *at = strchr(alphabet, (int)i);
+
+		if (!at)
+			continue;
+		place[at - alphabet] = (uint8_t)n;
+		sorted[n++] = (char)i;
+	}
+	sorted[n] = '\0';
+}
+
+static uint32_t recode(const struct pen_word_code *w, uint32_t code,
+		       const uint8_t *place)
+{
+	uint32_t v = 0;
+
+	for (unsigned i = 0; i < w->k; i++, code /= w->nletters)
+		v += place[code % w->nletters] * w->power[i];
+	return v;
+}
+
+/* "word<TAB>count": by hand, as there may be many millions. */
+static void put_word(struct pen_text *t, const char *word, size_t k,
+		     uint64_t count)
+{
+	char line[48], digits[24];
+	size_t n = 0, at = k + 1;
+
+	memcpy(line, word, k);
+	line[k] = '\t';
+	do
+		digits[n++] = (char)('0' + count % 10);
+	while (count /= 10);
+	while (n)
+		line[at++] = digits[--n];
+	line[at++] = '\n';
+	pen__text_put(t, line, at);
+}
+
+static void put_sorted(const struct pen_counts *c,
+		       const struct pen_count_opts *o, struct seen *all,
+		       struct pen_text *t)
+{
+	uint8_t place[64] = { 0 };
+	char sorted[64], word[16];
+	bool ordered = true;
+	uint64_t n = 0;
+
+	sort_letters(o->alphabet, sorted, place);
+	for (uint64_t i = 0; i < c->slots; i++) {
+		if (!often(c, o, i))
+			continue;
+		all[n].code = recode(&c->code, code_at(c, i), place);
+		all[n].count = c->count[i];
+		ordered = ordered && (!n || all[n - 1].code < all[n].code);
+		n++;
+	}
+	if (!ordered)
+		qsort(all, (size_t)n, sizeof(*all), by_code);
+	for (uint64_t i = 0; i < n; i++) {
+		pen__word_spell(&c->code, all[i].code, sorted, word);
+		put_word(t, word, c->code.k, all[i].count);
+	}
+}
+
 static int put_seen(const struct pen_counts *c, const struct pen_count_opts *o,
 		    struct pen_text *t, struct pen_vocab_facts *f,
 		    struct pen_err *err)
 {
 	struct seen *all;
-	uint64_t n = 0;
 
 	for (uint64_t i = 0; i < c->slots; i++) {
 		f->nseen += often(c, o, i);
@@ -100,17 +180,7 @@ static int put_seen(const struct pen_counts *c, const struct pen_count_opts *o,
 	if (!all)
 		return pen__fail_nomem(err, "words",
 				       (size_t)f->nseen * sizeof(*all));
-	for (uint64_t i = 0; i < c->slots; i++)
-		if (often(c, o, i)) {
-			pen__word_spell(&c->code,
-					c->key ? c->key[i] - 1 : (uint32_t)i,
-					o->alphabet, all[n].word);
-			all[n++].count = c->count[i];
-		}
-	qsort(all, (size_t)n, sizeof(*all), by_letters);
-	for (uint64_t i = 0; i < n; i++)
-		pen__text_add(t, "%s\t%llu\n", all[i].word,
-			      (unsigned long long)all[i].count);
+	put_sorted(c, o, all, t);
 	pen__free(all);
 	return 0;
 }
@@ -127,8 +197,7 @@ static size_t letters_seen(const struct pen_counts *c,
 
 		if (!often(c, o, i))
 			continue;
-		pen__word_spell(&c->code, c->key ? c->key[i] - 1 : (uint32_t)i,
-				o->alphabet, word);
+		pen__word_spell(&c->code, code_at(c, i), o->alphabet, word);
 		for (unsigned j = 0; j < c->code.k; j++)
 			seen[(uint8_t)word[j]] = true;
 	}
@@ -143,16 +212,15 @@ static size_t letters_seen(const struct pen_counts *c,
 static void put_padded(struct pen_text *t, unsigned k, unsigned nx,
 		       const char *letters, bool before)
 {
+	const unsigned m = k - nx;
 	struct pen_word_code rest;
-	char word[16], line[64];
+	char word[32];
 
-	pen__word_code_init(&rest, k - nx, (unsigned)strlen(letters));
-	for (uint32_t i = 0; i < rest.power[k - nx]; i++) {
-		pen__word_spell(&rest, i, letters, word);
-		snprintf(line, sizeof(line), "%.*s%s%.*s\t0\n",
-			 before ? (int)nx : 0, "XXXXXXXXXXXX", word,
-			 before ? 0 : (int)nx, "YYYYYYYYYYYY");
-		pen__text_put(t, line, strlen(line));
+	pen__word_code_init(&rest, m, (unsigned)strlen(letters));
+	for (uint32_t i = 0; i < rest.power[m]; i++) {
+		pen__word_spell(&rest, i, letters, word + (before ? nx : 0));
+		memset(word + (before ? 0 : m), before ? 'X' : 'Y', nx);
+		put_word(t, word, k, 0);
 	}
 }
 
@@ -165,9 +233,11 @@ static int put_pads(const struct pen_counts *c, const struct pen_count_opts *o,
 
 	if (!pen__word_code_init(&most, k - 1,
 				 (unsigned)letters_seen(c, o, letters)) ||
-	    most.power[k - 1] > UINT32_C(1) << 26)
+	    most.power[k - 1] > PADS_MOST)
 		return pen__fail(err, PEN_EINVAL, "pads",
-				 "would be too many words: take a smaller k");
+				 "would be more than %u words for k=%u and %zu "
+				 "letters: take a smaller k, or rna=true",
+				 3 * PADS_MOST, k, strlen(letters));
 	pen__text_add(t, "%.*s\t0\n%.*s\t0\n", (int)k, "XXXXXXXXXXXX", (int)k,
 		      "YYYYYYYYYYYY");
 	for (unsigned nx = 1; nx < k; nx++) {

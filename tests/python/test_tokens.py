@@ -438,6 +438,8 @@ def test_vocabulary(tmp_path):
     want = plain_vocab(seqs)
     assert read_vocab(tmp_path / "w.txt") == want
     assert len(want) == 743 and "743 words (431 seen)" in r.stdout
+    make_vocab(path, tmp_path / "w.txt", "pads=true", "alphabet=UGTCA")
+    assert read_vocab(tmp_path / "w.txt") == want  # in the order of text
     r = json.loads(make_vocab(path, tmp_path / "w.txt", "min_count=120",
                               "specials=unk,pad", "--json").stdout)
     want = [w for w in want if w[1] >= 120]
