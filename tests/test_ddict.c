@@ -218,6 +218,30 @@ static void lent(void)
 	pen_ddict_close(d);
 }
 
+/* One that is lent for long does not hold up what came after it. */
+static void lent_long(void)
+{
+	struct pen_ddict *d = open_sized("memory=4MiB");
+	struct pen_key k = num(1);
+	uint8_t buf[MOST + 16];
+	uint64_t turn, wrong = 0;
+	struct pen_got *g[40];
+
+	for (uint64_t t = 0; t < 20000; t++) {
+		wrong += pen_ddict_put(d, k, made(1, t, buf), NULL) != 0;
+		if (t % 500 == 0)
+			wrong += pen_ddict_get_many(d, &k, 1, &g[t / 500],
+						    NULL) != 0;
+	}
+	for (uint64_t i = 0; i < 40; i++) {
+		wrong += !is_whole(g[i]->values[0], 1, &turn) ||
+			 turn != i * 500;
+		pen_got_free(g[i]);
+	}
+	CHECK_EQ(wrong, 0);
+	pen_ddict_close(d);
+}
+
 /* Against a list of what should be there, in little memory. */
 static void random_use(void)
 {
@@ -457,6 +481,7 @@ int main(void)
 	many();
 	one_by_one();
 	lent();
+	lent_long();
 	random_use();
 	budget();
 	frozen();

@@ -31,6 +31,8 @@ struct freed {
 #define STEP_MAX ((uint64_t)16 << 20)
 /* Blocks looked at in a list whose blocks may be too small. */
 #define LOOK 8
+/* Periods of reading that are told apart. */
+#define HELD 256
 
 uint64_t pen__rec_size_of(struct pen_key k, uint64_t len)
 {
@@ -208,43 +210,143 @@ uint64_t pen__arena_alloc(struct pen_seg *s, uint64_t size, bool *full)
 	return off;
 }
 
-void pen__arena_retire(struct pen_seg *s, uint64_t off, uint64_t size)
+/* --- what is gone, and may still be read --- */
+
+uint64_t pen__rec_word(const struct pen_seg *s, struct pen_key k, uint64_t len)
+{
+	const uint64_t e = atomic_load(&s->head->epoch) & PEN_BORN_MASK;
+
+	return len | e << 44 | (k.bytes ? PEN_REC_BYTES : 0);
+}
+
+/* All are younger than half of what the bits count: see forget_births(). */
+uint64_t pen__rec_born(const struct pen_seg *s, const struct pen_seg_rec *r)
+{
+	const uint64_t now = atomic_load(&s->head->epoch);
+	const uint64_t born = pen__rec_load(r) >> 44 & PEN_BORN_MASK;
+
+	return born ? now - ((now - born) & PEN_BORN_MASK) : 0;
+}
+
+/* Before the bits come round: what is there now was made long ago. */
+static void forget_births(struct pen_seg *s)
+{
+	const struct pen_seg_table *t = pen__table_of(s);
+
+	for (uint64_t i = 0; i < t->nbuckets * PEN_BUCKET; i++) {
+		const struct pen_seg_rec *r =
+			pen__slot_rec(s, atomic_load(&t->slot[i]));
+
+		if (r)
+			__atomic_store_n((uint64_t *)(uintptr_t)&r->len,
+					 pen__rec_load(r) &
+						 (PEN_REC_LEN | PEN_REC_BYTES),
+					 __ATOMIC_RELAXED);
+	}
+}
+
+/* Who begins from now on finds nothing of what is retired already. */
+static void advance(struct pen_seg *s)
+{
+	const uint64_t now = atomic_fetch_add(&s->head->epoch, 1) + 1;
+
+	if (!(now & PEN_BORN_MASK >> 1))
+		forget_births(s);
+}
+
+void pen__arena_retire(struct pen_seg *s, uint64_t off, uint64_t size,
+		       uint64_t born)
 {
 	struct pen_seg_head *h = s->head;
-	const uint64_t epoch = atomic_load(&h->epoch);
 
-	if (h->nretired >= PEN_SEG_RETIRED / 2 || h->nretired % 64 == 63)
+	h->since_reclaim += size;
+	if (h->nretired >= h->reclaim_at || h->nretired == PEN_SEG_RETIRED ||
+	    h->since_reclaim > h->size / 64)
 		pen__arena_reclaim(s);
 	if (h->nretired == PEN_SEG_RETIRED) {
-		h->lost_epoch = epoch;
+		h->lost_epoch = atomic_load(&h->epoch);
 		h->nfreed++;
 		return;
 	}
-	h->retired[(h->retired_at + h->nretired) % PEN_SEG_RETIRED] =
-		(struct pen_seg_retired){ off, size, epoch };
-	h->nretired++;
+	h->retired[h->nretired++] =
+		(struct pen_seg_retired){ off, size, born,
+					  atomic_load(&h->epoch) };
+}
+
+/* In which epochs somebody found what he still holds. */
+struct held {
+	uint64_t n;
+	struct {
+		uint64_t begin, end;
+	} since[HELD];
+};
+
+/* Of too many, one that has all of them in it. */
+static void add_held(struct held *to, uint64_t begin, uint64_t end)
+{
+	if (to->n < HELD) {
+		to->since[to->n].begin = begin;
+		to->since[to->n++].end = end;
+		return;
+	}
+	if (begin < to->since[HELD - 1].begin)
+		to->since[HELD - 1].begin = begin;
+	if (end > to->since[HELD - 1].end)
+		to->since[HELD - 1].end = end;
+}
+
+static void find_held(struct pen_seg *s, struct held *to)
+{
+	struct pen_seg_head *h = s->head;
+	const uint32_t n = atomic_load(&h->nprocs);
+
+	to->n = 0;
+	for (uint32_t i = 0; i < n && i < PEN_SEG_PROCESSES; i++)
+		for (int k = 0; k < PEN_SEG_SINCE; k++) {
+			const uint64_t b =
+				atomic_load(&h->proc[i].since[k].begin);
+
+			if (b)
+				add_held(to, b,
+					 atomic_load(&h->proc[i].since[k].end));
+		}
+}
+
+static bool is_held(const struct held *by, const struct pen_seg_retired *r)
+{
+	for (uint64_t i = 0; i < by->n; i++)
+		if (r->died >= by->since[i].begin &&
+		    r->born <= by->since[i].end)
+			return true;
+	return false;
 }
 
 void pen__arena_reclaim(struct pen_seg *s)
 {
 	struct pen_seg_head *h = s->head;
-	uint64_t oldest;
+	const uint64_t n = h->nretired;
+	struct held by;
+	uint64_t kept = 0;
 
-	if (!h->nretired)
+	if (!n)
 		return;
-	/* who begins from now on finds none of them */
-	atomic_fetch_add(&h->epoch, 1);
+	h->since_reclaim = 0;
+	advance(s);
 	/* looking who is dead takes long: only when it gets tight */
-	oldest = pen__seg_oldest(s, h->nretired == PEN_SEG_RETIRED / 2);
-	while (h->nretired) {
-		const struct pen_seg_retired r = h->retired[h->retired_at];
+	if (n >= PEN_SEG_RETIRED / 2)
+		pen__seg_drop_dead(s);
+	find_held(s, &by);
+	for (uint64_t i = 0; i < n; i++) {
+		const struct pen_seg_retired r = h->retired[i];
 
-		if (r.epoch >= oldest)
-			return;
-		h->retired_at = (h->retired_at + 1) % PEN_SEG_RETIRED;
-		h->nretired--;
-		pen__arena_free(s, r.off, r.size);
+		if (is_held(&by, &r))
+			h->retired[kept++] = r;
+		else
+			pen__arena_free(s, r.off, r.size);
 	}
+	h->nretired = kept;
+	/* what is held is looked at again when there is half as much more */
+	h->reclaim_at = kept + (kept < 128 ? 64 : kept / 2);
 }
 
 static void empty_bins(struct pen_seg_head *h)
@@ -262,7 +364,7 @@ void pen__arena_forget(struct pen_seg *s)
 	h->nretired = 0;
 	h->nfreed++;
 	h->lost_epoch = atomic_load(&h->epoch);
-	atomic_fetch_add(&h->epoch, 1);
+	advance(s);
 }
 
 struct extent {
@@ -297,8 +399,7 @@ static uint64_t collect(struct pen_seg *s, struct extent *e, uint64_t most)
 			};
 	}
 	for (uint64_t i = 0; i < h->nretired; i++) {
-		const struct pen_seg_retired *r =
-			&h->retired[(h->retired_at + i) % PEN_SEG_RETIRED];
+		const struct pen_seg_retired *r = &h->retired[i];
 
 		e[n++] = (struct extent){ r->off, r->size };
 	}

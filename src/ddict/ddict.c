@@ -100,9 +100,11 @@ static int ask_local(struct got *g, int owner, const struct pen_key *k,
 	struct pen_seg *s = g->d->seg[g->d->first + owner];
 	int rc = pen__seg_pin(s, &g->pin[owner], err);
 
-	if (!rc)
-		pen__shard_find(s, k, p->at, p->n, g->values);
-	return rc;
+	if (rc)
+		return rc;
+	pen__shard_find(s, k, p->at, p->n, g->values);
+	pen__seg_settle(s, &g->pin[owner]);
+	return 0;
 }
 
 static int ask_remote(struct got *g, int owner, const struct pen_key *k,
@@ -132,6 +134,8 @@ static int ask_all(struct got *g, const struct pen_key *k, uint64_t n,
 		g->part = pen__calloc((size_t)d->width, sizeof(*g->part));
 		if (!g->part)
 			return pen__fail_nomem(err, "dictionary", 1);
+		/* until they are there */
+		memset(g->values, 0, n * sizeof(*g->values));
 	}
 	/* what travels first, then what is here */
 	for (int pass = 0; pass < 2; pass++)
@@ -174,21 +178,21 @@ PEN_API int pen_ddict_wait(struct pen_got *got, struct pen_err *err)
 {
 	struct got *g = (void *)got;
 
-	for (int i = 0; i < g->nparts; i++) {
+	if (g->rc)
+		return pen__fail(err, g->rc, "dictionary",
+				 "waiting for these values failed before");
+	for (int i = 0; i < g->nparts && !g->rc; i++) {
 		struct part *t = &g->part[i];
-		int rc;
 
 		if (t->done || !t->sent)
 			continue;
-		rc = pen__remote_wait(g->d, &t->r, err);
+		g->rc = pen__remote_wait(g->d, &t->r, err);
 		t->done = true;
-		if (!rc)
-			rc = pen__remote_values(&t->r, &t->pick, g->values,
-						err);
-		if (rc)
-			return rc;
+		if (!g->rc)
+			g->rc = pen__remote_values(&t->r, &t->pick, g->values,
+						   err);
 	}
-	return 0;
+	return g->rc;
 }
 
 PEN_API void pen_got_free(struct pen_got *got)
@@ -205,7 +209,7 @@ PEN_API void pen_got_free(struct pen_got *got)
 		pen__remote_fini(&t->r);
 	}
 	for (int o = 0; o < g->d->width; o++)
-		if (g->pin[o].epoch)
+		if (g->pin[o].entry)
 			pen__seg_unpin(g->d->seg[g->d->first + o], g->pin[o]);
 	pen__deal_fini(&g->deal);
 	pen__free(g->part);
@@ -353,10 +357,33 @@ static struct pen_pick cut(const struct pen_value *v, struct pen_pick rest)
 	return (struct pen_pick){ rest.at, i };
 }
 
+/* What came of a message with some of *rest, which are taken off. */
+static int put_sent(struct pen_ddict *d, struct pen_remote *r, uint64_t n,
+		    struct pen_pick *rest, uint64_t *naps, struct pen_err *err)
+{
+	struct pen_put put = { 0 };
+	int rc = pen__remote_wait(d, r, err);
+
+	if (!rc)
+		rc = pen__remote_put_done(r, n, &put, err);
+	pen__remote_fini(r);
+	if (rc)
+		return rc;
+	rest->at += put.done;
+	rest->n -= put.done;
+	if (put.held && !pen__put_nap(&put, naps))
+		return pen__fail(err, PEN_ENOMEM, "dictionary",
+				 "rank %d is full of values that are gone and "
+				 "still read; open it with more memory=",
+				 r->call.to);
+	return 0;
+}
+
 static int put_remote(struct pen_ddict *d, int to, const struct pen_key *k,
 		      const struct pen_value *v, struct pen_pick rest,
 		      struct pen_err *err)
 {
+	uint64_t naps = 0;
 	int rc = 0;
 
 	while (rest.n && !rc) {
@@ -367,10 +394,9 @@ static int put_remote(struct pen_ddict *d, int to, const struct pen_key *k,
 		if (!rc)
 			rc = pen__remote_send(d, &r, to, err);
 		if (!rc)
-			rc = pen__remote_wait(d, &r, err);
-		pen__remote_fini(&r);
-		rest.at += p.n;
-		rest.n -= p.n;
+			rc = put_sent(d, &r, p.n, &rest, &naps, err);
+		else
+			pen__remote_fini(&r);
 	}
 	return rc;
 }
@@ -381,6 +407,7 @@ static int put_dealt(struct pen_ddict *d, const struct pen_deal *deal,
 		     struct pen_err *err)
 {
 	struct part *part = pen__calloc((size_t)d->size, sizeof(*part));
+	uint64_t naps = 0;
 	int rc = 0;
 
 	if (!part)
@@ -405,12 +432,10 @@ static int put_dealt(struct pen_ddict *d, const struct pen_deal *deal,
 		struct pen_pick all = part_of(deal, i % d->width);
 
 		if (t->sent) {
-			const int failed =
-				pen__remote_wait(d, &t->r, rc ? NULL : err);
+			const int failed = put_sent(d, &t->r, t->pick.n, &all,
+						    &naps, rc ? NULL : err);
 
 			rc = rc ? rc : failed;
-			all.at += t->pick.n;
-			all.n -= t->pick.n;
 			if (!rc)
 				rc = put_remote(d, i, k, v, all, err);
 		}
@@ -459,7 +484,10 @@ static int pop_one(struct pen_ddict *d, int owner, struct pen_key k,
 
 	if (s) {
 		rc = pen__seg_pin(s, &g->pin[owner], err);
-		return rc ? rc : pen__shard_pop(s, k, g->values, err);
+		if (!rc)
+			rc = pen__shard_pop(s, k, g->values, err);
+		pen__seg_settle(s, &g->pin[owner]);
+		return rc;
 	}
 	g->part = pen__calloc(1, sizeof(*g->part));
 	if (!g->part)

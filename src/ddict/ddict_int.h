@@ -102,6 +102,9 @@ int pen__remote_wait(struct pen_ddict *, struct pen_remote *,
 /* Checks the reply to GET, HAS and POP: values[at[i]], in the reply. */
 int pen__remote_values(struct pen_remote *, const struct pen_pick *,
 		       struct pen_value *values, struct pen_err *err);
+/* Checks the reply to a PUT of n: how many were put. */
+int pen__remote_put_done(const struct pen_remote *, uint64_t n,
+			 struct pen_put *, struct pen_err *err);
 void pen__remote_fini(struct pen_remote *); /* the reply, too */
 int pen__remote_each_key(const struct pen_remote *,
 			 int (*fn)(void *, struct pen_key), void *arg,

@@ -329,9 +329,38 @@ static int connect_ranks(struct pen_ddict *d, struct pen_err *err)
 	return 0;
 }
 
+/* Ranks that deal keys in different ways would not find them. */
+static int compare_settings(struct pen_ddict *d, struct pen_err *err)
+{
+	const double mine[] = {
+		d->width,   d->o.spread,	  (double)d->o.keys,
+		d->o.share, d->o.restore != NULL, d->o.writable
+	};
+	enum { N = sizeof(mine) / sizeof(mine[0]) };
+	double v[2 * N];
+	int rc;
+
+	for (int i = 0; i < N; i++) {
+		v[i] = mine[i];
+		v[N + i] = -mine[i];
+	}
+	rc = pen__comm_reduce(d->comm, v, 2 * N, PEN_MIN, err);
+	for (int i = 0; i < N && !rc; i++)
+		if (v[i] != -v[N + i])
+			rc = pen__fail(err, PEN_EINVAL, "settings",
+				       "width, spread, keys, share, restore "
+				       "and writable have to be the same on "
+				       "all ranks");
+	return rc;
+}
+
 static int open_ranks(struct pen_ddict *d, struct pen_err *err)
 {
-	int rc = begin_shard(d, err);
+	int rc = compare_settings(d, err);
+
+	if (rc)
+		return rc;
+	rc = begin_shard(d, err);
 
 	rc = pen__comm_agree(d->comm, rc, err);
 	if (rc)

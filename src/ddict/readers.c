@@ -1,8 +1,8 @@
 /*
- * Who uses a shard, and what they still read. A process has one entry and
- * announces one epoch there, the oldest it reads in; how many of its threads
- * read since when is counted in memory of its own, which the kernel clears in
- * a forked child, so that the child becomes a process of its own at first use.
+ * Who uses a shard, and what they still read. A process announces there in
+ * which epochs it found what it holds, a few at most; how many of its threads
+ * do so is counted in memory of its own, which the kernel clears in a forked
+ * child, so that the child becomes a process of its own at first use.
  *
  * A process is taken for dead when its number is not there, is a zombie's, or
  * belongs to one that was started at another time. One in another name space
@@ -79,7 +79,8 @@ static void drop(struct pen_seg_head *h, struct pen_seg_proc *p)
 	atomic_fetch_add(&h->nserved, atomic_exchange(&p->nserved, 0));
 	for (int i = 0; i < PEN_SEG_COPIES; i++)
 		atomic_store(&p->copy[i].size, 0);
-	atomic_store(&p->epoch, 0);
+	for (int i = 0; i < PEN_SEG_SINCE; i++)
+		atomic_store(&p->since[i].begin, 0);
 	atomic_store(&p->pid, 0);
 }
 
@@ -102,12 +103,14 @@ uint64_t pen__seg_oldest(struct pen_seg *s, bool dead)
 
 	if (dead)
 		pen__seg_drop_dead(s);
-	for (uint32_t i = 0; i < n && i < PEN_SEG_PROCESSES; i++) {
-		const uint64_t e = atomic_load(&h->proc[i].epoch);
+	for (uint32_t i = 0; i < n && i < PEN_SEG_PROCESSES; i++)
+		for (int k = 0; k < PEN_SEG_SINCE; k++) {
+			const uint64_t e =
+				atomic_load(&h->proc[i].since[k].begin);
 
-		if (e && e < oldest)
-			oldest = e;
-	}
+			if (e && e < oldest)
+				oldest = e;
+		}
 	return oldest;
 }
 
@@ -146,7 +149,6 @@ int pen__proc_join(struct pen_seg *s, struct pen_err *err)
 				 "%d processes use it, and no more can",
 				 PEN_SEG_PROCESSES);
 	p = &h->proc[i];
-	atomic_store(&p->epoch, 0);
 	p->ns = name_space();
 	if (!look((uint64_t)getpid(), &state, &p->born))
 		p->born = 0;
@@ -164,11 +166,27 @@ void pen__proc_leave(struct pen_seg *s)
 	atomic_store(&s->self->pid, 0);
 }
 
+/* Where reading from epoch e on is counted: an entry of that epoch, or a free
+ * one; when there is none, the newest, since an older epoch is as good. */
+static uint32_t entry_for(const struct pen_seg_self *me,
+			  const struct pen_seg_proc *p, uint64_t e)
+{
+	if (me->since[me->newest].count &&
+	    atomic_load_explicit(&p->since[me->newest].begin,
+				 memory_order_relaxed) == e)
+		return me->newest;
+	for (uint32_t i = 0; i < PEN_SEG_SINCE; i++)
+		if (!me->since[i].count)
+			return i;
+	return me->newest;
+}
+
 int pen__seg_pin(struct pen_seg *s, struct pen_pin *out, struct pen_err *err)
 {
 	struct pen_seg_self *me = s->self;
-	uint32_t last;
+	struct pen_seg_proc *p;
 	uint64_t e;
+	uint32_t i;
 	int rc;
 
 	*out = (struct pen_pin){ 0 };
@@ -180,49 +198,60 @@ int pen__seg_pin(struct pen_seg *s, struct pen_pin *out, struct pen_err *err)
 			return rc;
 	}
 	pthread_mutex_lock(&me->lock);
+	p = &s->head->proc[me->proc];
 	e = atomic_load(&s->head->epoch);
-	last = (me->first + me->n - 1) % PEN_SEG_SINCE;
-	/* an older epoch than needed is as good */
-	if (me->n && (me->since[last].epoch == e || me->n == PEN_SEG_SINCE)) {
-		e = me->since[last].epoch;
-		me->since[last].count++;
-	} else {
-		last = (me->first + me->n++) % PEN_SEG_SINCE;
-		me->since[last].epoch = e;
-		me->since[last].count = 1;
-		/* before anything is looked up: sequentially consistent */
-		if (me->n == 1)
-			atomic_store(&s->head->proc[me->proc].epoch, e);
-	}
-	pthread_mutex_unlock(&me->lock);
-	out->epoch = e;
+	i = entry_for(me, p, e);
+	/* before anything is looked up: sequentially consistent; the end before
+	 * the beginning, which makes it count */
+	if (!me->since[i].active++)
+		atomic_store(&p->since[i].end, UINT64_MAX);
+	if (!me->since[i].count++)
+		atomic_store(&p->since[i].begin, e);
+	me->newest = i;
 	out->pid = atomic_load_explicit(&me->pid, memory_order_relaxed);
+	out->entry = i + 1;
+	pthread_mutex_unlock(&me->lock);
 	return 0;
+}
+
+/* Whether a pin is of this process: a forked child has none of its parent's. */
+static bool is_own(const struct pen_seg *s, const struct pen_pin *pin)
+{
+	return pin->entry && atomic_load(&s->self->pid) == pin->pid;
+}
+
+/* Under the own lock. */
+static void stop_looking(struct pen_seg *s, uint32_t i)
+{
+	struct pen_seg_self *me = s->self;
+
+	if (!--me->since[i].active)
+		atomic_store(&s->head->proc[me->proc].since[i].end,
+			     atomic_load(&s->head->epoch));
+}
+
+void pen__seg_settle(struct pen_seg *s, struct pen_pin *pin)
+{
+	if (pin->settled || !is_own(s, pin))
+		return;
+	pin->settled = true;
+	pthread_mutex_lock(&s->self->lock);
+	stop_looking(s, pin->entry - 1);
+	pthread_mutex_unlock(&s->self->lock);
 }
 
 void pen__seg_unpin(struct pen_seg *s, struct pen_pin pin)
 {
 	struct pen_seg_self *me = s->self;
-	uint32_t i;
+	const uint32_t i = pin.entry - 1;
 
-	/* a forked child has none of its parent's */
-	if (!pin.epoch || atomic_load(&me->pid) != pin.pid)
+	if (!is_own(s, &pin))
 		return;
 	pthread_mutex_lock(&me->lock);
-	for (i = 0; i < me->n; i++)
-		if (me->since[(me->first + i) % PEN_SEG_SINCE].epoch ==
-		    pin.epoch)
-			break;
-	if (i < me->n)
-		me->since[(me->first + i) % PEN_SEG_SINCE].count--;
-	i = me->first;
-	while (me->n && !me->since[me->first].count) {
-		me->first = (me->first + 1) % PEN_SEG_SINCE;
-		me->n--;
-	}
-	if (i != me->first || !me->n)
-		atomic_store_explicit(&s->head->proc[me->proc].epoch,
-				      me->n ? me->since[me->first].epoch : 0,
-				      memory_order_release);
+	if (!pin.settled)
+		stop_looking(s, i);
+	if (!--me->since[i].count)
+		atomic_store_explicit(&s->head->proc[me->proc].since[i].begin,
+				      0, memory_order_release);
 	pthread_mutex_unlock(&me->lock);
 }

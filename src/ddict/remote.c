@@ -317,8 +317,35 @@ static int serve_values(struct pen_ddict *d, struct request *q,
 	} else {
 		pen__shard_find(d->mine, q->keys, NULL, q->h.n, q->values);
 	}
+	pen__seg_settle(d->mine, &room->pin);
 	pen__shard_count(d->mine, 0, 0, q->h.n);
 	return reply_values(out, room, q, err);
+}
+
+/* This thread waits for nobody: who asked tries again with the rest. */
+static int serve_put(struct pen_ddict *d, const struct request *q,
+		     struct pen_reply *out, struct pen_err *err)
+{
+	uint64_t *done = pen__reply_room(out, sizeof(*done));
+	struct pen_put put;
+	int rc;
+
+	if (!done || pen__reply_add(out, done, sizeof(*done)))
+		return pen__fail_nomem(err, "dictionary", sizeof(*done));
+	rc = pen__shard_put_some(d->mine, q->keys, q->values, q->h.n, &put,
+				 err);
+	*done = put.done;
+	return rc == PEN_ENOMEM && put.held ? 0 : rc;
+}
+
+int pen__remote_put_done(const struct pen_remote *r, uint64_t n,
+			 struct pen_put *put, struct pen_err *err)
+{
+	if (r->call.reply_len != sizeof(put->done))
+		return fail_reply(r, err);
+	memcpy(&put->done, r->call.reply, sizeof(put->done));
+	put->held = put->done < n;
+	return put->done <= n ? 0 : fail_reply(r, err);
 }
 
 static int serve_stats(struct pen_ddict *d, struct pen_reply *out,
@@ -410,7 +437,7 @@ static int serve(struct pen_ddict *d, struct request *q, struct pen_reply *out,
 	case PEN_OP_POP:
 		return serve_values(d, q, out, err);
 	case PEN_OP_PUT:
-		return pen__shard_put(d->mine, q->keys, q->values, q->h.n, err);
+		return serve_put(d, q, out, err);
 	case PEN_OP_CLEAR:
 		return pen__shard_clear(d->mine, err);
 	case PEN_OP_FREEZE:

@@ -6,8 +6,10 @@
  * word, stored after the record's bytes are there. So a process may die at any
  * point and leave bytes nobody finds, never half a value; readers take no lock.
  * Writers take a robust mutex. What is overwritten or taken out is kept until
- * no reader is left that could have found it: readers announce the epoch they
- * began in, and one that was killed is recognised and dropped.
+ * no reader is left that could have found it: records know the epoch they were
+ * made in, and readers announce in which they looked things up, so that a value
+ * lent for long holds up only what could be lent with it. A reader that was
+ * killed is recognised and dropped.
  *
  * Freed blocks go to lists by size, are split, and join with their neighbours
  * when the arena is rebuilt from the index, which is done when nothing else is
@@ -26,7 +28,7 @@
 #define PEN_SEG_ALIGN 16
 #define PEN_SEG_MIN ((uint64_t)1 << 20)
 #define PEN_SEG_MAX ((uint64_t)1 << 44) /* 40 bits of 16 bytes */
-#define PEN_SEG_PROCESSES 512
+#define PEN_SEG_PROCESSES 256
 #define PEN_SEG_RETIRED 4096
 #define PEN_SEG_BINS 640 /* 40 powers of two, 16 in each */
 #define PEN_SEG_COPIES 4 /* large values a process writes at a time */
@@ -37,9 +39,16 @@
 
 struct pen_seg_rec {
 	uint64_t key; /* or the length of the bytes that follow */
-	uint64_t len; /* of the value; PEN_REC_BYTES: the key is bytes */
+	/*
+	 * of the value: 44 bits; then 19 of the epoch it was made in, 0: long
+	 * ago; PEN_REC_BYTES: the key is bytes
+	 */
+	uint64_t len;
 };
 #define PEN_REC_BYTES ((uint64_t)1 << 63)
+#define PEN_REC_LEN (((uint64_t)1 << 44) - 1)
+#define PEN_BORN_BITS 19
+#define PEN_BORN_MASK (((uint64_t)1 << PEN_BORN_BITS) - 1)
 
 /* Eight slots a cache line: tag << 40 | offset / 16; 0: never used. */
 #define PEN_SLOT_EMPTY 0
@@ -52,20 +61,24 @@ struct pen_seg_table {
 };
 
 /* A process that has it mapped. */
+#define PEN_SEG_SINCE 16
 struct pen_seg_proc {
-	_Atomic uint64_t epoch; /* it reads since then; 0: not at all */
-	_Atomic uint64_t pid;	/* 0: free */
-	uint64_t born; /* start time: numbers of processes come again */
-	uint64_t ns;   /* of these numbers */
+	_Atomic uint64_t pid; /* 0: free */
+	uint64_t born;	      /* start time: numbers of processes come again */
+	uint64_t ns;	      /* of these numbers */
 	struct {
 		_Atomic uint64_t off, size;
 	} copy[PEN_SEG_COPIES]; /* blocks it fills, not in the index yet */
 	_Atomic uint64_t nputs, ngets, nserved;
-	uint64_t unused[5];
+	/* It holds what was found in these epochs; begin 0: nothing. */
+	struct {
+		_Atomic uint64_t begin, end;
+	} since[PEN_SEG_SINCE];
+	uint64_t unused[2];
 };
 
 struct pen_seg_retired {
-	uint64_t off, size, epoch;
+	uint64_t off, size, born, died; /* epochs */
 };
 
 /* At offset 0. All is written under the lock, but for processes' own. */
@@ -91,7 +104,8 @@ struct pen_seg_head {
 	uint64_t nfreed; /* blocks, since the last rebuild */
 	_Atomic uint64_t nputs, ngets, nserved; /* of processes that are gone */
 	pthread_mutex_t lock;
-	uint64_t nretired, retired_at; /* a ring */
+	/* looked at again when there are so many, or so many bytes more */
+	uint64_t nretired, reclaim_at, since_reclaim;
 	struct pen_seg_retired retired[PEN_SEG_RETIRED];
 	uint64_t bin_map[PEN_SEG_BINS / 64];
 	uint64_t bin[PEN_SEG_BINS];
@@ -99,15 +113,13 @@ struct pen_seg_head {
 		__attribute__((aligned(64)));
 };
 
-/* Reading under way in this process: how often, since which epoch. */
-#define PEN_SEG_SINCE 32
+/* Reading under way in this process: how often, by entries of since. */
 struct pen_seg_self {
 	_Atomic uint64_t pid; /* 0: not among the processes yet */
-	uint32_t proc;
+	uint32_t proc, newest;
 	pthread_mutex_t lock;
-	uint32_t first, n;
 	struct {
-		uint64_t epoch, count;
+		uint64_t count, active; /* of which: still looking things up */
 	} since[PEN_SEG_SINCE];
 };
 
@@ -139,14 +151,17 @@ int pen__seg_join(struct pen_seg *, struct pen_err *err);
 
 /* --- readers.c --- */
 struct pen_pin {
-	uint64_t epoch; /* 0: none was needed */
 	uint64_t pid;
+	uint32_t entry; /* + 1; 0: none was needed */
+	bool settled;
 };
 /* Between them nothing this process finds is reused. */
 int pen__seg_pin(struct pen_seg *, struct pen_pin *out, struct pen_err *err);
 void pen__seg_unpin(struct pen_seg *, struct pen_pin);
-/* The oldest epoch somebody reads in, UINT64_MAX: nobody does. Under the lock;
- * `dead`: processes that are gone are looked for, and dropped. */
+/* Nothing more will be looked up: only what was found is held. */
+void pen__seg_settle(struct pen_seg *, struct pen_pin *);
+/* The oldest epoch of something that is held, UINT64_MAX: nothing is. Under the
+ * lock; `dead`: processes that are gone are looked for, and dropped. */
 uint64_t pen__seg_oldest(struct pen_seg *, bool dead);
 void pen__seg_drop_dead(struct pen_seg *);
 unsigned pen__seg_nprocs(struct pen_seg *);
@@ -163,8 +178,12 @@ void pen__arena_free(struct pen_seg *, uint64_t off, uint64_t size);
  */
 uint64_t pen__arena_peek(const struct pen_seg *, uint64_t size);
 void pen__arena_extend(struct pen_seg *, uint64_t size);
-/* To be freed once nobody can read it. */
-void pen__arena_retire(struct pen_seg *, uint64_t off, uint64_t size);
+/* To be freed once nobody can read it, who was born in an epoch. */
+void pen__arena_retire(struct pen_seg *, uint64_t off, uint64_t size,
+		       uint64_t born);
+uint64_t pen__rec_born(const struct pen_seg *, const struct pen_seg_rec *);
+/* The word a record begins with its length in. */
+uint64_t pen__rec_word(const struct pen_seg *, struct pen_key, uint64_t len);
 void pen__arena_reclaim(struct pen_seg *);
 /* A writer died, or all was dropped: what is not in the index is dead. */
 void pen__arena_forget(struct pen_seg *);
@@ -209,9 +228,14 @@ static inline void pen__seg_add(_Atomic uint64_t *to, uint64_t n)
 		memory_order_relaxed);
 }
 
+/* Its epoch may be forgotten while others read it. */
+static inline uint64_t pen__rec_load(const struct pen_seg_rec *r)
+{
+	return __atomic_load_n(&r->len, __ATOMIC_RELAXED);
+}
 static inline struct pen_key pen__rec_key(const struct pen_seg_rec *r)
 {
-	if (r->len & PEN_REC_BYTES)
+	if (pen__rec_load(r) & PEN_REC_BYTES)
 		return (struct pen_key){ r + 1, r->key };
 	return (struct pen_key){ NULL, r->key };
 }
@@ -221,15 +245,27 @@ static inline uint64_t pen__round16(uint64_t n)
 }
 static inline struct pen_value pen__rec_value(const struct pen_seg_rec *r)
 {
-	const uint64_t key = r->len & PEN_REC_BYTES ? pen__round16(r->key) : 0;
+	const uint64_t word = pen__rec_load(r);
+	const uint64_t key = word & PEN_REC_BYTES ? pen__round16(r->key) : 0;
 
 	return (struct pen_value){ (const uint8_t *)(r + 1) + key,
-				   r->len & ~PEN_REC_BYTES };
+				   word & PEN_REC_LEN };
 }
 
 /* --- shard.c: what is done with one --- */
 int pen__shard_put(struct pen_seg *, const struct pen_key *,
 		   const struct pen_value *, uint64_t n, struct pen_err *err);
+/* The same without waiting for readers: how many there were room for, and
+ * whether it fails only because of them. */
+struct pen_put {
+	uint64_t done;
+	bool held;
+};
+int pen__shard_put_some(struct pen_seg *, const struct pen_key *,
+			const struct pen_value *, uint64_t n, struct pen_put *,
+			struct pen_err *err);
+/* Then: a moment, and whether to try again. */
+bool pen__put_nap(struct pen_put *, uint64_t *naps);
 /*
  * Pinned (or frozen) only. *at: picks keys[at[i]] and values[at[i]], of n;
  * NULL: all in order.

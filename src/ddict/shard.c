@@ -58,7 +58,7 @@ static void write_rec(struct pen_seg *s, uint64_t off, struct pen_key k,
 	uint8_t *to = (void *)(r + 1);
 
 	r->key = k.number;
-	r->len = v.len | (k.bytes ? PEN_REC_BYTES : 0);
+	r->len = pen__rec_word(s, k, v.len);
 	/* what is between and behind them is sent and saved, too */
 	if (k.bytes && k.number) {
 		memset(to + pen__round16(k.number) - 16, 0, 16);
@@ -71,6 +71,13 @@ static void write_rec(struct pen_seg *s, uint64_t off, struct pen_key k,
 	}
 }
 
+static void retire(struct pen_seg *s, uint64_t off)
+{
+	const struct pen_seg_rec *r = (const void *)(s->base + off);
+
+	pen__arena_retire(s, off, pen__rec_size(r), pen__rec_born(s, r));
+}
+
 /* Under the lock: the record at off becomes its key's. */
 static void publish(struct pen_seg *s, uint64_t off, struct pen_key k,
 		    uint64_t len)
@@ -78,8 +85,7 @@ static void publish(struct pen_seg *s, uint64_t off, struct pen_key k,
 	const uint64_t old = pen__table_set(s, off, k, len);
 
 	if (old)
-		pen__arena_retire(s, old,
-				  pen__rec_size((void *)(s->base + old)));
+		retire(s, old);
 }
 
 /* Under the lock. */
@@ -178,7 +184,8 @@ static uint64_t put_bulk(struct pen_seg *s, const struct pen_key *k,
 	for (m = 0; m < n && m < BULK && size < RUN_BYTES; m++) {
 		if (k[m].bytes || v[m].len >= LARGE)
 			break;
-		rec[m] = (struct pen_seg_rec){ k[m].number, v[m].len };
+		rec[m].key = k[m].number;
+		rec[m].len = pen__rec_word(s, k[m], v[m].len);
 		iov[niov++] = (struct iovec){ &rec[m], sizeof(rec[m]) };
 		if (v[m].len)
 			iov[niov++] =
@@ -201,26 +208,39 @@ static uint64_t put_bulk(struct pen_seg *s, const struct pen_key *k,
 	return m;
 }
 
-/* Locks, and puts some of n: *done of them. */
+/*
+ * Whether a put that found no room may find some soon: others read what was
+ * replaced, and may have been interrupted right then.
+ */
+static bool is_held_up(const struct pen_seg *s, uint64_t size)
+{
+	const struct pen_seg_head *h = s->head;
+	const uint64_t room = h->size - h->start;
+
+	return (h->nretired || h->lost_epoch) && size <= room &&
+	       atomic_load(&h->live_bytes) <= room - size;
+}
+
+/* Locks, and puts some of n, from put->done on. */
 static int put_run(struct pen_seg *s, const struct pen_key *k,
-		   const struct pen_value *v, uint64_t n, uint64_t *done,
+		   const struct pen_value *v, uint64_t n, struct pen_put *put,
 		   struct pen_err *err)
 {
-	uint64_t i, bytes = 0;
+	uint64_t i = put->done, bytes = 0;
 	bool full = false;
 	int rc;
 
-	*done = 0;
 	rc = pen__seg_lock(s, err);
 	if (rc)
 		return rc;
 	if (pen__seg_frozen(s))
 		rc = fail_frozen(err);
 	/* when there is no room for all, then for one after the other */
-	else if (n > 1)
-		full = pen__table_reserve(s, n, &full) != 0;
-	i = rc || full ? 0 : put_bulk(s, k, v, n);
-	if (i)
+	else if (n - i > 1)
+		full = pen__table_reserve(s, n - i, &full) != 0;
+	if (!rc && !full)
+		i += put_bulk(s, k + i, v + i, n - i);
+	if (i > put->done)
 		bytes = RUN_BYTES;
 	for (; i < n && !rc && bytes < RUN_BYTES; i += !rc) {
 		rc = check(k[i], v[i], err);
@@ -230,24 +250,35 @@ static int put_run(struct pen_seg *s, const struct pen_key *k,
 			rc = put_one(s, k[i], v[i], err);
 		bytes += v[i].len;
 	}
-	*done = i;
+	put->done = i;
+	put->held = rc == PEN_ENOMEM &&
+		    is_held_up(s, pen__rec_size_of(k[i], v[i].len));
 	pen__seg_unlock(s);
 	return rc;
 }
 
-/*
- * Whether a put that found no room may find some soon: it is there, and others
- * read what was replaced. They may have been interrupted right then, so it is
- * worth some time, which is counted in *naps.
- */
-static bool may_fit(const struct pen_seg *s, uint64_t size, uint64_t *naps)
+int pen__shard_put_some(struct pen_seg *s, const struct pen_key *k,
+			const struct pen_value *v, uint64_t n,
+			struct pen_put *put, struct pen_err *err)
 {
-	const struct pen_seg_head *h = s->head;
-	const struct timespec nap = { .tv_nsec = NAP_NS };
-	const uint64_t room = h->size - h->start;
+	int rc = 0;
 
-	if (size > room || atomic_load(&h->live_bytes) > room - size ||
-	    (*naps)++ == NAPS)
+	*put = (struct pen_put){ 0 };
+	if (!s->head)
+		return fail_frozen(err);
+	if (!atomic_load(&s->self->pid))
+		rc = pen__seg_join(s, err);
+	while (put->done < n && !rc)
+		rc = put_run(s, k, v, n, put, err);
+	pen__shard_count(s, put->done, 0, 0);
+	return rc;
+}
+
+bool pen__put_nap(struct pen_put *put, uint64_t *naps)
+{
+	const struct timespec nap = { .tv_nsec = NAP_NS };
+
+	if (!put->held || (*naps)++ == NAPS)
 		return false;
 	nanosleep(&nap, NULL);
 	return true;
@@ -256,22 +287,16 @@ static bool may_fit(const struct pen_seg *s, uint64_t size, uint64_t *naps)
 int pen__shard_put(struct pen_seg *s, const struct pen_key *k,
 		   const struct pen_value *v, uint64_t n, struct pen_err *err)
 {
-	uint64_t i = 0, done, naps = 0;
-	int rc = 0;
+	uint64_t naps = 0;
+	struct pen_put put;
+	int rc;
 
-	if (!s->head)
-		return fail_frozen(err);
-	if (!atomic_load(&s->self->pid))
-		rc = pen__seg_join(s, err);
-	while (i < n && !rc) {
-		rc = put_run(s, k + i, v + i, n - i, &done, err);
-		i += done;
-		if (rc == PEN_ENOMEM &&
-		    may_fit(s, pen__rec_size_of(k[i], v[i].len), &naps))
-			rc = 0;
-	}
-	if (!rc)
-		pen__shard_count(s, n, 0, 0);
+	do {
+		rc = pen__shard_put_some(s, k, v, n, &put, err);
+		k += put.done;
+		v += put.done;
+		n -= put.done;
+	} while (rc == PEN_ENOMEM && pen__put_nap(&put, &naps));
 	return rc;
 }
 
@@ -330,7 +355,7 @@ int pen__shard_pop(struct pen_seg *s, struct pen_key k, struct pen_value *out,
 	if (off) {
 		r = (const void *)(s->base + off);
 		*out = pen__rec_value(r);
-		pen__arena_retire(s, off, pen__rec_size(r));
+		retire(s, off);
 	}
 	pen__seg_unlock(s);
 	return off ? 0

@@ -78,22 +78,22 @@ const struct pen_seg_rec *pen__slot_rec(const struct pen_seg *s, uint64_t slot)
 		return NULL;
 	r = (const void *)(s->base + off);
 	left = s->size - sizeof(*r) - off;
-	len = r->len;
+	len = pen__rec_load(r);
 	if (len & PEN_REC_BYTES) {
 		if (r->key > left || pen__round16(r->key) > left)
 			return NULL;
 		left -= pen__round16(r->key);
-		len &= ~PEN_REC_BYTES;
 	}
-	return len <= left ? r : NULL;
+	return (len & PEN_REC_LEN) <= left ? r : NULL;
 }
 
 static bool is_key(const struct pen_seg_rec *r, struct pen_key k)
 {
-	if (!k.bytes)
-		return !(r->len & PEN_REC_BYTES) && r->key == k.number;
-	return (r->len & PEN_REC_BYTES) && r->key == k.number &&
-	       !memcmp(r + 1, k.bytes, k.number);
+	const bool bytes = pen__rec_load(r) & PEN_REC_BYTES;
+
+	if (r->key != k.number || bytes != (k.bytes != NULL))
+		return false;
+	return !bytes || !memcmp(r + 1, k.bytes, k.number);
 }
 
 const struct pen_seg_table *pen__table_of(const struct pen_seg *s)
@@ -297,7 +297,9 @@ static int replace(struct pen_seg *s, uint64_t nbuckets, bool fill, bool *full)
 		const uint64_t bytes = pen__table_bytes(t->nbuckets);
 
 		pen__seg_add(&h->live_bytes, -bytes);
-		pen__arena_retire(s, old, bytes);
+		/* only those who look things up read it */
+		pen__arena_retire(s, old, bytes, atomic_load(&h->epoch));
+		pen__arena_reclaim(s);
 	}
 	return 0;
 }
