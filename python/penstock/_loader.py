@@ -75,6 +75,7 @@ class Loader:
         self._depth = ahead
         self._thread = None     # the transform's, of this epoch
         self._run = 0           # number of the iteration that may go on
+        self._forks = _penstock.forks()
         self._begun = False     # ... has given a batch and not ended
         self._at = None         # with a transform: where the user is
         self._engine = _penstock.Engine(
@@ -108,6 +109,8 @@ class Loader:
         return self._iterate(self._run)
 
     def _check(self, run):
+        if self._forks != _penstock.forks():
+            self._engine.state()    # says that it is not usable here
         if run != self._run:
             raise RuntimeError("another iteration over this loader was begun; "
                                "open two loaders to iterate twice at a time")

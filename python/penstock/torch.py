@@ -45,7 +45,25 @@ class _Order:
         self._loader.set_epoch(epoch)
 
     def __len__(self):
-        return self._loader.nsamples // self._loader.world
+        """Samples of this rank, as PyTorch's samplers have it."""
+        loader = self._loader
+        return -(-loader._engine.state()["length"] // loader.world)
+
+
+def _check_sizes(batch_size, batch_sampler, drop_last, timeout):
+    """What PyTorch refuses, too."""
+    if batch_sampler is not None:
+        return
+    if batch_size is None:
+        if drop_last:
+            raise ValueError("batch_size=None takes samples one by one: "
+                             "drop_last has no meaning then")
+    elif isinstance(batch_size, bool) or not hasattr(batch_size, "__index__") \
+            or batch_size < 1:
+        raise ValueError(f"batch_size is a whole number from 1 on, not "
+                         f"{batch_size!r}")
+    if timeout < 0:
+        raise ValueError("timeout is not below 0")
 
 
 class _Asked:
@@ -148,6 +166,9 @@ class DataLoader:
                              "sampler and drop_last")
         if sampler is not None and shuffle:
             raise ValueError("sampler excludes shuffle")
+        _check_sizes(batch_size, batch_sampler, drop_last, timeout)
+        if batch_sampler is not None:
+            batch_size = None   # as PyTorch says it
         if isinstance(dataset, Dataset):
             settings = {**dataset.settings, **settings}
             self._dataset = dataset
@@ -183,6 +204,9 @@ class DataLoader:
         self.sampler = sampler
         if sampler is None and batch_sampler is None:
             self.sampler = range(len(self.dataset))
+            if shuffle:
+                self.sampler = torch.utils.data.RandomSampler(
+                    self.sampler, generator=generator)
         self._asked = _Asked(self.dataset, ahead or 4, num_workers)
 
     def _open_loader(self, paths, settings, shuffle, generator, seed, rank,

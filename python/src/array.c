@@ -112,6 +112,12 @@ static int array_buffer(PyObject *self, Py_buffer *view, int flags)
 {
 	struct array *a = (struct array *)self;
 
+	if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && a->ndim > 1) {
+		view->obj = NULL;
+		PyErr_SetString(PyExc_BufferError,
+				"the array is in C order, not Fortran's");
+		return -1;
+	}
 	*view = (Py_buffer){
 		.buf = a->data,
 		.len = a->nbytes,

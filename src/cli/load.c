@@ -2,6 +2,7 @@
  * load: iterate over a data set as a training job would, and say how fast
  * that went, where the time goes and what it costs.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -25,6 +26,7 @@ struct run {
 	double seconds, cpu_s; /* iterating, without opening */
 	uint64_t sum;	       /* of the content, with --checksum */
 	uint64_t max_batches;
+	double max_seconds;
 	bool checksum, json, quiet, drop, partial, quality;
 	const char *out, *label;
 	struct pen_quality *q;
@@ -34,6 +36,7 @@ static const struct flag flags[] = {
 	{ "--json", NULL, "print the result as JSON instead of text" },
 	{ "-o", "FILE", "also write the result as JSON to FILE" },
 	{ "--batches", "N", "stop after N batches" },
+	{ "--seconds", "S", "stop after so many seconds" },
 	{ "--checksum", NULL,
 	  "sum up all bytes delivered: the same for any order, store, "
 	  "threads" },
@@ -113,7 +116,9 @@ static int iterate(struct run *r, struct pen_err *err)
 	total = r->l->length * epochs / r->l->world;
 	progress_start(&p, "samples", total);
 	p.tty = p.tty && !r->quiet;
-	while (!interrupted() && (!r->max_batches || n < r->max_batches)) {
+	while (!interrupted() && (!r->max_batches || n < r->max_batches) &&
+	       !(r->max_seconds > 0 &&
+		 (double)(pen__now_ns() - start) / 1e9 >= r->max_seconds)) {
 		rc = pen_loader_next(r->l, &b, err);
 		if (rc == PEN_END) {
 			uint64_t now = pen__now_ns();
@@ -525,7 +530,15 @@ static int take_flag(struct run *r, const struct args *a)
 		r->label = a->value && *a->value ? a->value : NULL;
 	} else if (!strcmp(a->key, "--quiet"))
 		r->quiet = true;
-	else if (pen__parse_count(a->value, &r->max_batches))
+	else if (!strcmp(a->key, "--seconds")) {
+		char *end;
+
+		r->max_seconds = strtod(a->value, &end);
+		if (*end || !(r->max_seconds > 0))
+			return complain_usage("load: --seconds: '%s' is no "
+					      "time in seconds",
+					      a->value);
+	} else if (pen__parse_count(a->value, &r->max_batches))
 		return complain_usage("load: %s: '%s' is not a number", a->key,
 				      a->value);
 	return -1;

@@ -12,6 +12,7 @@
 #include "base/rng.h"
 
 #define ROOM (1u << 20) /* about what stays in a CPU's cache */
+#define FAST_NS 200000	/* a batch: waking a worker for each is felt */
 
 /* Do samples share units? locate() knows; the first sample of each distinct
  * layout stands for the others. */
@@ -98,6 +99,16 @@ static int settle_memory(struct pen_loader *l, const struct pen_format *out,
 	return 0;
 }
 
+/* A shuffle of blocks takes every sample once, and what lies across the border
+ * of two of its chunks is needed by two blocks. Other orders and ranks do not
+ * say when all users of a unit have come. */
+static bool waits_for_users(const struct pen_loader *l)
+{
+	return !l->chunked && !l->asked && l->sampler->chunk > 1 &&
+	       l->sampler->window && l->world == 1 && !l->choice.list &&
+	       l->choice.step == 1 && l->ds->format->ops->users;
+}
+
 static int open_units(struct pen_loader *l, struct pen_err *err)
 {
 	uint64_t cache = l->ds->spec->cache;
@@ -111,6 +122,8 @@ static int open_units(struct pen_loader *l, struct pen_err *err)
 			    l->unit_most))
 		return pen__fail_nomem(err, "unit table", 0);
 	l->units.copied = l->room_limit;
+	if (waits_for_users(l))
+		l->units.later_bytes = l->budget / 8;
 	return 0;
 }
 
@@ -447,6 +460,7 @@ static int wait_batch(struct pen_loader *l, int64_t ns, struct pen_pooled **out,
 		rc = pen__pool_supply(l->pool, l->budget, err);
 		if (rc)
 			return rc;
+		pen__ring_rouse(l->ring);
 		if (ns)
 			b = pen__order_get_within(l->order, ns, NULL);
 	}
@@ -455,6 +469,10 @@ static int wait_batch(struct pen_loader *l, int64_t ns, struct pen_pooled **out,
 	l->waited_ns += t1 - t0;
 	if (!b)
 		return 0;
+	atomic_store_explicit(
+		&l->pool->enough,
+		pen__order_pace_ns(l->order) < FAST_NS ? l->pool->usual / 4 : 0,
+		memory_order_relaxed);
 	pen__hist_add(&l->wait, l->waited_ns);
 	l->wait_ns += l->waited_ns;
 	l->waited_ns = 0;

@@ -265,7 +265,18 @@ static void shared_units(const struct pen_loader *l, uint64_t sample,
 			u[i].object = PEN_NO_OBJECT;
 }
 
-enum held { HELD_ALL, HELD_FULL, HELD_NOMEM };
+static uint64_t users_of(const struct pen_loader *l, uint64_t sample,
+			 const struct pen_unit *u)
+{
+	const struct pen_format *f = l->ds->format;
+	uint32_t object;
+	uint64_t k;
+
+	pen__index_find(f->ix, sample, &object, &k);
+	return f->ops->users(f, object, k, u);
+}
+
+enum held { HELD_ALL, HELD_FULL, HELD_NEVER, HELD_NOMEM };
 
 /* Holds the units of one sample; HELD_FULL: all together would take more than
  * limit, or the lane is full, which a limit of units.most passes over. */
@@ -287,6 +298,8 @@ static enum held hold_sample(struct pen_loader *l, uint64_t sample,
 			continue;
 		if (pen__units_hold(&l->units, &u[i], &live, &fresh))
 			return HELD_NOMEM;
+		if (fresh && l->units.later_bytes)
+			live->users = users_of(l, sample, &u[i]);
 		if (fresh) {
 			atomic_fetch_add(&l->unit_tasks, 1);
 			pen__ring_push(l->ring, PEN_LANE_UNIT, &live->task);
@@ -417,7 +430,7 @@ static enum held hold_batch(struct pen_loader *l, uint64_t end,
 			  "more than the %llu bytes left for it: raise memory= "
 			  "or lower batch_size=",
 			  (unsigned long long)l->units.most);
-		return HELD_NOMEM;
+		return HELD_NEVER;
 	}
 	if (h != HELD_ALL)
 		return h;
@@ -507,6 +520,17 @@ static void deliver_error(struct pen_loader *l, struct pen_pooled *b,
 	if (!b->err.code)
 		b->err.code = PEN_ENOMEM;
 	pen__order_put(l->order, b->pub.seq, b);
+}
+
+/* What was asked for cannot be had, but what comes after it can. Nothing is
+ * held for it. */
+static void refuse(struct pen_loader *l, struct pen_pooled *b, uint64_t end,
+		   const struct pen_err *err)
+{
+	b->err = *err;
+	pen__asked_done(l);
+	l->plan.at.pos = end;
+	pen__order_put(l->order, l->plan.seq++, b);
 }
 
 void pen__plan_unpark(struct pen_loader *l)
@@ -674,13 +698,29 @@ void pen__plan_batch(struct pen_loader *l, struct pen_pooled *b)
 	if (rc == PEN_AGAIN)
 		return; /* it rests until something is asked for */
 	reset(l, b, &s);
+	if (!rc && l->asked && fill_batch(l, b, &s, &err)) {
+		refuse(l, b, s.end, &err);
+		return;
+	}
 	if (!rc && l->shared && !s.none)
 		h = hold_batch(l, s.end, u, &err);
 	if (h == HELD_FULL) {
 		park(l, b);
 		return;
 	}
-	if (rc || h == HELD_NOMEM || fill_batch(l, b, &s, &err) ||
+	if (h == HELD_NEVER && l->asked) {
+		/* rows give back what is held: those that have all of theirs
+		 * are loaded, for nothing */
+		s.n = (uint32_t)(l->plan.held.pos - s.first);
+		if (!s.n) {
+			refuse(l, b, s.end, &err);
+			return;
+		}
+		reset(l, b, &s);
+		b->err = err;
+		h = HELD_ALL;
+	}
+	if (rc || h != HELD_ALL || (!l->asked && fill_batch(l, b, &s, &err)) ||
 	    (l->shared && attach_units(l, b, wrapped(l, &s), u, &err))) {
 		deliver_error(l, b, &err);
 		return;

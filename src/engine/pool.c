@@ -256,7 +256,10 @@ PEN_API void pen_batch_unref(struct pen_batch *pub)
 	if (p->nbatches - p->nout > p->usual)
 		drop(p, b);
 	else if (p->ring)
-		pen__ring_push(p->ring, PEN_LANE_PLAN, &b->plan);
+		pen__ring_push_lazily(
+			p->ring, PEN_LANE_PLAN, &b->plan,
+			(unsigned)atomic_load_explicit(&p->enough,
+						       memory_order_relaxed));
 	last = p->closed && p->nout == 0;
 	pthread_mutex_unlock(&p->lock);
 	if (last)

@@ -85,8 +85,10 @@ struct pen_pool {
 	bool closed;	       /* the loader is gone */
 	uint32_t nbatches, nout;
 	uint32_t usual; /* the most that are not with the consumer */
-	uint32_t cap;	/* rows */
-	size_t nlive;	/* room for shared units in a batch */
+	/* so many have to be free for a worker to be woken */
+	atomic_uint_fast32_t enough;
+	uint32_t cap; /* rows */
+	size_t nlive; /* room for shared units in a batch */
 	uint32_t nfields;
 	struct pen_field field[PEN_MAX_FIELDS];
 	struct pen_take take;

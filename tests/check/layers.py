@@ -33,8 +33,8 @@ MAY = {
     "cli": CORE | {"comm", "emulate", "experiment", "report", "cli"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
-ENTRY = re.compile(r"^\s*pen_(store|format|cells|sampler|codec|packer)\(\s*(\w+)", re.M)
-GENERATED = re.compile(r"^(store|format|cells|sampler|codec|packer)_(list|absent)\.h$")
+ENTRY = re.compile(r"^\s*pen_(store|format|cells|sampler|codec|packer|token)\(\s*(\w+)", re.M)
+GENERATED = re.compile(r"^(store|format|cells|sampler|codec|packer|token)_(list|absent)\.h$")
 
 
 def files(top, *ends):
@@ -49,7 +49,7 @@ def files(top, *ends):
 def implementations():
     """The identifiers that only a registry.c and the owner may name."""
     out = {}
-    for kind in MIDDLE | {"codec"}:
+    for kind in MIDDLE | {"codec", "token"}:
         lists = os.path.join(SOURCE, "src", kind, "CMakeLists.txt")
         with open(lists, encoding="utf-8") as f:
             for found, name in ENTRY.findall(f.read()):
@@ -100,7 +100,7 @@ def check_file(short, path, names, bad):
 
 TOP = set(""".ci .clang-format .clang-tidy .gitignore CHANGELOG.md
 CMakeLists.txt CMakePresets.json CONTRIBUTING.md LICENSE Makefile README.md
-bench cmake docs include python scripts src tests workloads""".split())
+bench cmake docs examples include python scripts src tests workloads""".split())
 
 
 def check_top(bad):
