@@ -364,9 +364,16 @@ static void print_data(const struct run *r, const struct pen_stats *s)
 	if (r->l->ds->resident >= 0)
 		printf(", %.0f %% in page cache at start",
 		       100 * r->l->ds->resident);
-	printf("\n  %-12s batches of %u, %s, %u threads, %u batches ahead\n\n",
-	       "loader", r->l->batch, r->l->sampler->ops->name, s->nthreads,
-	       s->prefetch);
+	printf("\n  %-12s batches of ", "loader");
+	if (r->l->cut.pack)
+		printf("%u rows of %u", r->l->cut.rows, r->l->cut.pack);
+	else if (r->l->cut.on)
+		printf("up to %llu tokens",
+		       (unsigned long long)r->l->cut.budget);
+	else
+		printf("%u", r->l->batch);
+	printf(", %s, %u threads, %u batches ahead\n\n",
+	       r->l->sampler->ops->name, s->nthreads, s->prefetch);
 }
 
 static void print_epochs(const struct run *r)
@@ -441,11 +448,13 @@ static void print_words(const struct run *r, const struct pen_stats *s)
 			   : w.unpack > w.emit			? "unpacking"
 					       : "copying into batches";
 
+	const uint32_t batch = r->l->cut.on ? r->l->cut.typical : r->l->batch;
+
 	if (rate <= 0)
 		return;
 	printf("\n  In words: a training step of %u samples that takes %s or "
 	       "longer never waits for\n  this loader, on average. ",
-	       r->l->batch, human_time(r->l->batch / rate));
+	       batch, human_time(batch / rate));
 	if (w.idle > 50)
 		printf("Its threads were mostly idle: the consumer is the "
 		       "slower side.\n");

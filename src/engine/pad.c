@@ -47,7 +47,7 @@ void pen__fill_init(struct pen_fill *f, const struct pen_pad *pad,
 {
 	*f = (struct pen_fill){ .before = pad->before,
 				.size = (uint32_t)pen_dtype_size(t),
-				.zero = pad->value == 0 };
+				.other = pad->value != 0 };
 	if (t == PEN_BOOL)
 		f->item[0] = pad->value != 0;
 	else if (t < PEN_F16)
@@ -61,7 +61,7 @@ void pen__fill(const struct pen_fill *f, void *to, size_t bytes)
 	size_t have = f->size;
 	uint8_t *p = to;
 
-	if (f->zero || f->size == 1) {
+	if (!f->other || f->size == 1) {
 		memset(p, f->item[0], bytes);
 		return;
 	}

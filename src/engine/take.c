@@ -176,9 +176,7 @@ int pen__take_init(struct pen_take *t, struct pen_field *d,
 {
 	size_t bytes;
 
-	*t = (struct pen_take){ .from = d->dtype,
-				.to = d->dtype,
-				.fill.zero = true };
+	*t = (struct pen_take){ .from = d->dtype, .to = d->dtype };
 	if (!s->take.n && !s->cast)
 		return 0;
 	if (s->cast && (!parse_dtype(s->cast, &t->to) ||

@@ -9,11 +9,11 @@
 
 #include "engine/dataset.h"
 
-/* What stands where a sample has nothing. */
+/* What stands where a sample has nothing: zeros, unless it says otherwise. */
 struct pen_fill {
+	bool other;
 	uint8_t item[32]; /* one element */
 	uint32_t size;
-	bool zero;
 	bool before; /* it comes first */
 };
 void pen__fill_init(struct pen_fill *, const struct pen_pad *, enum pen_dtype);

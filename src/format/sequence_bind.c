@@ -325,9 +325,12 @@ static int bind_fields(struct pen_format *f, const struct pen_index *ix,
 		id = t->longest_id > id ? t->longest_id : id;
 	}
 	f->nfields = p->ntokens = pen__tokens_nfields(p->tokens);
-	for (uint32_t i = 0; !rc && i < f->nfields; i++)
+	for (uint32_t i = 0; !rc && i < f->nfields; i++) {
+		pen__tokens_pad(p->tokens, i, &f->pad[i].value,
+				&f->pad[i].before);
 		rc = pen__tokens_field(p->tokens, i, shortest, p->longest,
 				       &f->field[i], err);
+	}
 	for (unsigned i = 0; i < PEN_SEQ_NFIELDS; i++)
 		p->place[i] = -1;
 	if (rc)

@@ -72,7 +72,7 @@ void pen__tokens_pad(const struct pen_tokens *t, uint32_t i, int64_t *value,
 		     bool *before)
 {
 	(void)i;
-	*value = t->pad;
+	*value = t->width > 1 ? 0 : t->pad; /* as rows of one length have it */
 	*before = t->pad_left;
 }
 

@@ -156,6 +156,25 @@ def test_torch(words):
         assert np.array_equal(s["x"].numpy(), lists[int(s["y"]) // 3])
 
 
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_padding_token(tmp_path, side):
+    """What fills a row is the tokeniser's, on its side; rows of samples are
+    without it."""
+    (tmp_path / "s.fa").write_text(">a\nACG\n>b\nGGGTTT\n")
+    how = dict(format_tokens="chars", format_specials="unk,cls,pad",
+               format_pad=side, shapes="padded")
+    b = next(iter(penstock.Loader(tmp_path / "s.fa", 2, pad_multiple=4, **how)))
+    fill = [2] * 5
+    rows = [[3, 4, 5], [5, 5, 5, 6, 6, 6]]
+    assert b["tokens"].tolist() == [
+        fill + rows[0] if side == "left" else rows[0] + fill,
+        fill[:2] + rows[1] if side == "left" else rows[1] + fill[:2]]
+    ds = penstock.Dataset(tmp_path / "s.fa", **how)
+    assert ds[0]["tokens"].tolist() == rows[0]
+    b = next(iter(penstock.Loader(tmp_path / "s.fa", 1, pack=12, **how)))
+    assert b["tokens"].tolist() == [rows[1] + rows[0] + [2] * 3]
+
+
 def test_refused(words):
     path, _ = words
     with pytest.raises(penstock.SettingError, match="too_long=cut or split"):
