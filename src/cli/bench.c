@@ -23,23 +23,12 @@
 #define MOST_REPEATS 1000
 
 static const struct command *const experiments[] = {
-	&pen__bench_blocks,
-	&pen__bench_chunks,
-	&pen__bench_prefetch,
-	&pen__bench_batch_size,
-	&pen__bench_formats,
-	&pen__bench_shuffle,
-	&pen__bench_startup,
-	&pen__bench_resume,
-	&pen__bench_mmap,
-	&pen__bench_neighbour,
-	&pen__bench_overlap,
-	&pen__bench_workers,
-	&pen__bench_iterate,
-	&pen__bench_prealloc,
-	&pen__bench_memory,
-	&pen__bench_headspace,
-	NULL,
+	&pen__bench_blocks,	&pen__bench_chunks,   &pen__bench_prefetch,
+	&pen__bench_batch_size, &pen__bench_formats,  &pen__bench_shuffle,
+	&pen__bench_startup,	&pen__bench_resume,   &pen__bench_mmap,
+	&pen__bench_neighbour,	&pen__bench_overlap,  &pen__bench_workers,
+	&pen__bench_iterate,	&pen__bench_prealloc, &pen__bench_memory,
+	&pen__bench_headspace,	&pen__bench_dna,      NULL,
 };
 
 /* ---- arguments ---- */

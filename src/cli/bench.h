@@ -19,7 +19,7 @@ extern const struct command pen__bench_blocks, pen__bench_chunks,
 	pen__bench_mmap, pen__bench_neighbour;
 extern const struct command pen__bench_overlap, pen__bench_workers,
 	pen__bench_iterate, pen__bench_prealloc, pen__bench_memory,
-	pen__bench_headspace;
+	pen__bench_headspace, pen__bench_dna;
 
 /* What a child tells while it runs. */
 struct trial_watch {

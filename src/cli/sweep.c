@@ -459,7 +459,7 @@ static const char *const examples[] = {
 	"shuffle=true",
 	"twelve ways to load this data, three times each",
 	"penstock sweep unet3d_small reader.read_threads=1,2,4 "
-	"accelerators=[1,4] -o s.jsonl",
+	"accelerators=1,4",
 	"a training job with other numbers of threads and accelerators",
 	"penstock sweep data/ threads=1,2,4 --resume",
 	"go on after a crash, or with more values",

@@ -52,12 +52,25 @@ static const struct pen_kind other = {
 };
 
 static const struct pen_kind *const kinds[] = {
-	&pen__kind_blocks,     &pen__kind_chunks,   &pen__kind_prefetch,
-	&pen__kind_batch_size, &pen__kind_formats,  &pen__kind_shuffle,
-	&pen__kind_startup,    &pen__kind_resume,   &pen__kind_mmap,
-	&pen__kind_neighbour,  &pen__kind_overlap,  &pen__kind_workers,
-	&pen__kind_iterate,    &pen__kind_prealloc, &pen__kind_memory,
-	&pen__kind_headspace,  &pen__kind_sweep,    &other,
+	&pen__kind_blocks,
+	&pen__kind_chunks,
+	&pen__kind_prefetch,
+	&pen__kind_batch_size,
+	&pen__kind_formats,
+	&pen__kind_shuffle,
+	&pen__kind_startup,
+	&pen__kind_resume,
+	&pen__kind_mmap,
+	&pen__kind_neighbour,
+	&pen__kind_overlap,
+	&pen__kind_workers,
+	&pen__kind_iterate,
+	&pen__kind_prealloc,
+	&pen__kind_memory,
+	&pen__kind_headspace,
+	&pen__kind_sweep,
+	&pen__kind_dna,
+	&other,
 };
 #define NKINDS (sizeof(kinds) / sizeof(kinds[0]))
 

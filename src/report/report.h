@@ -43,7 +43,7 @@ extern const struct pen_kind pen__kind_blocks, pen__kind_chunks,
 	pen__kind_shuffle, pen__kind_startup, pen__kind_resume, pen__kind_mmap,
 	pen__kind_neighbour, pen__kind_overlap, pen__kind_workers,
 	pen__kind_iterate, pen__kind_prealloc, pen__kind_memory,
-	pen__kind_headspace, pen__kind_sweep;
+	pen__kind_headspace, pen__kind_sweep, pen__kind_dna;
 
 /* What a report is of. */
 struct pen_results {

@@ -1,0 +1,71 @@
+#!/usr/bin/python3
+"""bench dna: every arm trains over all sequences, delivers the same, and has
+all columns; wrong arguments are told in one line."""
+import json
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                "..", "data"))
+from e2e import check, main  # noqa: E402
+
+PENSTOCK = os.environ["PENSTOCK"]
+
+
+def run(*args, code=0, env=None):
+    p = subprocess.run([PENSTOCK, "bench", "dna", *args], capture_output=True,
+                       text=True, timeout=200, env={**os.environ, **(env or {})})
+    check(p.returncode == code,
+          f"{args}: exit {p.returncode}, not {code}: {p.stderr}{p.stdout}")
+    return p.stderr if code else p.stdout
+
+
+def test_grid(tmp):
+    os.chdir(tmp)
+    out = run("--sizes", "20kB,40kB", "--kinds", "dna,dna+rna", "--workers",
+              "1,2", "--batch", "1,4", "--repeats", "2", "epochs=2")
+    with open("dna.jsonl", encoding="utf-8") as f:
+        rows = [json.loads(line) for line in f]
+    check(len(rows) == 2 * 2 * 2 * 2 * 2, f"{len(rows)} rows")
+    for r in rows:
+        check(r["n_rows"] == r["expected_rows"] == 2 * r["n_sequences"] > 0,
+              f"rows: {r}")
+        for k in ("dict_s", "vocab_s", "epoch_s", "load_s", "model_s",
+                  "real_s", "user_s", "system_s", "overall_s"):
+            check(r[k] >= 0, f"{k}: {r}")
+        check(abs(r["load_s"] + r["model_s"] - r["epoch_s"]) < 1e-4, f"{r}")
+    for group in {r["group"] for r in rows}:
+        check(len({r["content_sum"] for r in rows if r["group"] == group}) == 1,
+              f"{group}: arms differ")
+    for word in ("dictionary", "vocabulary", "an epoch", "overall"):
+        check(word in out, f"no '{word}' in the table")
+    subprocess.run([PENSTOCK, "report", "dna.jsonl", "-o", "dna.html", "--csv",
+                    "dna.csv"], check=True, stdout=subprocess.DEVNULL)
+    with open("dna.html", encoding="utf-8") as f:
+        check("Time of an epoch" in f.read(), "a chart")
+    check(os.listdir(tmp) and not [n for n in os.listdir(tmp)
+                                   if n.endswith(".txt")], "files left")
+
+
+def test_loading_alone(tmp):
+    os.chdir(tmp)
+    run("--sizes", "20kB", "--kinds", "rna", "--workers", "1", "--batch", "4",
+        "--repeats", "1", "--model", "none")
+
+
+def test_errors(tmp):
+    os.chdir(tmp)
+    for args in (["--sizes", "1"], ["--sizes", "x"], ["--workers", "0"],
+                 ["--kinds", "cat"], ["some.txt"], ["threads=2"],
+                 ["epochs=0"]):
+        err = run(*args, code=2)
+        check(err.count("\n") == 1, err)
+    p = subprocess.run([PENSTOCK, "bench", "dna", "--sizes", "20kB",
+                        "--kinds", "dna"], capture_output=True, text=True,
+                       timeout=100,
+                       env={**os.environ, "PENSTOCK_DOC2VEC": "/nowhere"})
+    check(p.returncode and "/nowhere" in p.stderr, p.stderr)
+
+
+main(globals())
