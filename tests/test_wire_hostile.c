@@ -3,9 +3,11 @@
  * connect, frames that make no sense, memory that runs out, and a large value
  * in the way of small ones.
  */
+#include "procs.h"
 #include "ranks.h"
 #include "wire.h"
 
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -168,6 +170,41 @@ static void no_memory(uint8_t *pool)
 	}
 	CHECK(n > 20);
 	free(w);
+}
+
+/* --- files --- */
+
+/* Exit 0: it worked; 1: it did not, and that was said. */
+static int open_with_few(struct pen_comm *c, void *arg)
+{
+	struct side s = { .comm = c };
+	struct pen_wire_server server = { &s, serve, sent };
+	const struct rlimit most = { *(rlim_t *)arg, *(rlim_t *)arg };
+	struct pen_err e = { 0 };
+
+	/* of one rank only */
+	if (c->rank == 1)
+		setrlimit(RLIMIT_NOFILE, &most);
+	if (pen__wire_open(&s.wire, c, "tcp", &server, &e))
+		return e.msg[0] ? 1 : 2;
+	pen__wire_close(s.wire);
+	return 0;
+}
+
+/* However many there may be: all connect, or all hear that one could not. */
+static void few_files(void)
+{
+	int outcomes[3] = { 0 };
+
+	for (rlim_t n = 4; n < 24; n += 2) {
+		int status[3];
+
+		procs_run(3, true, open_with_few, &n, status);
+		CHECK(WIFEXITED(status[0]) && WEXITSTATUS(status[0]) < 2);
+		CHECK(status[0] == status[1] && status[1] == status[2]);
+		outcomes[WEXITSTATUS(status[0]) & 1]++;
+	}
+	CHECK(outcomes[0] && outcomes[1]);
 }
 
 /* --- frames --- */
@@ -374,6 +411,7 @@ int main(void)
 	struct world *w = calloc(1, sizeof(*w));
 
 	frames();
+	few_files();
 	strangers(pool);
 	no_memory(pool);
 	w->pool = pool;

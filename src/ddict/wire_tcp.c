@@ -168,6 +168,17 @@ static void reject(struct stranger *s)
 	s->fd = -1;
 }
 
+static void stop_listening(struct tcp *t)
+{
+	for (int i = 0; i < 2; i++) {
+		if (t->listening[i] >= 0)
+			close(t->listening[i]);
+		t->listening[i] = -1;
+	}
+	for (uint32_t i = 0; i < t->nstrangers; i++)
+		reject(&t->strangers[i]);
+}
+
 /* Who says nothing for too long makes room for others. */
 static void accept_one(struct tcp *t, int listening)
 {
@@ -175,8 +186,12 @@ static void accept_one(struct tcp *t, int listening)
 	int fd;
 
 	fd = accept4(listening, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-	if (fd < 0)
+	if (fd < 0) {
+		/* no more files: who waits has to hear of it */
+		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
+			stop_listening(t);
 		return;
+	}
 	reject(s);
 	s->fd = fd;
 	s->have = 0;
@@ -221,17 +236,6 @@ static void greet(struct tcp *t, struct stranger *s)
 	    adopt(t, s->hello.from, fd))
 		reject(s);
 	s->fd = -1;
-}
-
-static void stop_listening(struct tcp *t)
-{
-	for (int i = 0; i < 2; i++) {
-		if (t->listening[i] >= 0)
-			close(t->listening[i]);
-		t->listening[i] = -1;
-	}
-	for (uint32_t i = 0; i < t->nstrangers; i++)
-		reject(&t->strangers[i]);
 }
 
 /* --- the thread --- */

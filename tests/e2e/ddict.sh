@@ -12,19 +12,9 @@ export PENSTOCK_MODULES=$build/src/comm
 unset "${!OMPI_@}" "${!PMIX_@}" "${!PMI_@}" "${!SLURM_@}"
 dir=$(mktemp -d)
 export XDG_CACHE_HOME=$dir/cache
-id=pd$$
-net=10.78.$(($$ % 250))
-
-# Names of our own only, and always: a namespace outlives the test.
-clean() {
-	for i in 1 2; do
-		ip netns del "$id-$i" 2>/dev/null || true
-		ip link del "$id-v$i" 2>/dev/null || true
-	done
-	ip link del "$id-b" 2>/dev/null || true
-	rm -rf "$dir"
-}
-trap clean EXIT
+# shellcheck source=tests/hosts.bash
+. "${SOURCE:-$(dirname "$0")/../..}/tests/hosts.bash"
+trap 'hosts_down; rm -rf "$dir"' EXIT
 
 fail() {
 	echo "failed: $*" >&2
@@ -134,34 +124,10 @@ run lost -n 3 "$ranks" kill get share=false transport=tcp
 run lost -n 3 "$ranks" kill put share=false transport=mpi
 run lost -n 2 "$ranks" kill barrier
 
-two_hosts() {
-	ip link add "$id-b" type bridge &&
-		ip addr add "$net.254/24" dev "$id-b" &&
-		ip link set "$id-b" up || return 1
-	for i in 1 2; do
-		ip netns add "$id-$i" &&
-			ip link add "$id-v$i" type veth peer name eth0 \
-				netns "$id-$i" &&
-			ip link set "$id-v$i" master "$id-b" up &&
-			ip -n "$id-$i" addr add "$net.$i/24" dev eth0 &&
-			ip -n "$id-$i" link set eth0 up &&
-			ip -n "$id-$i" link set lo up || return 1
-	done
-}
-if [ "$(id -u)" != 0 ] || ! two_hosts 2>"$dir/err"; then
+if ! hosts_up 2>"$dir/err"; then
 	echo "two hosts: left out: network namespaces need root"
 	exit 0
 fi
-cat >"$dir/agent" <<'SH'
-#!/bin/sh
-host=$1
-shift
-exec ip netns exec "$host" unshare --uts sh -c "hostname $host; $*"
-SH
-chmod +x "$dir/agent"
-hosts=(--mca plm_rsh_agent "$dir/agent" -H "$id-1:2,$id-2:2"
-	--mca oob_tcp_if_include "$net.0/24" --mca btl_tcp_if_include "$net.0/24"
-	--mca mpi_yield_when_idle 1 -x PENSTOCK_MODULES -x ASAN_OPTIONS)
 all 'shared memory on a machine, between them (tcp|mpi)' 4 "${hosts[@]}" \
 	"$ranks" all
 all 'shared memory on a machine' 4 "${hosts[@]}" "$ranks" all width=2
