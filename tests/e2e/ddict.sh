@@ -112,6 +112,7 @@ run 0 -n 1 "$ranks" load "$dir/three" memory=16MiB
 run 0 -n 3 "$ranks" load "$dir/three" writable=true memory=16MiB
 rm "$dir/three.1-of-3"
 run 2 -n 3 "$ranks" load "$dir/three" memory=16MiB
+[ "$(grep -c 'three.1-of-3' "$dir/err")" -ge 1 ] || fail "a shard is missing"
 
 run 0 -n 2 "$penstock" ddict load "$dir/data.npy" ddict.memory=16MiB
 grep -q '^loaded 600 keys' "$dir/out" || fail "load on two"
