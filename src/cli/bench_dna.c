@@ -284,6 +284,24 @@ static int take_sizes(struct dna *g, const char *text)
 	return -1;
 }
 
+static int take_kinds(struct dna *g, const char *text)
+{
+	while (*text) {
+		size_t n = strcspn(text, ","), k = 0;
+
+		while (k < 3 &&
+		       (strlen(kinds[k]) != n || strncmp(kinds[k], text, n)))
+			k++;
+		if (k == 3)
+			return complain_usage("bench dna: --kinds: '%.*s' is "
+					      "none of dna, rna, dna+rna",
+					      (int)n, text);
+		g->chosen[k] = true;
+		text += n + (text[n] == ',');
+	}
+	return -1;
+}
+
 static int take_list(const struct args *arg, uint64_t *v, size_t *n)
 {
 	if (!arms_list(arg->value, v, n, MOST))
@@ -311,7 +329,7 @@ static int take_arg(struct arms *a, struct args *arg, int kind)
 	if (!strcmp(arg->key, "--sizes"))
 		return take_sizes(g, arg->value);
 	if (!strcmp(arg->key, "--kinds"))
-		return arms_choose(arg, kinds, g->chosen, 3);
+		return take_kinds(g, arg->value);
 	if (!strcmp(arg->key, "--workers"))
 		return take_list(arg, g->workers, &g->nworkers);
 	if (!strcmp(arg->key, "--batch"))

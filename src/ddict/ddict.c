@@ -613,10 +613,15 @@ PEN_API int pen_ddict_len(struct pen_ddict *d, uint64_t *out,
 			  struct pen_err *err)
 {
 	*out = 0;
-	for (int i = 0; i < d->width; i++) {
+	for (int i = d->first; i < d->first + d->width; i++) {
 		struct pen_ddict_stats s;
-		int rc = pen_ddict_stats(d, (uint32_t)(d->first + i), &s, err);
+		int rc;
 
+		if (d->seg[i]) {
+			*out += pen__shard_len(d->seg[i]);
+			continue;
+		}
+		rc = pen_ddict_stats(d, (uint32_t)i, &s, err);
 		if (rc)
 			return rc;
 		*out += s.nkeys;

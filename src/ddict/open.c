@@ -354,6 +354,23 @@ static int compare_settings(struct pen_ddict *d, struct pen_err *err)
 	return rc;
 }
 
+/* A saved shard that does not fit on one rank is mapped on none. */
+static int settle_restore(struct pen_ddict *d, struct pen_err *err)
+{
+	double made = d->made;
+	int rc;
+
+	if (!d->o.restore || d->o.writable)
+		return 0;
+	rc = pen__comm_reduce(d->comm, &made, 1, PEN_MAX, err);
+	if (!rc && made > 0 && !d->made) {
+		pen__seg_close(d->mine);
+		d->mine = NULL;
+		rc = make_shard(d, err);
+	}
+	return pen__comm_agree(d->comm, rc, err);
+}
+
 static int open_ranks(struct pen_ddict *d, struct pen_err *err)
 {
 	int rc = compare_settings(d, err);
@@ -363,6 +380,8 @@ static int open_ranks(struct pen_ddict *d, struct pen_err *err)
 	rc = begin_shard(d, err);
 
 	rc = pen__comm_agree(d->comm, rc, err);
+	if (!rc)
+		rc = settle_restore(d, err);
 	if (rc)
 		return rc;
 	d->seg[d->rank] = d->mine;

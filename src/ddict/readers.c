@@ -120,7 +120,7 @@ unsigned pen__seg_nprocs(struct pen_seg *s)
 
 	if (!s->head)
 		return 1;
-	for (uint32_t i = 0; i < PEN_SEG_PROCESSES; i++)
+	for (uint32_t i = 0; i < atomic_load(&s->head->nprocs); i++)
 		n += atomic_load(&s->head->proc[i].pid) != 0;
 	return n;
 }

@@ -279,6 +279,7 @@ int pen__shard_clear(struct pen_seg *, struct pen_err *err);
 int pen__shard_freeze(struct pen_seg *, struct pen_err *err);
 int pen__shard_keys(struct pen_seg *, int (*fn)(void *, struct pen_key),
 		    void *arg, struct pen_err *err);
+uint64_t pen__shard_len(const struct pen_seg *);
 void pen__shard_stats(struct pen_seg *, struct pen_ddict_stats *);
 /* Keys counted for statistics, of this process. */
 void pen__shard_count(struct pen_seg *, uint64_t nputs, uint64_t ngets,

@@ -446,13 +446,18 @@ void pen__shard_count(struct pen_seg *s, uint64_t nputs, uint64_t ngets,
 					  memory_order_relaxed);
 }
 
+uint64_t pen__shard_len(const struct pen_seg *s)
+{
+	return s->head ? atomic_load(&s->head->nkeys) : s->nkeys;
+}
+
 static void sum_counts(const struct pen_seg_head *h,
 		       struct pen_ddict_stats *out)
 {
 	out->nputs = atomic_load(&h->nputs);
 	out->ngets = atomic_load(&h->ngets);
 	out->nserved = atomic_load(&h->nserved);
-	for (uint32_t i = 0; i < PEN_SEG_PROCESSES; i++) {
+	for (uint32_t i = 0; i < atomic_load(&h->nprocs); i++) {
 		out->nputs += atomic_load(&h->proc[i].nputs);
 		out->ngets += atomic_load(&h->proc[i].ngets);
 		out->nserved += atomic_load(&h->proc[i].nserved);
@@ -469,15 +474,14 @@ void pen__shard_stats(struct pen_seg *s, struct pen_ddict_stats *out)
 		out->used_bytes =
 			atomic_load(&h->top) - atomic_load(&h->free_bytes);
 		out->value_bytes = atomic_load(&h->value_bytes);
-		out->nkeys = atomic_load(&h->nkeys);
 		sum_counts(h, out);
 	} else {
 		out->total_bytes = out->used_bytes = s->size;
 		out->value_bytes = s->value_bytes;
-		out->nkeys = s->nkeys;
 		out->ngets = atomic_load(&s->ngets);
 		out->nserved = atomic_load(&s->nserved);
 	}
+	out->nkeys = pen__shard_len(s);
 	out->nprocesses = pen__seg_nprocs(s);
 	out->free_bytes = out->total_bytes - out->used_bytes;
 	out->utilisation = (double)out->used_bytes / (double)out->total_bytes;

@@ -1,0 +1,144 @@
+/*
+ * One shard from inside: what is lent stays when the epochs that records are
+ * marked with come round; a writer that dies anywhere leaves all of the memory
+ * behind; keys whose hashes meet.
+ */
+#include "ddict.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "ddict/seg.h"
+
+static uint64_t put(struct pen_seg *s, uint64_t key, uint64_t turn)
+{
+	uint8_t buf[MOST + 16];
+	struct pen_key k = num(key);
+	struct pen_value v = made(key, turn, buf);
+
+	return pen__shard_put(s, &k, &v, 1, NULL) != 0;
+}
+
+static bool is(struct pen_seg *s, uint64_t key, uint64_t turn)
+{
+	struct pen_key k = num(key);
+	struct pen_value v;
+	struct pen_pin pin;
+	uint64_t t;
+	bool ok;
+
+	CHECK_EQ(pen__seg_pin(s, &pin, NULL), 0);
+	pen__shard_find(s, &k, NULL, 1, &v);
+	ok = is_whole(v, key, &t) && t == turn;
+	pen__seg_unpin(s, pin);
+	return ok;
+}
+
+/* Values are lent before, at and after the point where epochs come round. */
+static void epochs_come_round(void)
+{
+	const uint64_t half = (uint64_t)1 << (PEN_BORN_BITS - 1);
+	struct pen_key k = num(1);
+	struct pen_value v[30];
+	struct pen_pin pin[30];
+	struct pen_seg *s;
+	uint64_t wrong = 0, turn;
+
+	for (uint64_t from = half - 20; from <= 4 * half; from += half) {
+		CHECK_EQ(pen__seg_create(&s, 2 << 20, NULL), 0);
+		atomic_store(&s->head->epoch, from);
+		wrong += put(s, 2, 7);
+		for (uint64_t i = 0; i < 30; i++) {
+			wrong += put(s, 1, i * 100);
+			wrong += pen__seg_pin(s, &pin[i], NULL) != 0;
+			pen__shard_find(s, &k, NULL, 1, &v[i]);
+			pen__seg_settle(s, &pin[i]);
+			for (uint64_t t = 1; t < 100; t++)
+				wrong += put(s, 1, i * 100 + t);
+		}
+		CHECK(atomic_load(&s->head->epoch) > from + 20);
+		for (uint64_t i = 0; i < 30; i++) {
+			wrong += !is_whole(v[i], 1, &turn) || turn != i * 100;
+			pen__seg_unpin(s, pin[i]);
+		}
+		wrong += !is(s, 2, 7);
+		CHECK_EQ(pen__seg_oldest(s, false), UINT64_MAX);
+		pen__seg_close(s);
+	}
+	CHECK_EQ(wrong, 0);
+}
+
+/* Takes the lock, spoils what may be spoilt, and dies. */
+static void die_inside(struct pen_seg *s)
+{
+	if (pen__seg_lock(s, NULL))
+		_exit(1);
+	memset(s->head->bin, 0xff, sizeof(s->head->bin));
+	memset(s->head->bin_map, 0xff, sizeof(s->head->bin_map));
+	s->head->nretired = 1000;
+	atomic_store(&s->head->nkeys, 12345);
+	atomic_store(&s->head->free_bytes, UINT64_MAX / 2);
+	atomic_store(&s->head->live_bytes, 3);
+	_exit(0);
+}
+
+static void writer_dies(void)
+{
+	struct pen_ddict_stats st;
+	struct pen_seg *s;
+	uint64_t wrong = 0;
+
+	CHECK_EQ(pen__seg_create(&s, 2 << 20, NULL), 0);
+	for (uint64_t i = 0; i < 200; i++)
+		wrong += put(s, i, i);
+	for (int round = 0; round < 5; round++) {
+		int status = -1;
+		pid_t pid = fork();
+
+		if (!pid)
+			die_inside(s);
+		CHECK_EQ(waitpid(pid, &status, 0), pid);
+		CHECK_EQ(status, 0);
+		for (uint64_t i = 0; i < 200; i++)
+			wrong += !is(s, i, i);
+		/* more than fits, over and over */
+		for (uint64_t i = 0; i < 2000; i++)
+			wrong += put(s, 200 + i % 100, i);
+	}
+	CHECK_EQ(wrong, 0);
+	pen__shard_stats(s, &st);
+	CHECK_EQ(st.nkeys, 300);
+	CHECK_EQ(st.nprocesses, 1);
+	pen__seg_close(s);
+}
+
+/* A small table, filled, emptied and filled again: marks do not pile up. */
+static void come_and_go(void)
+{
+	struct pen_seg *s;
+	struct pen_value v;
+	uint64_t wrong = 0, buckets;
+
+	CHECK_EQ(pen__seg_create(&s, 4 << 20, NULL), 0);
+	for (uint64_t i = 0; i < 400; i++)
+		wrong += put(s, i, 0);
+	buckets = pen__table_of(s)->nbuckets;
+	for (uint64_t i = 400; i < 30000; i++) {
+		wrong += put(s, i, 0);
+		wrong += pen__shard_pop(s, num(i - 400), &v, NULL) != 0;
+	}
+	CHECK_EQ(atomic_load(&s->head->nkeys), 400);
+	CHECK(pen__table_of(s)->nbuckets <= 2 * buckets);
+	for (uint64_t i = 30000 - 400; i < 30000; i++)
+		wrong += !is(s, i, 0);
+	CHECK_EQ(wrong, 0);
+	pen__seg_close(s);
+}
+
+int main(void)
+{
+	epochs_come_round();
+	writer_dies();
+	come_and_go();
+	return test_end();
+}
