@@ -11,8 +11,9 @@
 #include "base/clock.h"
 #include "base/rng.h"
 
-#define ROOM (1u << 20) /* about what stays in a CPU's cache */
-#define FAST_NS 200000	/* a batch: waking a worker for each is felt */
+#define LARGE (32u << 20) /* a batch that no cache holds */
+#define ROOM (1u << 20)	  /* about what stays in a CPU's cache */
+#define FAST_NS 200000	  /* a batch: waking a worker for each is felt */
 
 /* Do samples share units? locate() knows; the first sample of each distinct
  * layout stands for the others. */
@@ -64,7 +65,7 @@ static int settle_memory(struct pen_loader *l, const struct pen_format *out,
 {
 	const struct pen_spec *s = l->ds->spec;
 	uint64_t batch = pen__shapes_bytes(l, out);
-	uint64_t want, most, rooms;
+	uint64_t want, most, rooms, least = 4;
 
 	l->budget = s->memory ? s->memory : pen__memory_available() / 4;
 	if (batch > l->budget / 2)
@@ -77,8 +78,12 @@ static int settle_memory(struct pen_loader *l, const struct pen_format *out,
 	if (!l->shared)
 		most = l->budget * 3 / 4 / batch;
 	want = s->prefetch > 0 ? (uint64_t)s->prefetch : (8u << 20) / batch;
+	/* fresh memory takes longer than most of what is done with it, and two
+	 * such batches have work for all threads and reads in flight */
+	if (batch >= LARGE && l->batch >= l->nthreads * l->depth)
+		least = 2;
 	if (s->prefetch == 0)
-		want = want < 4 ? 4 : want > 32 ? 32 : want;
+		want = want < least ? least : want > 32 ? 32 : want;
 	/* one more is with the consumer */
 	if (want + 1 > most)
 		want = most > 2 ? most - 1 : 1;
