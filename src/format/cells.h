@@ -446,6 +446,9 @@ int pen__cells_open(struct pen_format *, struct pen_err *);
 void pen__cells_close(struct pen_format *);
 int pen__cells_index(const struct pen_format *, const struct pen_cells_source *,
 		     struct pen_peek *, struct pen_found *, struct pen_err *);
+/* The same of a file that may be one of a zarr store, or an archive. */
+int pen__cells_index_zarr(const struct pen_format *, struct pen_peek *,
+			  struct pen_found *, struct pen_err *);
 int pen__cells_bind(struct pen_format *, const struct pen_index *,
 		    struct pen_err *);
 void pen__cells_unbind(struct pen_format *);
