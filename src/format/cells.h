@@ -263,6 +263,12 @@ bool pen__cells_next_name(struct pen_bytes *, struct pen_span *);
 struct pen_cells_table {
 	struct pen_span *s; /* by number */
 	uint64_t *hash;
+	/* What is compared: most names fit, so that this is all of them that
+	 * has to come out of memory. */
+	struct pen_cells_key {
+		uint32_t n;
+		uint8_t text[20];
+	} * key;
 	struct pen_cells_bucket {
 		uint32_t tag; /* upper half of the hash */
 		uint32_t id;  /* number + 1, or 0 */
