@@ -7,12 +7,13 @@
 #include <sys/stat.h>
 
 #include "base/rng.h"
+#include "codec/crc32c.h"
 #include "format/cells_write.h"
 #include "format/packed.h"
 #include "formats.h"
 
 #define GENES 500u
-#define NOBS 5u
+#define NOBS 6u
 
 /* ---- cells ---- */
 
@@ -43,6 +44,7 @@ struct cells {
 	struct pen_cells_spec spec;
 	struct pen_cells_column_spec obs[NOBS], var[2];
 	struct pen_cells_dense_spec dense[1];
+	struct pen_cells_csr_spec csr[1]; /* the same as X, when it is sparse */
 	const void *var_values[2];
 	char (*gene)[16];
 	const char **genes;
@@ -58,6 +60,7 @@ struct cells {
 	int64_t *count;
 	double *score;
 	bool *flag;
+	bool *missing; /* of count */
 	float *pca;
 };
 
@@ -107,7 +110,7 @@ static void make_rows(struct cells *c, struct pen_rng *r)
 		for (uint64_t j = c->start[i]; !c->k->sorted && j < nnz; j += 2)
 			c->indices[j] = c->indices[nnz - 1 - (j - c->start[i])];
 	}
-	c->spec.nnz = c->k->sparse ? nnz : 0;
+	c->spec.nnz = c->csr[0].nnz = c->k->sparse ? nnz : 0;
 }
 
 static void make_columns(struct cells *c, struct pen_rng *r)
@@ -120,6 +123,7 @@ static void make_columns(struct cells *c, struct pen_rng *r)
 		c->count[i] = (int64_t)pen__rng_below(r, 1000) - 10;
 		c->score[i] = pen__rng_double(r);
 		c->flag[i] = pen__rng_below(r, 2);
+		c->missing[i] = i % 4 == 1;
 		for (int j = 0; j < 3; j++)
 			c->pca[i * 3 + j] = (float)pen__rng_double(r);
 	}
@@ -137,6 +141,7 @@ static void make_spec(struct cells *c)
 		{ .name = "barcode", .coded = true, .index = true },
 		{ .name = "type", .coded = true, .nnames = 4, .names = types },
 		{ .name = "count", .dtype = PEN_I64 },
+		{ .name = "count", .dtype = PEN_BOOL, .mask = true },
 		{ .name = "score", .dtype = PEN_F64 },
 		{ .name = "flag", .dtype = PEN_BOOL },
 	};
@@ -161,6 +166,10 @@ static void make_spec(struct cells *c)
 	c->spec.nobs = NOBS;
 	c->spec.nvar = 2;
 	c->spec.ndense = 1;
+	c->csr[0] = (struct pen_cells_csr_spec){ "layers/again", c->k->dtype,
+						 PEN_I64, c->spec.ncols, 0 };
+	c->spec.csr = c->csr;
+	c->spec.ncsr = c->k->sparse;
 	c->spec.sparse = c->k->sparse;
 	c->spec.dtype = c->k->dtype;
 	c->spec.indices = PEN_I32;
@@ -182,6 +191,7 @@ static void cells_init(struct cells *c, const struct kind *k)
 	c->count = calloc(n, 8);
 	c->score = calloc(n, 8);
 	c->flag = calloc(n, 1);
+	c->missing = calloc(n, 1);
 	c->pca = calloc(n * 3, 4);
 	c->gene = calloc(genes, sizeof(*c->gene));
 	c->genes = calloc(genes, sizeof(*c->genes));
@@ -197,7 +207,7 @@ static void cells_fini(struct cells *c)
 	void *const all[] = { c->start, c->indices, c->values, c->cell,
 			      c->names, c->type,    c->count,  c->score,
 			      c->flag,	c->pca,	    c->gene,   c->genes,
-			      c->place, c->chosen };
+			      c->place, c->chosen,  c->missing };
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
 		free(all[i]);
@@ -208,10 +218,15 @@ static int put_rows(const struct cells *c, struct pen_cells_writer *w,
 		    uint64_t i, uint64_t n, struct pen_err *err)
 {
 	const uint64_t at = c->k->sparse ? c->start[i] : i * c->spec.ncols;
-	const void *const obs[NOBS] = { c->names + i, c->type + i, c->count + i,
+	const void *const obs[NOBS] = { c->names + i, c->type + i,
+					c->count + i, c->missing + i,
 					c->score + i, c->flag + i };
 	const void *const dense[] = { c->pca + i * 3 };
 	uint64_t start[1001];
+	const struct pen_cells_lists csr = {
+		start, c->indices + at,
+		c->values + at * pen_dtype_size(c->k->dtype)
+	};
 	const struct pen_cells_rows r = { n,
 					  start,
 					  c->indices + at,
@@ -219,7 +234,7 @@ static int put_rows(const struct cells *c, struct pen_cells_writer *w,
 								   c->k->dtype),
 					  obs,
 					  dense,
-					  NULL };
+					  &csr };
 
 	for (uint64_t k = 0; k <= n; k++)
 		start[k] = c->start[i + k] - c->start[i];
@@ -291,6 +306,10 @@ static void compare_all(const struct kind *k)
 	static const char *const lists[] = {
 		"format.output=csr format.obs=type",
 		"format.output=csr sampler=shuffle threads=8",
+		"format.matrix=X,layers/again format.output=csr "
+		"format.obs=count sampler=block",
+		"format.matrix=layers/again,obsm/X_pca format.obs=count",
+		"format.copy=true format.matrix=X,layers/again,obsm/X_pca",
 		"format.output=csr sampler=block sampler.chunk=8 store=mmap",
 	};
 	const char *dtype = k->counts ? "" : "format.dtype=float64";
@@ -413,10 +432,12 @@ static void add_advice(void *arg, const char *text)
 
 static void test_describe(void)
 {
-	static const char *const says[] = { "chunks of 1024 rows, packed",
-					    "obs type: 4 categories\n",
-					    "obs barcode: strings\n",
-					    "obs score: float64\n" };
+	static const char *const says[] = {
+		"chunks of 1024 rows, packed",	 "obs type: 4 categories\n",
+		"obs barcode: strings\n",	 "obs score: float64\n",
+		"obs count: nullable-integer\n", "source: a test\n",
+		"order: as in the source\n",	 "chunk: 1024 cells\n"
+	};
 	struct facts facts = { "" };
 	struct pen_describe d = { &facts, add_fact, add_advice };
 	struct pen_err err;
@@ -444,13 +465,16 @@ static void test_damage(void)
 		{ { "obs", "type,barcode" }, { "output", "csr" } },
 		{ { "obs", "type" }, { "filter", "type:B|T" } },
 		{ { "genes", "var:chosen" }, { "matrix", "X,obsm/X_pca" } },
+		{ { "obs", "count" }, { "matrix", "layers/again,obsm/X_pca" } },
+		{ { "obs", "*" }, { "copy", "true" } },
 	};
 	static const char *const files[] = { "tiny.pen", "tinyf.pen",
-					     "tiny.pen" };
+					     "tiny.pen", "tiny.pen",
+					     "tinyf.pen" };
 	uint8_t *p;
 	size_t n;
 
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 5; i++) {
 		formats_damage(files[i], "packed", kv[i], 2, i < 2, 100);
 		p = golden_read(files[i], &n);
 		for (int k = 0; k < 2; k++)
@@ -458,6 +482,39 @@ static void test_damage(void)
 					   (struct pen_span){ p, n });
 		free(p);
 	}
+}
+
+/* Pieces that are the same bytes again and again: more than the file has. */
+static void test_overlap(void)
+{
+	size_t n;
+	uint8_t *p = golden_read("ints.pen", &n);
+	struct memory m = {
+		.pk = { .name = "ints", .size = n, .read = read_memory }, .p = p
+	};
+	struct pen_bytes foot = pen__bytes(p + n - 32, 32);
+	const uint64_t at = pen__take_u64(&foot), len = pen__take_u64(&foot);
+	/* after sizes, kinds and rows of a chunk */
+	uint8_t *chunk = p + at + 24 + 4 + 4 + 8;
+	const uint32_t most = (uint32_t)(at - 64);
+	struct pen_err err = { 0 };
+	struct pen_packed f;
+	uint32_t crc;
+
+	CHECK(at + len + 32 == n && pen__packed_open(&f, &m.pk, &err) == 0);
+	CHECK(f.version == 2 && f.ncsr == 1 && f.x.chunks.n > 2);
+	pen__packed_close(&f);
+	for (int i = 0; i < 2; i++, chunk += 16) {
+		memset(chunk, 0, 16);
+		chunk[0] = 64;
+		memcpy(chunk + 12, &most, 4);
+	}
+	crc = pen__crc32c(0, p + at, len);
+	memcpy(p + n - 16, &crc, 4);
+	CHECK_EQ(pen__packed_open(&f, &m.pk, &err), PEN_EDATA);
+	CHECK(strstr(err.msg, "more numbers than it has") != NULL);
+	pen__packed_close(&f);
+	free(p);
 }
 
 /* Nothing is there when a writer ran out of memory. */
@@ -498,6 +555,7 @@ int main(void)
 	atexit(golden_remove);
 	test_same();
 	test_meta();
+	test_overlap();
 	test_size();
 	test_describe();
 	test_damage();

@@ -190,6 +190,8 @@ static bool open_tables(struct tables *t, struct pen_bytes *in)
 		pen__bitunpack(in, n, t->v);
 		for (size_t i = 0; !in->bad && i < n; i++)
 			all += t->v[i];
+		/* more than there are, and never more than can be counted */
+		in->bad |= all > pen__bytes_left(in);
 	}
 	p = pen__take(in, all * t->item);
 	t->values = pen__bytes(p, p ? all * t->item : 0);
@@ -203,9 +205,9 @@ static bool next_row(struct tables *t)
 	if (t->row % BLOCK == 0)
 		pen__bitunpack(&t->sizes, block_of(t->r->nrows, t->row), t->v);
 	t->n = t->v[t->row % BLOCK];
-	t->table = pen__take(&t->values, t->n * t->item);
+	t->table = pen__take(&t->values, (uint64_t)t->n * t->item);
 	t->end = row_end(t->r, t->row++);
-	return true;
+	return !t->sizes.bad && !t->values.bad;
 }
 
 #define LOOK_UP(T)                                                             \

@@ -46,7 +46,7 @@ static bool keep_name(void *arg, const char *dir, const char *name)
 	const struct pen_format_ops *of;
 
 	of = w->format && !w->format->markers ? NULL : pen__format_of_dir(dir);
-	if (w->whole || (of && (!w->format || of == w->format)))
+	if (w->whole || (of && (!w->format || pen__format_is(of, w->format))))
 		return true;
 	if (w->any || !name)
 		return name != NULL;
@@ -78,7 +78,7 @@ static int list_file(struct pen_dataset *ds, const char *path, struct wanted *w,
 		/* relative names are relative to the list */
 		snprintf(full, sizeof(full), "%.*s%s",
 			 line[0] == '/' ? 0 : dirlen, path, line);
-		w->whole = w->format && format_marked(full) == w->format;
+		w->whole = pen__format_is(format_marked(full), w->format);
 		rc = ds->store->ops->list(ds->store, full, keep_name, w,
 					  &ds->objs, err);
 	}
@@ -107,7 +107,7 @@ static int list_objects(struct pen_dataset *ds,
 			continue;
 		}
 		w.any = format && (stat(path, &sb) || !S_ISDIR(sb.st_mode));
-		w.whole = format && !w.any && format_marked(path) == format;
+		w.whole = !w.any && pen__format_is(format_marked(path), format);
 		rc = ds->store->ops->list(ds->store, path, keep_name, &w,
 					  &ds->objs, err);
 	}
@@ -140,6 +140,18 @@ static bool takes(const struct pen_objects *o, uint64_t i,
 	return pen__format_takes(f, pen__object_name(o, (uint32_t)i));
 }
 
+/* Several formats of one family, or NULL. */
+static const struct pen_format_ops *find_family(const struct pen_objects *o)
+{
+	const struct pen_format_ops *f = format_of(o, 0), *all;
+
+	all = f && f->family ? pen__format_find(f->family) : NULL;
+	for (uint64_t i = 0; all && i < o->nobj; i++)
+		if (!pen__format_is(format_of(o, i), all))
+			all = NULL;
+	return all;
+}
+
 /* The one format all listed names have, or an error that counts them. */
 static int find_format(struct pen_dataset *ds,
 		       const struct pen_format_ops **out, struct pen_err *err)
@@ -160,6 +172,8 @@ static int find_format(struct pen_dataset *ds,
 		return pen__fail(err, PEN_EINVAL, ds->spec->paths[0],
 				 "is of no known format by its name: give "
 				 "format= (see `penstock formats`)");
+	if (n != ds->objs.nobj && (*out = find_family(&ds->objs)))
+		return 0;
 	if (n != ds->objs.nobj)
 		return pen__fail(err, PEN_EINVAL, ds->spec->paths[0],
 				 "holds %llu %s files and %llu others (%s): "
@@ -266,20 +280,39 @@ static int64_t wall_ns(void)
 	return (int64_t)pen__clock_ns_of(CLOCK_REALTIME);
 }
 
+/* What a path alone says: a directory by its marker, all else by the name. */
+static const struct pen_format_ops *format_at(const char *path)
+{
+	const struct pen_format_ops *o = format_marked(path);
+
+	return o ? o : pen__format_for(path);
+}
+
+/* The format that was asked for, or that directories have at their tops. NULL:
+ * names of objects will tell. */
+static const struct pen_format_ops *asked_format(const struct pen_spec *s)
+{
+	const struct pen_format_ops *ops = NULL;
+
+	if (s->format)
+		return pen__format_find(s->format);
+	for (size_t i = 0; !ops && i < s->npaths; i++)
+		ops = format_marked(s->paths[i]);
+	for (size_t i = 0; ops && ops->family && i < s->npaths; i++)
+		if (format_at(s->paths[i]) != ops)
+			return pen__format_find(ops->family);
+	return ops;
+}
+
 static int build_index(struct pen_dataset *ds, struct pen_err *err)
 {
-	const struct pen_format_ops *ops;
+	const struct pen_format_ops *ops = asked_format(ds->spec);
 	int64_t listed_ns = wall_ns();
 	int rc;
 
-	ops = format_marked(ds->spec->paths[0]);
-	if (ds->spec->format) {
-		ops = pen__format_find(ds->spec->format);
-		if (!ops)
-			return pen__fail(err, PEN_EINVAL, ds->spec->format,
-					 "is not a format; see `penstock "
-					 "formats`");
-	}
+	if (ds->spec->format && !ops)
+		return pen__fail(err, PEN_EINVAL, ds->spec->format,
+				 "is not a format; see `penstock formats`");
 	rc = list_objects(ds, ops, err);
 	if (!rc && !ops)
 		rc = find_format(ds, &ops, err);
@@ -310,10 +343,12 @@ static int load_index(struct pen_dataset *ds, struct pen_err *err)
 				     &ds->key);
 	if (rc)
 		return build_index(ds, err);
-	ops = ds->spec->format ? pen__format_find(ds->spec->format)
-			       : format_marked(ds->spec->paths[0]);
-	if (!ops)
-		ops = format_of(&ds->objs, 0);
+	ops = asked_format(ds->spec);
+	if (!ops) {
+		rc = find_format(ds, &ops, err);
+		if (rc)
+			return rc;
+	}
 	return open_format(ds, ops, err);
 }
 

@@ -280,6 +280,12 @@ bool pen__cells_next_name(struct pen_bytes *, struct pen_span *);
 struct pen_cells_table {
 	struct pen_span *s; /* by number */
 	uint64_t *hash;
+	/* What is compared: most names fit, so that this is all of them that
+	 * has to come out of memory. */
+	struct pen_cells_key {
+		uint32_t n;
+		uint8_t text[20];
+	} * key;
 	struct pen_cells_bucket {
 		uint32_t tag; /* upper half of the hash */
 		uint32_t id;  /* number + 1, or 0 */
@@ -463,6 +469,9 @@ int pen__cells_open(struct pen_format *, struct pen_err *);
 void pen__cells_close(struct pen_format *);
 int pen__cells_index(const struct pen_format *, const struct pen_cells_source *,
 		     struct pen_peek *, struct pen_found *, struct pen_err *);
+/* The same of a file that may be one of a zarr store, or an archive. */
+int pen__cells_index_zarr(const struct pen_format *, struct pen_peek *,
+			  struct pen_found *, struct pen_err *);
 int pen__cells_bind(struct pen_format *, const struct pen_index *,
 		    struct pen_err *);
 void pen__cells_unbind(struct pen_format *);

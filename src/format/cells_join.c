@@ -4,24 +4,44 @@
  * (outer). Each file gets a map from its genes to the list; nothing is
  * rewritten. Refuses files without names of genes, and with names that are
  * there twice.
+ *
+ * Names of the first file go into a table; those of all others are looked up
+ * by several threads, file by file; what is new to the list, which is little,
+ * is added after that, in the order of files.
  */
 #include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
 
 #include "base/mem.h"
+#include "base/team.h"
 #include "format/cells.h"
 
 #define BLOCK 32u
+#define WORTH 200000u /* names that are worth a thread */
 
 struct joiner {
 	struct pen_cells *p;
+	struct pen_cells_set *set;
+	uint32_t nsets;
 	struct pen_cells_table t;
-	struct seen {		/* by name */
-		uint32_t files; /* how many sets have it */
-		uint32_t last;	/* the last of them, counted from 1 */
-	} * seen;
-	uint32_t cap; /* of these */
-	uint32_t *to; /* by name: its column, or PEN_CELLS_NONE */
+	uint32_t *last; /* by name: the last set that added it, from 1 */
+	uint32_t cap;	/* of these */
+	uint64_t *all;	/* bits, by name: all sets have it (inner) */
+	uint32_t *to;	/* by name: its column, or PEN_CELLS_NONE */
 	struct pen_err *err;
+	/* while names are looked up */
+	struct finder *finder;
+	atomic_uint_fast32_t next;    /* set that nobody has taken */
+	atomic_uint_fast32_t bad_set; /* the first that something is wrong with
+				       */
+};
+
+/* A thread's. Bits, not counters: they stay in the nearest cache. */
+struct finder {
+	uint64_t *now, *all; /* names that this set has, that all had so far */
+	uint32_t set;	     /* that failed, with: */
+	struct pen_err err;
 };
 
 static int no_room(const struct joiner *j)
@@ -32,18 +52,28 @@ static int no_room(const struct joiner *j)
 static bool grow(struct joiner *j)
 {
 	const uint32_t cap = j->t.cap;
-	struct seen *seen;
+	uint32_t *last;
 
 	if (j->cap >= cap)
 		return true;
-	seen = pen__realloc(j->seen, cap, sizeof(*seen));
-	if (!seen)
+	last = pen__realloc(j->last, cap, sizeof(*last));
+	if (!last)
 		return false;
-	memset(seen + j->cap, 0, (cap - j->cap) * sizeof(*seen));
-	j->seen = seen;
+	memset(last + j->cap, 0, (cap - j->cap) * sizeof(*last));
+	j->last = last;
 	j->cap = cap;
 	return true;
 }
+
+static int fail_twice(struct pen_span s, struct pen_err *err)
+{
+	return pen__fail(err, PEN_EDATA, NULL,
+			 "gene %.*s is there twice, so that its name does not "
+			 "say which to join",
+			 s.n < 100 ? (int)s.n : 100, (const char *)s.p);
+}
+
+/* ---- looking up ---- */
 
 /* Names of a set, a few at a time. */
 struct block {
@@ -63,41 +93,169 @@ static void next_block(const struct joiner *j, struct pen_bytes *in,
 	pen__cells_table_near(&j->t, b->hash, b->n);
 }
 
-/* Their numbers of the table go to map. nth: which set it is. */
-static int add_block(struct joiner *j, const struct block *b, uint32_t nth,
-		     uint32_t *map)
+static size_t nwords(const struct joiner *j)
 {
-	const bool add = j->p->join == PEN_CELLS_OUTER || !nth;
-
-	for (uint32_t i = 0; i < b->n; i++) {
-		const struct pen_span s = b->s[i];
-		const uint32_t id =
-			add ? pen__cells_table_add(&j->t, s, b->hash[i])
-			    : pen__cells_table_find(&j->t, s, b->hash[i]);
-
-		map[i] = id;
-		if (id == PEN_CELLS_NONE && !add)
-			continue;
-		if (id == PEN_CELLS_NONE || !grow(j))
-			return no_room(j);
-		if (j->seen[id].last == nth + 1)
-			return pen__fail(j->err, PEN_EDATA, NULL,
-					 "gene %.*s is there twice, so that "
-					 "its name does not say which to join",
-					 s.n < 100 ? (int)s.n : 100,
-					 (const char *)s.p);
-		j->seen[id].last = nth + 1;
-		j->seen[id].files++;
-	}
-	return 0;
+	return j->t.n / 64 + 1;
 }
 
-static int add_set(struct joiner *j, struct pen_cells_set *set, uint32_t nth)
+/* Numbers of the table go to the map; what it has not stays NONE. */
+static int find_set(const struct joiner *j, struct finder *f, uint32_t nth)
 {
+	const struct pen_cells_set *set = &j->set[nth];
 	const struct pen_cells_var *v = set->var;
 	struct pen_bytes in = pen__bytes(v->genes.p, v->genes.n);
 	struct block b;
+
+	memset(f->now, 0, nwords(j) * sizeof(*f->now));
+	for (uint64_t i = 0; i < v->ncols; i += b.n) {
+		next_block(j, &in, v->ncols - i, &b);
+		if (!b.n)
+			break;
+		for (uint32_t k = 0; k < b.n; k++) {
+			const uint32_t id =
+				pen__cells_table_find(&j->t, b.s[k], b.hash[k]);
+
+			set->map[i + k] = id;
+			if (id == PEN_CELLS_NONE)
+				continue;
+			if (f->now[id / 64] >> id % 64 & 1)
+				return fail_twice(b.s[k], &f->err);
+			f->now[id / 64] |= (uint64_t)1 << id % 64;
+		}
+	}
+	for (size_t i = 0; i < nwords(j); i++)
+		f->all[i] &= f->now[i];
+	return 0;
+}
+
+static void find_sets(void *arg, unsigned thread)
+{
+	struct joiner *j = arg;
+	struct finder *f = &j->finder[thread];
+	uint_fast32_t i, bad;
+
+	while ((i = atomic_fetch_add(&j->next, 1)) < j->nsets) {
+		/* of several errors that of the first set counts */
+		if (i > atomic_load(&j->bad_set))
+			return;
+		if (find_set(j, f, (uint32_t)i) >= 0)
+			continue;
+		f->set = (uint32_t)i;
+		bad = atomic_load(&j->bad_set);
+		while (i < bad &&
+		       !atomic_compare_exchange_weak(&j->bad_set, &bad, i))
+			;
+		return;
+	}
+}
+
+static unsigned count_threads(const struct joiner *j)
+{
+	const unsigned cpus = pen__cpus();
+	uint64_t n = 0;
+
+	for (uint32_t i = 1; i < j->nsets; i++)
+		n += j->set[i].var->ncols;
+	n = n / WORTH + 1;
+	n = n < cpus ? n : cpus;
+	return n < j->nsets ? (unsigned)n : 1;
+}
+
+/* All but the first, which is in the table. */
+static int find_all(struct joiner *j, unsigned n)
+{
+	struct pen_team *team = NULL;
+	bool ok = true;
+
+	j->finder = pen__calloc(n, sizeof(*j->finder));
+	for (unsigned i = 0; j->finder && i < n; i++) {
+		struct finder *f = &j->finder[i];
+
+		f->now = pen__calloc(nwords(j), sizeof(*f->now));
+		f->all = pen__alloc(nwords(j), sizeof(*f->all));
+		if (f->all)
+			memset(f->all, 0xff, nwords(j) * sizeof(*f->all));
+		ok &= f->now && f->all;
+	}
+	if (!j->finder || !ok)
+		return no_room(j);
+	atomic_init(&j->next, 1);
+	atomic_init(&j->bad_set, j->nsets);
+	/* where no threads can be had, this one does it all */
+	if (n > 1 &&
+	    pen__team_start(&team, n - 1, "pen-join", find_sets, j, NULL) >= 0)
+		find_sets(j, n - 1);
+	else
+		find_sets(j, 0);
+	pen__team_join(team);
+	for (unsigned i = 0; i < n; i++)
+		for (size_t k = 0; k < nwords(j); k++)
+			j->all[k] &= j->finder[i].all[k];
+	return 0;
+}
+
+static int find_rest(struct joiner *j, uint64_t *blob)
+{
+	const unsigned n = count_threads(j);
+	const uint32_t end = j->nsets;
+	int rc = find_all(j, n);
+
+	for (unsigned i = 0; rc >= 0 && i < n; i++) {
+		const struct finder *f = &j->finder[i];
+
+		if (atomic_load(&j->bad_set) == end ||
+		    f->set != atomic_load(&j->bad_set))
+			continue;
+		*blob = j->set[f->set].blob;
+		if (j->err)
+			*j->err = f->err;
+		rc = f->err.code;
+	}
+	for (unsigned i = 0; j->finder && i < n; i++) {
+		pen__free(j->finder[i].now);
+		pen__free(j->finder[i].all);
+	}
+	pen__free(j->finder);
+	j->finder = NULL;
+	return rc;
+}
+
+/* ---- adding ---- */
+
+/* A name of set nth that is not in the table, or is since another's came. */
+static int add_name(struct joiner *j, struct pen_span s, uint32_t nth,
+		    uint32_t *to)
+{
+	const uint32_t id = pen__cells_table_add(&j->t, s, pen__cells_hash(s));
+
+	if (id == PEN_CELLS_NONE || !grow(j))
+		return no_room(j);
+	if (j->last[id] == nth + 1)
+		return fail_twice(s, j->err);
+	j->last[id] = nth + 1;
+	*to = id;
+	return 0;
+}
+
+/* What a set has and the table has not. */
+static int add_set(struct joiner *j, uint32_t nth)
+{
+	const struct pen_cells_set *set = &j->set[nth];
+	const struct pen_cells_var *v = set->var;
+	struct pen_bytes in = pen__bytes(v->genes.p, v->genes.n);
+	struct pen_span s;
 	int rc = 0;
+
+	for (uint64_t i = 0;
+	     rc >= 0 && i < v->ncols && pen__cells_next_name(&in, &s); i++)
+		if (set->map[i] == PEN_CELLS_NONE)
+			rc = add_name(j, s, nth, &set->map[i]);
+	return rc;
+}
+
+static int make_map(struct joiner *j, struct pen_cells_set *set)
+{
+	const struct pen_cells_var *v = set->var;
 
 	if (!v->genes.n)
 		return pen__fail(j->err, PEN_EDATA, NULL,
@@ -106,24 +264,50 @@ static int add_set(struct joiner *j, struct pen_cells_set *set, uint32_t nth)
 	if (!set->map)
 		return no_room(j);
 	memset(set->map, 0xff, v->ncols * sizeof(*set->map));
-	for (uint64_t i = 0; rc >= 0 && i < v->ncols; i += b.n) {
-		next_block(j, &in, v->ncols - i, &b);
-		if (!b.n)
-			break;
-		rc = add_block(j, &b, nth, set->map + i);
+	return 0;
+}
+
+/* Which name each gene of each set is. */
+static int add_sets(struct joiner *j, uint64_t *blob)
+{
+	const bool outer = j->p->join == PEN_CELLS_OUTER;
+	int rc = 0;
+
+	for (uint32_t i = 0; rc >= 0 && i < j->nsets; i++) {
+		*blob = j->set[i].blob;
+		rc = make_map(j, &j->set[i]);
+	}
+	if (rc >= 0) {
+		*blob = j->set[0].blob;
+		rc = add_set(j, 0);
+	}
+	if (rc >= 0) {
+		j->all = pen__alloc(nwords(j), sizeof(*j->all));
+		if (!j->all)
+			return no_room(j);
+		memset(j->all, 0xff, nwords(j) * sizeof(*j->all));
+	}
+	if (rc >= 0 && j->nsets > 1)
+		rc = find_rest(j, blob);
+	for (uint32_t i = 1; rc >= 0 && outer && i < j->nsets; i++) {
+		*blob = j->set[i].blob;
+		rc = add_set(j, i);
 	}
 	return rc;
 }
 
+/* ---- the list ---- */
+
 /* The list without what some file lacks; its length. */
-static uint32_t number(struct joiner *j, uint32_t nsets)
+static uint32_t number(struct joiner *j)
 {
 	const bool inner = j->p->join == PEN_CELLS_INNER;
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < j->t.n; i++)
-		j->to[i] = inner && j->seen[i].files < nsets ? PEN_CELLS_NONE
-							     : n++;
+		j->to[i] = inner && !(j->all[i / 64] >> i % 64 & 1)
+				   ? PEN_CELLS_NONE
+				   : n++;
 	return n;
 }
 
@@ -169,11 +353,11 @@ static int choose_listed(struct joiner *j, uint32_t *n)
 	return rc;
 }
 
-static int take(struct joiner *j, uint32_t nsets, uint32_t *n)
+static int take(struct joiner *j, uint32_t *n)
 {
 	const struct pen_cells *p = j->p;
 
-	*n = number(j, nsets);
+	*n = number(j);
 	if (!*n)
 		return pen__fail(j->err, PEN_EDATA, "genes",
 				 "no gene is in all of the files; "
@@ -194,25 +378,22 @@ static int take(struct joiner *j, uint32_t nsets, uint32_t *n)
 	return 0;
 }
 
-static int join(struct joiner *j, struct pen_cells_set *set, uint32_t nsets,
-		uint64_t *blob)
+static int join(struct joiner *j, uint64_t *blob)
 {
 	uint32_t n = 0;
-	int rc = 0;
+	int rc = add_sets(j, blob);
 
-	for (uint32_t i = 0; rc >= 0 && i < nsets; i++) {
-		*blob = set[i].blob;
-		rc = add_set(j, &set[i], i);
-	}
 	if (rc < 0)
 		return rc;
 	j->to = pen__alloc(j->t.n ? j->t.n : 1, sizeof(*j->to));
-	rc = j->to ? take(j, nsets, &n) : no_room(j);
-	for (uint32_t i = 0; rc >= 0 && i < nsets; i++) {
-		set[i].ntake = n;
-		for (uint64_t k = 0; k < set[i].var->ncols; k++)
-			if (set[i].map[k] != PEN_CELLS_NONE)
-				set[i].map[k] = j->to[set[i].map[k]];
+	rc = j->to ? take(j, &n) : no_room(j);
+	for (uint32_t i = 0; rc >= 0 && i < j->nsets; i++) {
+		struct pen_cells_set *set = &j->set[i];
+
+		set->ntake = n;
+		for (uint64_t k = 0; k < set->var->ncols; k++)
+			if (set->map[k] != PEN_CELLS_NONE)
+				set->map[k] = j->to[set->map[k]];
 	}
 	return rc;
 }
@@ -220,16 +401,19 @@ static int join(struct joiner *j, struct pen_cells_set *set, uint32_t nsets,
 int pen__cells_join(struct pen_cells *p, uint32_t from, uint32_t to,
 		    uint64_t *blob, struct pen_err *err)
 {
-	struct joiner j = { .p = p, .err = err };
+	struct joiner j = {
+		.p = p, .set = p->set + from, .nsets = to - from, .err = err
+	};
 	int rc;
 
 	if (pen__cells_table_init(&j.t, (uint32_t)p->set[from].var->ncols) &&
 	    grow(&j))
-		rc = join(&j, p->set + from, to - from, blob);
+		rc = join(&j, blob);
 	else
 		rc = no_room(&j);
 	pen__cells_table_fini(&j.t);
-	pen__free(j.seen);
+	pen__free(j.last);
+	pen__free(j.all);
 	pen__free(j.to);
 	return rc;
 }

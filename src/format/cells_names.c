@@ -16,14 +16,16 @@ bool pen__cells_table_init(struct pen_cells_table *t, uint32_t cap)
 	t->mask = nslots - 1;
 	t->s = pen__alloc(t->cap, sizeof(*t->s));
 	t->hash = pen__alloc(t->cap, sizeof(*t->hash));
+	t->key = pen__alloc(t->cap, sizeof(*t->key));
 	t->slot = pen__calloc(nslots, sizeof(*t->slot));
-	return t->s && t->hash && t->slot;
+	return t->s && t->hash && t->key && t->slot;
 }
 
 void pen__cells_table_fini(struct pen_cells_table *t)
 {
 	pen__free(t->s);
 	pen__free(t->hash);
+	pen__free(t->key);
 	pen__free(t->slot);
 	*t = (struct pen_cells_table){ 0 };
 }
@@ -42,9 +44,15 @@ uint64_t pen__cells_hash(struct pen_span s)
 	return pen__mix64(h ^ v);
 }
 
-static bool is_same(struct pen_span a, struct pen_span b)
+static bool is_same(const struct pen_cells_table *t, uint32_t id,
+		    struct pen_span s)
 {
-	return a.n == b.n && (!a.n || memcmp(a.p, b.p, a.n) == 0);
+	const struct pen_cells_key *k = &t->key[id];
+
+	if (k->n != s.n)
+		return false;
+	return s.n <= sizeof(k->text) ? !s.n || !memcmp(k->text, s.p, s.n)
+				      : !memcmp(t->s[id].p, s.p, s.n);
 }
 
 uint32_t pen__cells_table_find(const struct pen_cells_table *t,
@@ -56,7 +64,7 @@ uint32_t pen__cells_table_find(const struct pen_cells_table *t,
 	     i = (i + 1) & t->mask) {
 		const uint32_t id = t->slot[i].id - 1;
 
-		if (t->slot[i].tag == tag && is_same(t->s[id], s))
+		if (t->slot[i].tag == tag && is_same(t, id, s))
 			return id;
 	}
 	return PEN_CELLS_NONE;
@@ -84,6 +92,7 @@ static bool grow(struct pen_cells_table *t)
 	}
 	memcpy(to.s, t->s, t->n * sizeof(*t->s));
 	memcpy(to.hash, t->hash, t->n * sizeof(*t->hash));
+	memcpy(to.key, t->key, t->n * sizeof(*t->key));
 	for (; to.n < t->n; to.n++)
 		put_slot(&to, to.n);
 	pen__cells_table_fini(t);
@@ -98,10 +107,13 @@ uint32_t pen__cells_table_add(struct pen_cells_table *t, struct pen_span s,
 
 	if (id != PEN_CELLS_NONE)
 		return id;
-	if (t->n == t->cap && !grow(t))
+	if (s.n > UINT32_MAX || (t->n == t->cap && !grow(t)))
 		return PEN_CELLS_NONE;
 	t->s[t->n] = s;
 	t->hash[t->n] = hash;
+	t->key[t->n].n = (uint32_t)s.n;
+	if (s.n && s.n <= sizeof(t->key->text))
+		memcpy(t->key[t->n].text, s.p, s.n);
 	put_slot(t, t->n);
 	return t->n++;
 }
@@ -114,13 +126,7 @@ void pen__cells_table_near(const struct pen_cells_table *t,
 	for (uint32_t i = 0; i < n; i++) {
 		const uint32_t id = t->slot[(uint32_t)hash[i] & t->mask].id;
 
-		__builtin_prefetch(&t->s[id ? id - 1 : 0]);
-	}
-	for (uint32_t i = 0; i < n; i++) {
-		const uint32_t id = t->slot[(uint32_t)hash[i] & t->mask].id;
-
-		if (id)
-			__builtin_prefetch(t->s[id - 1].p);
+		__builtin_prefetch(&t->key[id ? id - 1 : 0]);
 	}
 }
 

@@ -69,9 +69,17 @@ static size_t suffix_len(const struct pen_format_ops *o, const char *name)
 	return best;
 }
 
+bool pen__format_is(const struct pen_format_ops *a,
+		    const struct pen_format_ops *b)
+{
+	return a && b &&
+	       (a == b || (a->family && strcmp(a->family, b->name) == 0));
+}
+
 bool pen__format_takes(const struct pen_format_ops *o, const char *file_name)
 {
-	return suffix_len(o, file_name) > 0;
+	return suffix_len(o, file_name) > 0 ||
+	       (!o->suffixes && pen__format_is(pen__format_for(file_name), o));
 }
 
 /* Does a part of the path end in a suffix of o? */

@@ -219,6 +219,9 @@ struct pen_format_ops {
 	 * ones, too. NULL-terminated; NULL: files stand alone.
 	 */
 	const char *const *markers;
+	/* The format that reads it together with others of its kind; NULL:
+	 * there is none. */
+	const char *family;
 	const struct pen_opt *opts;
 	size_t priv_size;
 	/* Options are parsed into f->priv. May be NULL. */
@@ -264,6 +267,9 @@ const struct pen_format_ops *pen__format_find(const char *name);
 /* By the longest suffix that fits; NULL when none does. */
 const struct pen_format_ops *pen__format_for(const char *file_name);
 bool pen__format_takes(const struct pen_format_ops *, const char *file_name);
+/* Is a either b, or of its family? */
+bool pen__format_is(const struct pen_format_ops *a,
+		    const struct pen_format_ops *b);
 /* The format that a directory, or one it lies in, is of by its name. */
 const struct pen_format_ops *pen__format_of_dir(const char *dir);
 

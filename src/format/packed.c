@@ -23,6 +23,7 @@ const struct pen_format_ops pen__format_packed = {
 	.open = pen__cells_open,
 	.close = pen__cells_close,
 	.index = packed_index,
+	.family = "anndata",
 	.bind = pen__cells_bind,
 	.shape = pen__cells_shape,
 	.locate = pen__cells_locate,

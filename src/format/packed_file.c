@@ -92,14 +92,16 @@ static int take_pieces(struct reader *r, uint64_t n, uint64_t each,
 	return 0;
 }
 
-/* Can the pieces become n elements of `size` bytes? */
-static bool fits(const struct pen_packed_pieces *ps, uint64_t n, uint64_t size)
+/* Can the pieces become n elements of `size` bytes? No two of them are the same
+ * bytes, so that all together are no more than the file. */
+static bool fits(const struct reader *r, const struct pen_packed_pieces *ps,
+		 uint64_t n, uint64_t size)
 {
 	uint64_t stored = 0;
 
 	for (uint64_t i = 0; i < ps->n; i++)
 		stored += stored_of(ps, i);
-	return n / MOST_RATIO <= stored / size;
+	return stored <= r->end && n / MOST_RATIO <= stored / size;
 }
 
 static int take_table(struct reader *r, struct pen_packed_table *t)
@@ -113,7 +115,7 @@ static int take_table(struct reader *r, struct pen_packed_table *t)
 	    t->piece > PEN_PACKED_MOST)
 		return damaged(r, "a table of no known kind");
 	rc = take_pieces(r, t->n, t->piece, &t->at);
-	if (rc >= 0 && !fits(&t->at, t->n, pen_dtype_size(t->dtype)))
+	if (rc >= 0 && !fits(r, &t->at, t->n, pen_dtype_size(t->dtype)))
 		rc = damaged(r, "a table larger than its pieces");
 	return rc;
 }
@@ -210,7 +212,7 @@ static int take_dense(struct reader *r, struct pen_packed_dense *d)
 	    d->ncols > PEN_PACKED_MOST / d->group)
 		return damaged(r, odd_matrix);
 	rc = take_pieces(r, r->f->nrows, d->group, &d->at);
-	if (rc >= 0 && !has_rows(d, r->f->nrows))
+	if (rc >= 0 && (!has_rows(d, r->f->nrows) || !fits(r, &d->at, 0, 1)))
 		rc = damaged(r, "a matrix has rows of another length");
 	return rc;
 }
@@ -248,7 +250,7 @@ static int take_matrix(struct reader *r, struct pen_packed_matrix *m)
 		return damaged(r, odd_matrix);
 	m->chunks.step = 16;
 	rc = take_pieces(r, nrows, m->group, &m->chunks);
-	if (rc >= 0 && !fits(&m->chunks, m->nnz, pen_dtype_size(m->dtype)))
+	if (rc >= 0 && !fits(r, &m->chunks, m->nnz, pen_dtype_size(m->dtype)))
 		rc = damaged(r, "it declares more numbers than it has");
 	if (rc < 0 || !m->sparse)
 		return rc;

@@ -21,8 +21,8 @@ static bool is_archive(const struct pen_peek *pk)
 	       (n >= 4 && strcasecmp(pk->name + n - 4, ".zip") == 0);
 }
 
-static int zarr_index(const struct pen_format *f, struct pen_peek *pk,
-		      struct pen_found *found, struct pen_err *err)
+int pen__cells_index_zarr(const struct pen_format *f, struct pen_peek *pk,
+			  struct pen_found *found, struct pen_err *err)
 {
 	bool root;
 	int rc = pen__zarr_is_root(pk, &root, err);
@@ -41,7 +41,8 @@ const struct pen_format_ops pen__format_zarr = {
 	.priv_size = sizeof(struct pen_cells),
 	.open = pen__cells_open,
 	.close = pen__cells_close,
-	.index = zarr_index,
+	.index = pen__cells_index_zarr,
+	.family = "anndata",
 	.bind = pen__cells_bind,
 	.shape = pen__cells_shape,
 	.locate = pen__cells_locate,

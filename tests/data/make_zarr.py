@@ -97,6 +97,17 @@ def make_anndata():
         keep = (obs.tissue == 'lung').values
         case(n + '-filter', f, rows(m[keep], i8=obs.i8.values[keep]),
              'filter=tissue:lung', 'obs=i8')
+    # the same cells as h5ad, zarr and an archive of it, together
+    os.makedirs(path('together'))
+    a.copy().write_h5ad(path('together/b.h5ad'), compression='gzip')
+    shutil.copytree(path('chunks.zarr'), path('together/a.zarr'))
+    shutil.copy(path('ad.zarr.zip'), path('together/c.zarr.zip'))
+    three = np.concatenate([m] * 3)
+    codes = np.concatenate([coded(obs.tissue)] * 3)
+    case('together', 'together', rows(three, tissue=codes), 'obs=tissue')
+    case('together-csr', 'together', lists(three), 'output=csr')
+    case('together-source', 'together', rows(
+        three, source=np.repeat(np.arange(3, dtype='i4'), N)), 'source=true')
     f = 'ad.zarr'
     refuse(f, "a.layers['csc'].tocsr()", 'matrix=layers/csc')
     refuse(f, 'there are X, layers/dense, layers/f8, obsm/X_pca, raw: choose',

@@ -306,6 +306,27 @@ def test_several(tmp):
               ["a.h5ad", "b.h5ad"], f"{join}: {got.obs['source'].cat}")
 
 
+def test_mixed(tmp):
+    """Files of all three formats as one data set."""
+    a, b = make(f"{tmp}/a.h5ad", seed=1), make(f"{tmp}/b.zarr", seed=3)
+    c = make(f"{tmp}/c.h5ad", seed=5)
+    run("c.h5ad", "c.pen", cwd=tmp)
+    os.mkdir(f"{tmp}/all")
+    for f in "a.h5ad", "b.zarr", "c.pen":
+        os.rename(f"{tmp}/{f}", f"{tmp}/all/{f}")
+    for src in (["all"], ["all/c.pen", "all/b.zarr", "all/a.h5ad"]):
+        run(*src, "x.h5ad", "--force", cwd=tmp)
+        got = anndata.read_h5ad(f"{tmp}/x.h5ad")
+        want = anndata.concat([a, b, c])
+        check(sorted(got.obs_names) == sorted(want.obs_names), "names")
+        want = want[got.obs_names]
+        check((got.X != want.X).nnz == 0, "mixed: X")
+        check(np.array_equal(got.obsm["X_pca"], want.obsm["X_pca"]),
+              "mixed: obsm")
+        check(list(got.obs["kind"].astype(str)) ==
+              list(want.obs["kind"].astype(str)), "mixed: kind")
+
+
 def test_some(tmp):
     a = make(f"{tmp}/a.h5ad")
     run("a.h5ad", "a.pen", "filter=kind:T|B", "genes=var:chosen", cwd=tmp)
