@@ -72,8 +72,9 @@ PEN_API const char *pen_dtype_name(enum pen_dtype); /* "float32", ... */
 
 enum pen_layout {
 	PEN_DENSE,  /* every sample has the same shape */
-	PEN_PADDED, /* shapes differ: zero-filled up to the largest */
+	PEN_PADDED, /* shapes differ: filled up to the largest */
 	PEN_RAGGED, /* shapes differ: values one after another + offsets */
+	PEN_PACKED, /* lengths differ: several samples in a row (pack=) */
 };
 
 /* One named array of every sample. */
@@ -91,6 +92,15 @@ struct pen_field {
  * tensor is one-dimensional: row i is data[offsets[i] .. offsets[i+1]) in
  * elements, and its shape is shapes[i*row_ndim ...]. Padded tensors carry
  * shapes, too. All memory belongs to the batch.
+ *
+ * A packed tensor (pack=N) is [batch_size, N]: sample i is the shapes[i]
+ * elements from offsets[i] on, counted through all rows, and never leaves its
+ * row; samples are in the order of their offsets, and what is in none of them
+ * is filled. With it come two int32 tensors of the same shape, offsets and
+ * shapes, named after the first packed field: NAME.segment, 1, 2, ... for the
+ * samples of a row and 0 for filling, and NAME.position, an element's place in
+ * its sample. Of a sample that was split (too_long=split) each piece counts as
+ * a sample: its id, its labels and the like come again.
  */
 struct pen_tensor {
 	const char *name;
@@ -101,8 +111,10 @@ struct pen_tensor {
 	uint32_t ndim;
 	int64_t shape[PEN_MAX_DIMS + 1];
 	uint32_t row_ndim;
-	const int64_t *offsets; /* ragged: nsamples + 1, in elements */
-	const int64_t *shapes;	/* ragged, padded: nsamples x row_ndim */
+	const int64_t *offsets; /* ragged, packed: nsamples + 1, in elements */
+	const int64_t *shapes;	/* unless dense: nsamples x row_ndim */
+	int pad_before; /* padded: filling comes first, the sample ends the row
+			 */
 };
 
 /* Ready for the model. Reference-counted; content is yours until unref. */
@@ -252,7 +264,12 @@ PEN_API PEN_MUST int pen_loader_open_asked(struct pen_loader **out,
 PEN_API PEN_MUST int pen_loader_ask(struct pen_loader *, const uint64_t *ids,
 				    uint32_t n, struct pen_err *err);
 PEN_API const struct pen_dataset *pen_loader_dataset(const struct pen_loader *);
-PEN_API uint64_t pen_loader_nbatches(const struct pen_loader *); /* an epoch */
+/*
+ * Batches of an epoch. With batch_tokens= or pack= that differs from epoch to
+ * epoch: of the one that is under way or comes next, counted by going through
+ * its order once.
+ */
+PEN_API uint64_t pen_loader_nbatches(const struct pen_loader *);
 PEN_API void pen_loader_state(const struct pen_loader *, struct pen_state *);
 /* Go to a saved state, also one saved with another rank or batch count. */
 PEN_API PEN_MUST int pen_loader_restore(struct pen_loader *,

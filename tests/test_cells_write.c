@@ -211,8 +211,8 @@ static void some_fill(const struct cells *c, struct some *s, uint64_t first,
 	s->obs[6] = s->many;
 	s->dense[0] = s->pca;
 	s->dense[1] = s->scaled;
-	s->r = (struct pen_cells_rows){ n,	   s->start, s->index,
-					s->values, s->obs,   s->dense };
+	s->r = (struct pen_cells_rows){ n,	s->start, s->index, s->values,
+					s->obs, s->dense, NULL };
 }
 
 /* "a=b,c=d" */

@@ -82,7 +82,8 @@ static int put_row(struct pen_deal *d, struct pen_cells_writer *w, uint64_t i,
 	const void *const o[] = { w ? (const void *)&text : &code, &r.kind,
 				  &r.score };
 	const void *const m[] = { r.pca };
-	const struct pen_cells_rows rows = { 1, start, r.place, r.value, o, m };
+	const struct pen_cells_rows rows = { 1, start, r.place, r.value,
+					     o, m,     NULL };
 
 	make_row(&r, i);
 	start[1] = r.n;

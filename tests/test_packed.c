@@ -218,7 +218,8 @@ static int put_rows(const struct cells *c, struct pen_cells_writer *w,
 		c->indices + at,
 		c->values + at * pen_dtype_size(c->k->dtype),
 		obs,
-		dense
+		dense,
+		NULL
 	};
 
 	for (uint64_t k = 0; k <= n; k++)
@@ -363,8 +364,8 @@ static void test_meta(void)
 	bool there = false;
 
 	CHECK_EQ(pen__packed_open(&f, &m.pk, &err), 0);
-	CHECK_EQ(f.group, 1024);
-	CHECK_EQ(f.indices, PEN_I32);
+	CHECK_EQ(f.x.group, 1024);
+	CHECK_EQ(f.x.indices, PEN_I32);
 	CHECK_EQ(f.nobs, NOBS);
 	CHECK(f.column[0].flags == (PEN_PACKED_TEXT | PEN_PACKED_INDEX));
 	b = pen__bytes(f.meta.p, f.meta.n);

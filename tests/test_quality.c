@@ -513,12 +513,21 @@ static void as_json(void)
 		.entropy = 1,
 		.neighbours_kept = -1,
 	};
+	struct pen_quality_result none = r;
 	struct pen_text t = { 0 };
 
 	pen__quality_json(&t, NULL, &r);
 	CHECK(t.p && strstr(t.p, "\"full_batches\": 3"));
 	CHECK(t.p && strstr(t.p, "\"label\""));
 	CHECK(t.p && !strstr(t.p, "neighbours_kept"));
+	CHECK(t.p && strstr(t.p, "\"n_eff\": 0"));
+	pen__text_fini(&t);
+	/* no whole batch: nothing was measured */
+	none.nbatches = 0;
+	pen__quality_json(&t, NULL, &none);
+	CHECK(t.p && strstr(t.p, "\"n_eff\": null"));
+	CHECK(t.p && strstr(t.p, "\"same_chunk\": null"));
+	CHECK(t.p && strstr(t.p, "\"batch_entropy\": null"));
 	pen__text_fini(&t);
 }
 

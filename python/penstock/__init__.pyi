@@ -26,6 +26,10 @@ class Array:
     def nbytes(self) -> int: ...
     @property
     def shapes(self) -> Array | None: ...
+    @property
+    def offsets(self) -> Array | None: ...
+    @property
+    def before(self) -> bool: ...
     def numpy(self) -> numpy.ndarray[Any, Any]: ...
     def torch(self) -> Any: ...
     def tolist(self) -> Any: ...
@@ -87,7 +91,7 @@ class Loader:
     batch_size: int
     rank: int
     world: int
-    def __init__(self, path: Paths = ..., batch_size: int = ...,
+    def __init__(self, path: Paths = ..., batch_size: int | None = ...,
                  shuffle: bool | str | None = ..., *, seed: int | None = ...,
                  epochs: int = ..., rank: int | None = ...,
                  world: int | None = ..., transform: Hook = ...,
@@ -120,7 +124,7 @@ class Loader:
     def __exit__(self, *unused: Any) -> None: ...
 
 class CellLoader(Loader):
-    def __init__(self, path: Paths, batch_size: int = ...,
+    def __init__(self, path: Paths, batch_size: int | None = ...,
                  shuffle: bool | str | None = ..., *,
                  obs: str | Sequence[str] | None = ..., layer: str | None = ...,
                  use_raw: bool = ..., genes: Any = ..., var_names: Any = ...,

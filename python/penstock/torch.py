@@ -173,7 +173,8 @@ class DataLoader:
             self._dataset = None
         self._paths = paths
         self._kept = {k: v for k, v in settings.items() if k not in (
-            "prefetch", "sampler", "epoch_batches", "epochs")}
+            "prefetch", "sampler", "epoch_batches", "epochs", "batch_tokens",
+            "pack", "too_long")}
         self.num_workers = num_workers
         self.batch_size = batch_size
         self.drop_last = drop_last
@@ -211,8 +212,11 @@ class DataLoader:
         elif seed is None and world == 1:
             seed = torch.initial_seed()     # torch.manual_seed() counts
         settings = {"threads": self.num_workers, **settings}
+        size = self.batch_size
+        if settings.get("batch_tokens") and size == 1:
+            size = None     # nobody said: as many as fit
         self._loader = Loader(
-            paths, self.batch_size, bool(shuffle) if shuffle in
+            paths, size, bool(shuffle) if shuffle in
             (None, True, False) else shuffle, seed=(seed or 0) % 2**63,
             rank=rank, world=world, drop_last=self.drop_last, **settings)
         self.sampler = _Order(self._loader)

@@ -13,6 +13,7 @@
 #include "format/cells.h"
 
 #define MOST_PATHS 4096
+#define MOST_NAMED 12 /* of what is left out, for people */
 
 struct convert {
 	/* settings */
@@ -163,6 +164,36 @@ static const struct pen_cells_writer_ops *find_writer(const struct convert *c,
 	return NULL;
 }
 
+/* One line for each kind of thing that stays behind. */
+static void print_left(const struct pen_left_kind *k)
+{
+	const char *name = "";
+	uint32_t n = 0;
+
+	printf("  left out: %s (", k->kind);
+	while (n < MOST_NAMED && (name = pen__left_next(k, name)))
+		printf("%s%s", n++ ? ", " : "", name);
+	if (k->n > n)
+		printf(" and %s more", grouped(k->n - n));
+	printf(")%s\n",
+	       strcmp(k->kind, "raw") ? "" : ": matrix=raw makes it the X");
+}
+
+static void put_left(struct pen_text *j, const struct pen_left *left)
+{
+	pen__json_open(j, "left_out", '[');
+	for (uint32_t i = 0; i < left->n; i++) {
+		pen__json_open(j, NULL, '{');
+		pen__json_str(j, "kind", left->of[i].kind);
+		pen__json_open(j, "names", '[');
+		for (const char *s = ""; (s = pen__left_next(&left->of[i], s));)
+			pen__json_str(j, NULL, s);
+		pen__json_close(j, ']');
+		pen__json_close(j, '}');
+	}
+	pen__json_close(j, ']');
+}
+
 static void print_text(const struct convert *c, const char *dst,
 		       const struct pen_convert_result *r, double s)
 {
@@ -177,8 +208,11 @@ static void print_text(const struct convert *c, const char *dst,
 	if (c->shuffle)
 		printf("  shuffled with seed %" PRIu64 ", in %s\n", c->seed,
 		       counted(r->buckets, "bucket"));
-	if (r->left_out[0])
-		printf("  left out: %s\n", r->left_out);
+	if (r->nbeside)
+		printf("  with %s %s beside X\n", grouped(r->nbeside),
+		       r->nbeside == 1 ? "matrix" : "matrices");
+	for (uint32_t i = 0; i < r->left.n; i++)
+		print_left(&r->left.of[i]);
 }
 
 static int print_json(const struct convert *c, const char *dst,
@@ -214,7 +248,8 @@ static int print_json(const struct convert *c, const char *dst,
 		pen__json_int(&j, "buckets", r->buckets);
 		pen__json_int(&j, "bucket_bytes", r->bucket_bytes);
 	}
-	pen__json_str(&j, "left_out", r->left_out);
+	pen__json_int(&j, "matrices_beside", r->nbeside);
+	put_left(&j, &r->left);
 	pen__json_close(&j, '}');
 	return text_out(&j, NULL);
 }
@@ -263,6 +298,7 @@ static int convert(struct convert *c)
 
 	if (!ops)
 		return EXIT_USAGE;
+	pen__cells_writer_clean(dst);
 	if (!c->force && lstat(dst, &sb) == 0)
 		return complain_usage("%s exists already; --force replaces it",
 				      dst);
@@ -291,10 +327,13 @@ static int convert(struct convert *c)
 		return complain(&err);
 	for (int i = 0; i < PEN_CONVERT_PHASES; i++)
 		s += r.seconds[i];
+	rc = EXIT_OK;
 	if (c->json)
-		return print_json(c, dst, &r, s);
-	print_text(c, dst, &r, s);
-	return EXIT_OK;
+		rc = print_json(c, dst, &r, s);
+	else
+		print_text(c, dst, &r, s);
+	pen__left_fini(&r.left);
+	return rc;
 }
 
 static int run_convert(int argc, char **argv)
@@ -346,9 +385,9 @@ const struct command pen__cmd_convert = {
 	.about =
 		"Reads cells of h5ad, zarr or packed (.pen) files as the "
 		"loader does, all of them with all columns of obs and var, "
-		"and writes one file. Of matrices it has what matrix= names "
-		"(X): raw, layers, obsm, and uns stay behind. What was written "
-		"is read back and "
+		"with layers and obsm (or what matrix= names), "
+		"and writes one file. What stays behind (uns, raw, varm, "
+		"obsp, ...) is named. What was written is read back and "
 		"compared cell by cell before it has its name; when anything "
 		"fails nothing is left. Settings: those below, what `penstock "
 		"formats h5ad` lists (matrix, genes, filter, join, dtype, ...) "

@@ -21,8 +21,9 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "base/text.h"
 #include "base/rng.h"
+#include "base/stale.h"
+#include "base/text.h"
 #include "codec/deflate.h"
 #include "engine/index.h"
 
@@ -30,7 +31,7 @@
 #define RACY_NS 20000000 /* coarser than any kernel's file times */
 
 /* Counted up when what it holds changes, blobs of formats among it. */
-#define VERSION 3
+#define VERSION 4
 
 static const char magic[8] = { 'P', 'E', 'N', 'I', 'D', 'X', '1', '\n' };
 
@@ -366,8 +367,10 @@ int pen__cache_save(const struct pen_index_data *ix, const char *dir,
 		return pen__fail(err, PEN_EINVAL, dir, "path is too long");
 	if (pen__make_dirs(dir, 0700, err))
 		return PEN_EIO;
+	snprintf(tmp, sizeof(tmp), "%s/", dir);
+	pen__stale_remove(tmp);
 	/* threads of one process may save the same at once */
-	snprintf(tmp, sizeof(tmp), "%s.XXXXXX.tmp", path);
+	snprintf(tmp, sizeof(tmp), "%s.%ld-XXXXXX.tmp", path, (long)getpid());
 	fd = mkostemps(tmp, 4, O_CLOEXEC);
 	if (fd < 0)
 		return pen__fail_sys(err, errno, tmp, "cannot be written");

@@ -113,21 +113,18 @@ static int count(struct job *j)
 {
 	struct pen_cellsource s;
 	struct pen_cells_rows r;
-	uint64_t nnz;
 	int rc;
 
-	if (pen__cellsource_counted(&j->src, &j->src.spec.nnz))
+	if (pen__cellsource_count(&j->src))
 		return 0;
 	rc = pen__cellsource_open(&s, j->c->source, NULL, j->err);
 	if (rc < 0)
 		return rc;
-	nnz = 0;
 	while (rc >= 0 && (rc = pen__cellsource_next(&s, &r, j->err)) == 0) {
-		nnz += r.start[r.n];
+		pen__cellsource_add(&j->src.spec, j->src.csr, &r);
 		rc = tick(j, PEN_CONVERT_COUNT, s.done);
 	}
 	pen__cellsource_close(&s);
-	j->src.spec.nnz = nnz;
 	return rc < 0 ? rc : 0;
 }
 
@@ -199,6 +196,8 @@ static int open_written(struct job *j, struct pen_cellsource *s)
 	pen__text_add(&matrix, "X");
 	for (uint32_t i = 0; i < j->src.spec.ndense; i++)
 		pen__text_add(&matrix, ",%s", j->src.spec.dense[i].path);
+	for (uint32_t i = 0; i < j->src.spec.ncsr; i++)
+		pen__text_add(&matrix, ",%s", j->src.spec.csr[i].path);
 	if (matrix.failed)
 		rc = nomem(j, matrix.n);
 	if (rc >= 0)
@@ -347,7 +346,9 @@ static void report(struct job *j)
 	r->nobjects = pen_dataset_nobjects(ds);
 	r->bytes_in = pen_dataset_nbytes(ds);
 	r->bytes_out = bytes_of(j->c->path);
-	snprintf(r->left_out, sizeof(r->left_out), "%s", j->src.left_out);
+	r->nbeside = j->src.spec.ndense + j->src.spec.ncsr;
+	r->left = j->src.left;
+	j->src.left = (struct pen_left){ 0 };
 }
 
 int pen__convert(const struct pen_convert *c, struct pen_convert_result *r,

@@ -11,6 +11,7 @@
 #ifndef PEN_ENGINE_CONVERT_H
 #define PEN_ENGINE_CONVERT_H
 
+#include "engine/convert_left.h"
 #include "engine/spec.h"
 #include "format/cells_write.h"
 
@@ -43,7 +44,8 @@ struct pen_convert_result {
 	uint64_t nobjects, bytes_in, bytes_out;
 	uint64_t buckets, bucket_bytes; /* of shuffling */
 	double seconds[PEN_CONVERT_PHASES];
-	char left_out[200]; /* columns that could not be carried over */
+	uint64_t nbeside;     /* matrices beside X */
+	struct pen_left left; /* what does not come along; the caller's */
 };
 
 /* PEN_ECLOSED when tick() ended it. Nothing is left behind on failure. */

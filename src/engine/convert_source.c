@@ -1,68 +1,24 @@
 /*
  * From a loader of single cells to the spec of a writer. A data set is opened
- * twice: once to see which columns and which types there are, then for exactly
- * these. Refuses formats that have no cells. Columns that no writer takes are
- * left out, and named.
+ * twice: once to see which matrices there are, then for exactly these. Refuses
+ * formats that have no cells. What no writer takes is left, and named.
  */
 #include "engine/convert_source.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
 
 #define BATCH_BYTES ((uint64_t)8 << 20)
-#define LIST 65536 /* bytes of names in an option */
 
 static int nomem(struct pen_err *err, size_t n)
 {
 	return pen__fail_nomem(err, "convert", n);
 }
 
-static void leave_out(struct pen_cellsource *s, struct pen_span name)
-{
-	const size_t n = strlen(s->left_out);
-
-	snprintf(s->left_out + n, sizeof(s->left_out) - n, "%s%.*s",
-		 n ? ", " : "", name.n < 64 ? (int)name.n : 64,
-		 (const char *)name.p);
-}
-
 /* ---- settings ---- */
-
-/* "_index,a,b,c"; what has a comma cannot be asked for. */
-static void add_name(struct pen_cellsource *s, char *list, struct pen_span name)
-{
-	const size_t n = strlen(list);
-
-	if (memchr(name.p, ',', name.n) || n + name.n + 2 > LIST) {
-		leave_out(s, name);
-		return;
-	}
-	snprintf(list + n, LIST - n, "%s%.*s", n ? "," : "", (int)name.n,
-		 (const char *)name.p);
-}
-
-/* What all files' numbers fit into. */
-static enum pen_dtype type_of(const struct pen_cells *p)
-{
-	const enum pen_dtype first =
-		pen__cells_declared(&p->view0->matrix[0].data);
-	bool same = true, wide = false;
-
-	for (uint64_t i = 0; i < p->nviews; i++) {
-		enum pen_dtype t;
-
-		if (!p->view[i].matrix)
-			continue;
-		t = pen__cells_declared(&p->view[i].matrix[0].data);
-		same &= t == first;
-		wide |= t == PEN_F64 || (t >= PEN_I32 && t <= PEN_U64);
-	}
-	if (!same)
-		return wide ? PEN_F64 : PEN_F32;
-	return first == PEN_BOOL ? PEN_U8 : first;
-}
 
 static int set(struct pen_cellsource *s, const char *key, const char *value,
 	       struct pen_err *err)
@@ -76,93 +32,156 @@ static int set_common(struct pen_cellsource *s, struct pen_err *err)
 		{ "epochs", "1" },    { "sampler", "sequential" },
 		{ "tail", "keep" },   { "drop_last", "false" },
 		{ "shuffle", "" },    { "on_error", "fail" },
-		{ "shapes", "auto" },
+		{ "shapes", "auto" }, { "format.copy", "true" },
 	};
-	const struct pen_pairs *asked = &s->set->for_format;
 	int rc = 0;
 
 	for (size_t i = 0; rc >= 0 && i < sizeof(how) / sizeof(*how); i++)
 		rc = set(s, how[i][0], how[i][1], err);
-	if (rc >= 0 && !pen__pairs_get(asked, "obs"))
-		rc = set(s, "format.obs", "*", err);
-	if (rc >= 0 && !pen__pairs_get(asked, "var"))
-		rc = set(s, "format.var", "*", err);
 	return rc;
 }
 
-/* Batches of some megabytes, whatever a row is. */
+/* Batches of some megabytes, whatever a row is. ds has one of the matrices. */
 static int set_batch(struct pen_cellsource *s, const struct pen_dataset *ds,
-		     struct pen_err *err)
+		     uint32_t nmatrices, struct pen_err *err)
 {
 	uint64_t row = 1, n;
 	char text[24];
 
-	for (uint32_t i = 0; i < ds->format->nfields; i++)
+	for (uint32_t i = 0; ds && i < ds->format->nfields; i++)
 		row += ds->format->field[i].max_bytes;
-	n = BATCH_BYTES / row;
-	snprintf(text, sizeof(text), "%llu",
-		 (unsigned long long)(n < 16	 ? 16
-				      : n > 4096 ? 4096
-						 : n));
+	n = BATCH_BYTES / row / nmatrices;
+	s->batch_size = n < 16 ? 16 : n > 4096 ? 4096 : n;
+	if (s->like)
+		s->batch_size = s->like->batch_size;
+	snprintf(text, sizeof(text), "%" PRIu64, s->batch_size);
 	return set(s, "batch_size", text, err);
 }
 
-/* Each by its name, after the index. */
-static int set_columns(struct pen_cellsource *s, const struct pen_format *f,
-		       struct pen_err *err)
+/* The columns that were asked for, after the index. */
+static int set_asked(struct pen_cellsource *s, const char *key,
+		     const char *asked, bool index, struct pen_err *err)
 {
-	const struct pen_cells *p = f->priv;
-	char *list = pen__calloc(LIST, 1);
+	struct pen_text list = { 0 };
 	int rc;
 
-	if (!list)
-		return nomem(err, LIST);
-	s->obs_index = p->view0->obs_index.n > 0 &&
-		       (!s->like || s->like->obs_index);
-	s->var_index = p->view0->var_index.n > 0 &&
-		       (!s->like || s->like->spec.nvar);
-	if (s->obs_index)
-		snprintf(list, LIST, "_index");
-	for (uint32_t i = 0; i < p->nobs; i++)
-		add_name(s, list, pen__cells_obs(f, i)->name);
-	rc = set(s, "format.obs", list, err);
-	snprintf(list, LIST, "%s", s->var_index ? "_index" : "");
-	for (uint32_t i = 0; i < pen__cells_nvar(f); i++)
-		add_name(s, list, pen__cells_var(f, i)->name);
-	if (rc >= 0)
-		rc = set(s, "format.var", list, err);
-	pen__free(list);
+	if (!asked || strcmp(asked, "*") == 0)
+		return set(s, key, "*", err);
+	pen__text_add(&list, "%s%s",
+		      index && strncmp(asked, "_index", 6) != 0
+			      ? *asked ? "_index," : "_index"
+			      : "",
+		      asked);
+	rc = list.failed ? nomem(err, list.n) : set(s, key, list.p, err);
+	pen__text_fini(&list);
 	return rc;
 }
 
+static int set_matrices(struct pen_cellsource *s, const struct pen_cells *p,
+			const char *asked, struct pen_err *err)
+{
+	struct pen_text list = { 0 };
+	int rc = 0;
+
+	pen__text_add(&list, "X");
+	if (!asked)
+		pen__left_choose(&s->left, p, &list);
+	pen__left_rest(&s->left, p, asked != NULL);
+	if (s->left.bad || list.failed)
+		rc = nomem(err, list.n);
+	else if (!asked)
+		rc = set(s, "format.matrix", list.p, err);
+	pen__text_fini(&list);
+	return rc;
+}
+
+static uint32_t count_commas(const char *s)
+{
+	uint32_t n = 1;
+
+	for (; s && *s; s++)
+		n += *s == ',';
+	return n;
+}
+
+static int check_cells(const struct pen_cellsource *s,
+		       const struct pen_dataset *ds, struct pen_err *err)
+{
+	return ds->format->ops->opts == pen__cells_opts
+		       ? 0
+		       : pen__fail(err, PEN_EINVAL, s->set->paths[0],
+				   "is of format %s, which has no cells; "
+				   "convert takes h5ad, zarr and packed",
+				   ds->format->ops->name);
+}
+
+/* What the user asked for, which the settings change on the way. */
+struct asked {
+	char *obs, *var, *matrix;
+};
+
+static int see_asked(struct pen_cellsource *s, struct asked *a,
+		     struct pen_err *err)
+{
+	const struct pen_pairs *kv = &s->set->for_format;
+	const char *obs = pen__pairs_get(kv, "obs");
+	const char *var = pen__pairs_get(kv, "var");
+	const char *matrix = pen__pairs_get(kv, "matrix");
+
+	*a = (struct asked){ 0 };
+	if ((obs && !(a->obs = pen__strdup(obs))) ||
+	    (var && !(a->var = pen__strdup(var))) ||
+	    (matrix && *matrix && !(a->matrix = pen__strdup(matrix))))
+		return nomem(err, 0);
+	return 0;
+}
+
 /* Looks at the data set, and settles what is asked of it. */
-static int settle(struct pen_cellsource *s, struct pen_err *err)
+static int look(struct pen_cellsource *s, const struct asked *a,
+		struct pen_err *err)
 {
 	struct pen_dataset *ds = NULL;
 	const struct pen_cells *p;
-	int rc = set_common(s, err);
+	int rc = set(s, "format.obs", "", err);
 
 	if (rc >= 0)
+		rc = set(s, "format.var", "", err);
+	if (rc >= 0)
 		rc = pen_dataset_open(&ds, s->set, err);
-	if (rc >= 0 && ds->format->ops->opts != pen__cells_opts)
-		rc = pen__fail(err, PEN_EINVAL, s->set->paths[0],
-			       "is of format %s, which has no cells; convert "
-			       "takes h5ad, zarr and packed",
-			       ds->format->ops->name);
+	if (rc >= 0)
+		rc = check_cells(s, ds, err);
 	if (rc >= 0) {
 		p = ds->format->priv;
-		rc = set(s, "format.output",
-			 p->view0->matrix[0].sparse ? "csr" : "dense", err);
-		if (rc >= 0 && !pen__pairs_get(&s->set->for_format, "dtype"))
-			rc = set(s, "format.dtype", pen_dtype_name(type_of(p)),
-				 err);
+		rc = set_matrices(s, p, a->matrix, err);
 		if (rc >= 0)
-			rc = set_columns(s, ds->format, err);
+			rc = set_asked(s, "format.obs", a->obs,
+				       p->view0->obs_index.n > 0, err);
 		if (rc >= 0)
-			rc = set_batch(s, ds, err);
+			rc = set_asked(s, "format.var", a->var,
+				       p->view0->var_index.n > 0, err);
+		if (rc >= 0)
+			rc = set_batch(s, ds,
+				       count_commas(pen__pairs_get(
+					       &s->set->for_format, "matrix")),
+				       err);
 	}
 	pen_dataset_close(ds);
 	return rc;
+}
+
+static int settle(struct pen_cellsource *s, struct asked *a,
+		  struct pen_err *err)
+{
+	int rc = set_common(s, err);
+
+	if (rc < 0)
+		return rc;
+	if (!s->like)
+		return look(s, a, err);
+	rc = set(s, "format.obs", "*", err);
+	if (rc >= 0)
+		rc = set(s, "format.var", s->like->spec.nvar ? "*" : "", err);
+	return rc < 0 ? rc : set_batch(s, NULL, 1, err);
 }
 
 /* ---- the spec ---- */
@@ -211,14 +230,31 @@ static const char *put_name(struct pen_cellsource *s, struct pen_span name)
 	return p ? p[0] : NULL;
 }
 
+static bool is_index(const struct pen_cells_field *c)
+{
+	return c->name.n == 6 && memcmp(c->name.p, "_index", 6) == 0;
+}
+
+/* What is missing of the column before it. */
+static struct pen_cells_column_spec
+mask_of(const struct pen_cells_column_spec *c)
+{
+	return (struct pen_cells_column_spec){ .name = c->name,
+					       .dtype = PEN_BOOL,
+					       .mask = true };
+}
+
 static int put_obs(struct pen_cellsource *s, uint32_t i, struct pen_err *err)
 {
 	const struct pen_format *f = s->l->ds->format;
 	const struct pen_cells_field *c = pen__cells_obs(f, i);
 	const struct pen_cells_labels *label = &s->p->label[i];
-	struct pen_cells_column_spec *to = &s->obs[i];
-	const bool index = i == 0 && s->obs_index;
+	const bool index = i == 0 && is_index(c);
+	uint32_t at = s->spec.nobs;
+	struct pen_cells_column_spec *to = &s->obs[at];
 
+	if (index && s->like && !s->like->obs_index)
+		return 0; /* that a writer made up */
 	*to = (struct pen_cells_column_spec){
 		.name = put_name(s, index ? s->p->view0->obs_index : c->name),
 		.dtype = (enum pen_dtype)c->dtype,
@@ -227,13 +263,22 @@ static int put_obs(struct pen_cellsource *s, uint32_t i, struct pen_err *err)
 		.ordered = c->ordered,
 		.nnames = index ? 0 : label->n,
 	};
-	s->obs_at[i] = s->p->obs_field + i;
+	s->column[at] = (struct pen_cellsource_column){ .from = i };
+	s->spec.nobs++;
+	s->obs_index |= index;
 	if (index)
 		s->index = label;
 	else if (c->coded)
 		to->names = put_names(s, label->s, label->n);
 	if (!to->name || (c->coded && !index && !to->names))
 		return nomem(err, label->n);
+	if (c->mask) {
+		s->obs[at + 1] = mask_of(to);
+		s->column[at + 1] =
+			(struct pen_cellsource_column){ .from = i,
+							.mask = true };
+		s->spec.nobs++;
+	}
 	return 0;
 }
 
@@ -244,14 +289,15 @@ static int put_source(struct pen_cellsource *s, struct pen_err *err)
 	const uint32_t field = s->p->obs_field + s->p->nobs;
 	const uint32_t n = (uint32_t)pen__cells_nlabels(f, field);
 	const size_t cap = 4096;
-	struct pen_cells_column_spec *to = &s->obs[s->p->nobs];
+	struct pen_cells_column_spec *to = &s->obs[s->spec.nobs];
 	struct pen_span *name = pen__calloc((size_t)n + 1, sizeof(*name));
 	char *text = pen__calloc((size_t)n + 1, cap);
 
 	*to = (struct pen_cells_column_spec){
 		.name = "source", .dtype = PEN_I32, .coded = true, .nnames = n
 	};
-	s->obs_at[s->p->nobs] = field;
+	s->column[s->spec.nobs++] =
+		(struct pen_cellsource_column){ .source = true };
 	for (uint32_t i = 0; name && text && i < n; i++) {
 		(void)pen__cells_label(f, field, i, text + i * cap, cap);
 		name[i] = (struct pen_span){ (uint8_t *)text + i * cap,
@@ -273,6 +319,24 @@ static bool is_covered(const struct pen_cellsource *s)
 	return true;
 }
 
+/* What is missing of the column of var that came last. */
+static int put_mask(struct pen_cellsource *s, const struct pen_cells_field *c,
+		    struct pen_err *err)
+{
+	const uint32_t n = s->spec.nvar;
+	uint8_t *values = pen__calloc(s->spec.ncols + 1, 1);
+
+	s->var_values[n] = values;
+	s->var[n] = mask_of(&s->var[n - 1]);
+	if (!values)
+		return nomem(err, s->spec.ncols);
+	for (uint32_t j = 0; j < s->spec.ncols; j++)
+		values[j] = c->mask[pen__cells_var_row(s->l->ds->format, j)] !=
+			    0;
+	s->spec.nvar++;
+	return 0;
+}
+
 /* Column i of var, for the genes that there are. */
 static int put_var(struct pen_cellsource *s, uint32_t i, struct pen_err *err)
 {
@@ -282,7 +346,7 @@ static int put_var(struct pen_cellsource *s, uint32_t i, struct pen_err *err)
 	struct pen_cells_column_spec *to = &s->var[s->spec.nvar];
 	uint8_t *values = pen__calloc(s->spec.ncols + 1, size);
 	struct pen_span *names = take_names(c->names, c->nnames);
-	const bool index = i == 0 && s->var_index;
+	const bool index = i == 0 && is_index(c);
 
 	s->var_values[s->spec.nvar] = values;
 	*to = (struct pen_cells_column_spec){
@@ -302,7 +366,7 @@ static int put_var(struct pen_cellsource *s, uint32_t i, struct pen_err *err)
 		memcpy(values + j * size,
 		       c->values + pen__cells_var_row(f, j) * size, size);
 	s->spec.nvar++;
-	return 0;
+	return c->mask ? put_mask(s, c, err) : 0;
 }
 
 /* Genes that are not all of the first file: their names are all there is. */
@@ -330,8 +394,10 @@ static int put_joined(struct pen_cellsource *s, struct pen_err *err)
 	if (!codes || !s->var[0].name || !s->var[0].names)
 		return nomem(err, n * sizeof(*name));
 	s->spec.nvar = 1;
-	for (uint32_t i = 1; i < pen__cells_nvar(f); i++)
-		leave_out(s, pen__cells_var(f, i)->name);
+	for (uint32_t i = 0; i < pen__cells_nvar(f); i++)
+		if (!is_index(pen__cells_var(f, i)))
+			pen__left_add(&s->left, "var",
+				      pen__cells_var(f, i)->name);
 	return 0;
 }
 
@@ -347,74 +413,102 @@ static int put_vars(struct pen_cellsource *s, struct pen_err *err)
 	return rc;
 }
 
-static int put_dense(struct pen_cellsource *s, struct pen_err *err)
+/* Of what indices a writer takes: what a file has, where it is one of the
+ * usual. */
+static enum pen_dtype indices_of(const struct pen_cells_matrix *m)
+{
+	const enum pen_dtype t = m->sparse ? pen__cells_declared(&m->indices)
+					   : PEN_I32;
+
+	return t == PEN_I64 || t == PEN_U16 || t == PEN_U32 ? t : PEN_I32;
+}
+
+/* Matrices beside the first. */
+static void put_beside(struct pen_cellsource *s)
 {
 	for (uint32_t i = 1; i < s->p->nmatrices; i++) {
 		const struct pen_cells_slot *t = &s->p->slot[i];
+		uint32_t n;
 
-		if (t->list)
-			return pen__fail(err, PEN_ENOTSUP, t->path,
-					 "is sparse; besides the first matrix "
-					 "dense ones are converted");
-		s->dense[i - 1] = (struct pen_cells_dense_spec){ t->path,
-								 t->type,
-								 t->ntake };
-		s->dense_at[i - 1] = t->field;
+		if (t->list) {
+			n = s->spec.ncsr++;
+			s->csr_at[n] = t->field;
+			s->csr[n] = (struct pen_cells_csr_spec){
+				.path = t->path,
+				.dtype = t->type,
+				.indices = indices_of(&s->p->view0->matrix[i]),
+				.ncols = t->ntake
+			};
+		} else {
+			n = s->spec.ndense++;
+			s->dense_at[n] = t->field;
+			s->dense[n] = (struct pen_cells_dense_spec){ t->path,
+								     t->type,
+								     t->ntake };
+		}
 	}
-	return 0;
 }
 
 static void put_matrix(struct pen_cellsource *s)
 {
 	const struct pen_cells_slot *t = &s->p->slot[0];
-	const struct pen_cells_matrix *m = &s->p->view0->matrix[0];
-	const enum pen_dtype places =
-		m->sparse ? pen__cells_declared(&m->indices) : PEN_I32;
 
 	s->x = t->field;
 	s->spec.nrows = pen_dataset_nsamples(s->l->ds);
 	s->spec.ncols = t->ntake;
 	s->spec.sparse = t->list;
 	s->spec.dtype = t->type;
-	/* what a file has, where it is one of the usual */
-	s->spec.indices = places == PEN_I64 || places == PEN_U16 ||
-					  places == PEN_U32
-				  ? places
-				  : PEN_I32;
-	s->spec.ndense = s->p->nmatrices - 1;
-	s->spec.nobs = s->p->nobs + s->p->source;
+	s->spec.indices = indices_of(&s->p->view0->matrix[0]);
 }
 
-static int describe(struct pen_cellsource *s, struct pen_err *err)
+static bool make_room(struct pen_cellsource *s)
 {
-	const uint32_t nobs = s->p->nobs + s->p->source;
-	const uint32_t ndense = s->p->nmatrices;
-	const uint32_t nvar = pen__cells_nvar(s->l->ds->format) + 1;
+	/* each with a mask, and one for where it is from */
+	const uint32_t nobs = 2 * s->p->nobs + 1, n = s->p->nmatrices;
+	const uint32_t nvar = 2 * pen__cells_nvar(s->l->ds->format) + 1;
+
+	s->obs = pen__calloc(nobs, sizeof(*s->obs));
+	s->var = pen__calloc(nvar, sizeof(*s->var));
+	s->dense = pen__calloc(n, sizeof(*s->dense));
+	s->csr = pen__calloc(n, sizeof(*s->csr));
+	s->var_values = pen__calloc((size_t)nvar + 1, sizeof(*s->var_values));
+	s->mem = pen__calloc(2 * (nobs + (size_t)nvar) + 2, sizeof(*s->mem));
+	s->column = pen__calloc(nobs, sizeof(*s->column));
+	s->value = pen__calloc(nobs, sizeof(*s->value));
+	s->dense_at = pen__calloc(n, sizeof(*s->dense_at));
+	s->csr_at = pen__calloc(n, sizeof(*s->csr_at));
+	s->pointer = pen__calloc(nobs + (size_t)n, sizeof(*s->pointer));
+	s->lists = pen__calloc(n, sizeof(*s->lists));
+	return s->obs && s->var && s->dense && s->csr && s->var_values &&
+	       s->mem && s->column && s->value && s->dense_at && s->csr_at &&
+	       s->pointer && s->lists;
+}
+
+static int describe(struct pen_cellsource *s, const struct asked *a,
+		    struct pen_err *err)
+{
 	int rc = 0;
 
+	if (!make_room(s))
+		return nomem(err, s->p->nobs * sizeof(*s->obs));
 	put_matrix(s);
-	s->obs = pen__calloc(nobs + 1, sizeof(*s->obs));
-	s->var = pen__calloc(nvar, sizeof(*s->var));
-	s->dense = pen__calloc(ndense, sizeof(*s->dense));
-	s->var_values = pen__calloc(nvar, sizeof(*s->var_values));
-	s->mem = pen__calloc(2 * (nobs + (size_t)nvar) + 2, sizeof(*s->mem));
-	s->obs_at = pen__calloc(nobs + 1, sizeof(*s->obs_at));
-	s->dense_at = pen__calloc(ndense, sizeof(*s->dense_at));
-	s->pointer = pen__calloc(nobs + (size_t)ndense, sizeof(*s->pointer));
-	if (!s->obs || !s->var || !s->dense || !s->var_values || !s->mem ||
-	    !s->obs_at || !s->dense_at || !s->pointer)
-		return nomem(err, nobs * sizeof(*s->obs));
+	put_beside(s);
 	for (uint32_t i = 0; rc >= 0 && i < s->p->nobs; i++)
 		rc = put_obs(s, i, err);
 	if (rc >= 0 && s->p->source)
 		rc = put_source(s, err);
 	if (rc >= 0)
 		rc = put_vars(s, err);
-	if (rc >= 0)
-		rc = put_dense(s, err);
+	if (!a->obs || strcmp(a->obs, "*") == 0)
+		pen__left_columns(&s->left, s->p, true);
+	if (!a->var || strcmp(a->var, "*") == 0)
+		pen__left_columns(&s->left, s->p, false);
+	if (rc >= 0 && s->left.bad)
+		rc = nomem(err, 0);
 	s->spec.obs = s->obs;
 	s->spec.var = s->var;
 	s->spec.dense = s->dense;
+	s->spec.csr = s->csr;
 	s->spec.var_values = (const void *const *)s->var_values;
 	return rc;
 }
@@ -424,18 +518,25 @@ static int describe(struct pen_cellsource *s, struct pen_err *err)
 int pen__cellsource_open(struct pen_cellsource *s, const struct pen_spec *spec,
 			 const struct pen_cellsource *like, struct pen_err *err)
 {
+	struct asked a = { 0 };
 	int rc;
 
 	*s = (struct pen_cellsource){ .like = like };
 	rc = pen__spec_copy(&s->set, spec, err);
 	if (rc >= 0)
-		rc = settle(s, err);
+		rc = see_asked(s, &a, err);
+	if (rc >= 0)
+		rc = settle(s, &a, err);
 	if (rc >= 0)
 		rc = pen_loader_open(&s->l, s->set, err);
 	if (rc >= 0) {
 		s->p = s->l->ds->format->priv;
-		rc = describe(s, err);
+		rc = describe(s, &a, err);
 	}
+	pen__free(a.obs);
+	pen__free(a.var);
+	pen__free(a.matrix);
+	s->like = NULL;
 	if (rc < 0)
 		pen__cellsource_close(s);
 	return rc;
@@ -443,19 +544,29 @@ int pen__cellsource_open(struct pen_cellsource *s, const struct pen_spec *spec,
 
 void pen__cellsource_close(struct pen_cellsource *s)
 {
+	const uint32_t nobs = s->p ? 2 * s->p->nobs + 1 : 0;
+
 	pen_batch_unref(s->batch);
 	for (uint32_t i = 0; s->var_values && i < s->spec.nvar + 1; i++)
 		pen__free(s->var_values[i]);
 	for (uint32_t i = 0; i < s->nmem; i++)
 		pen__buf_fini(&s->mem[i]);
+	for (uint32_t i = 0; s->value && i < nobs; i++)
+		pen__buf_fini(&s->value[i]);
+	pen__buf_fini(&s->at);
+	pen__left_fini(&s->left);
 	pen__free(s->obs);
 	pen__free(s->var);
 	pen__free(s->dense);
+	pen__free(s->csr);
 	pen__free(s->var_values);
 	pen__free(s->mem);
-	pen__free(s->obs_at);
+	pen__free(s->column);
+	pen__free(s->value);
 	pen__free(s->dense_at);
+	pen__free(s->csr_at);
 	pen__free(s->pointer);
+	pen__free(s->lists);
 	pen_loader_close(s->l);
 	pen_spec_free(s->set);
 	*s = (struct pen_cellsource){ 0 };
@@ -463,25 +574,102 @@ void pen__cellsource_close(struct pen_cellsource *s)
 
 /* ---- rows ---- */
 
-bool pen__cellsource_counted(const struct pen_cellsource *s, uint64_t *nnz)
+/* All numbers of a list, by what the index says. */
+static uint64_t count_list(const struct pen_cellsource *s, uint32_t field)
 {
 	const struct pen_dataset *ds = s->l->ds;
 	int64_t shape[PEN_MAX_DIMS];
+	uint64_t nnz = 0;
 
-	*nnz = 0;
-	for (uint64_t i = 0; s->spec.sparse && i < s->p->nviews; i++)
-		if (s->p->view[i].matrix &&
-		    !pen__cells_whole(&s->p->view[i].matrix[0]))
-			return false;
-	for (uint64_t i = 0; s->spec.sparse && i < s->spec.nrows; i++) {
+	for (uint64_t i = 0; i < s->spec.nrows; i++) {
 		uint32_t object;
 		uint64_t k;
 
 		pen__index_find(&ds->ix.pub, i, &object, &k);
-		ds->format->ops->shape(ds->format, object, k, s->x, shape);
-		*nnz += (uint64_t)shape[0];
+		ds->format->ops->shape(ds->format, object, k, field, shape);
+		nnz += (uint64_t)shape[0];
 	}
+	return nnz;
+}
+
+bool pen__cellsource_count(struct pen_cellsource *s)
+{
+	for (uint64_t i = 0; i < s->p->nviews; i++)
+		for (uint32_t k = 0;
+		     s->p->view[i].matrix && k < s->p->nmatrices; k++)
+			if (s->p->slot[k].list &&
+			    !pen__cells_whole(&s->p->view[i].matrix[k]))
+				return false;
+	s->spec.nnz = s->spec.sparse ? count_list(s, s->x) : 0;
+	for (uint32_t i = 0; i < s->spec.ncsr; i++)
+		s->csr[i].nnz = count_list(s, s->csr_at[i]);
 	return true;
+}
+
+void pen__cellsource_add(struct pen_cells_spec *spec,
+			 struct pen_cells_csr_spec *csr,
+			 const struct pen_cells_rows *r)
+{
+	if (spec->sparse)
+		spec->nnz += r->start[r->n];
+	for (uint32_t i = 0; i < spec->ncsr; i++)
+		csr[i].nnz += r->csr[i].start[r->n];
+}
+
+/* Which sample of which object a row is. */
+struct place {
+	uint64_t k;
+	uint32_t object;
+};
+
+static void put_value(const struct pen_cellsource *s, uint32_t column,
+		      const struct place *at, struct pen_buf *out)
+{
+	const struct pen_cellsource_column *c = &s->column[column];
+	const size_t size = pen_dtype_size(s->spec.obs[column].dtype);
+	const struct pen_format *f = s->l->ds->format;
+	uint8_t raw[8];
+	uint32_t code;
+	bool missing;
+
+	if (c->source) {
+		code = pen__cells_source_of(f, at->object);
+		pen__buf_put(out, &code, sizeof(code));
+		return;
+	}
+	missing = pen__cells_obs_take(f, c->from, at->object, at->k, raw);
+	if (c->mask)
+		pen__buf_put(out, &(uint8_t){ missing }, 1);
+	else
+		pen__buf_put(out, raw, size);
+}
+
+/* Columns are in the index, not in the batch. */
+static int take_columns(struct pen_cellsource *s, struct pen_err *err)
+{
+	const struct pen_batch *b = s->batch;
+	bool bad;
+
+	s->at.n = 0;
+	for (uint32_t i = 0; i < b->nsamples; i++) {
+		struct place at;
+
+		pen__index_find(&s->l->ds->ix.pub, b->ids[i], &at.object,
+				&at.k);
+		pen__buf_put(&s->at, &at, sizeof(at));
+	}
+	bad = s->at.bad;
+	for (uint32_t c = 0; !bad && c < s->spec.nobs; c++) {
+		const struct place *at = (const void *)s->at.p;
+		struct pen_buf *out = &s->value[c];
+
+		out->n = 0;
+		for (uint32_t i = 0; i < b->nsamples; i++)
+			put_value(s, c, &at[i], out);
+		bad = out->bad;
+		s->pointer[c] = out->p;
+	}
+	return bad ? nomem(err, b->nsamples * sizeof(struct place)) : 0;
 }
 
 int pen__cellsource_next(struct pen_cellsource *s, struct pen_cells_rows *r,
@@ -497,6 +685,9 @@ int pen__cellsource_next(struct pen_cellsource *s, struct pen_cells_rows *r,
 		s->batch = NULL;
 		return rc;
 	}
+	rc = take_columns(s, err);
+	if (rc < 0)
+		return rc;
 	t = s->batch->tensors;
 	*r = (struct pen_cells_rows){ .n = s->batch->nsamples };
 	r->values = t[s->x].data;
@@ -504,12 +695,16 @@ int pen__cellsource_next(struct pen_cellsource *s, struct pen_cells_rows *r,
 		r->start = (const uint64_t *)t[s->x].offsets;
 		r->indices = t[s->x + 1].data;
 	}
-	for (uint32_t i = 0; i < s->spec.nobs; i++)
-		s->pointer[i] = t[s->obs_at[i]].data;
 	for (uint32_t i = 0; i < s->spec.ndense; i++)
 		s->pointer[s->spec.nobs + i] = t[s->dense_at[i]].data;
+	for (uint32_t i = 0; i < s->spec.ncsr; i++)
+		s->lists[i] = (struct pen_cells_lists){
+			(const uint64_t *)t[s->csr_at[i]].offsets,
+			t[s->csr_at[i] + 1].data, t[s->csr_at[i]].data
+		};
 	r->obs = s->pointer;
 	r->dense = s->pointer + s->spec.nobs;
+	r->csr = s->lists;
 	s->done += r->n;
 	return 0;
 }

@@ -81,21 +81,33 @@ static void add_column(struct hash *h, const struct pen_cellsource *s,
 	add_bytes(h, text.p, text.n);
 }
 
+static void add_lists(struct hash *h, const struct pen_cells_lists *l,
+		      size_t item, uint64_t i)
+{
+	const uint64_t at = l->start[i], n = l->start[i + 1] - at;
+
+	add_bytes(h, (const uint8_t *)(l->indices + at), n * 4);
+	add_bytes(h, (const uint8_t *)l->values + at * item, n * item);
+}
+
 void pen__sums_row(struct pen_sums *sums, const struct pen_cellsource *s,
 		   const struct pen_cells_rows *r, uint64_t i, uint64_t number)
 {
 	const struct pen_cells_spec *c = &s->spec;
 	const size_t item = pen_dtype_size(c->dtype);
-	const uint64_t at = c->sparse ? r->start[i] : i * c->ncols;
-	const uint64_t n = c->sparse ? r->start[i + 1] - at : c->ncols;
+	const struct pen_cells_lists x = { r->start, r->indices, r->values };
 	struct hash h = { pen__mix64(number + 0x8cb92ba72f3d8dd7u),
 			  pen__mix64(number ^ 0x2545f4914f6cdd1du) };
 
 	if (c->sparse)
-		add_bytes(&h, (const uint8_t *)(r->indices + at), n * 4);
-	add_bytes(&h, (const uint8_t *)r->values + at * item, n * item);
+		add_lists(&h, &x, item, i);
+	else
+		add_bytes(&h, (const uint8_t *)r->values + i * c->ncols * item,
+			  c->ncols * item);
 	for (uint32_t k = 0; k < c->nobs; k++)
 		add_column(&h, s, k, r->obs[k], i);
+	for (uint32_t k = 0; k < c->ncsr; k++)
+		add_lists(&h, &r->csr[k], pen_dtype_size(c->csr[k].dtype), i);
 	for (uint32_t k = 0; k < c->ndense; k++) {
 		const size_t size =
 			c->dense[k].ncols * pen_dtype_size(c->dense[k].dtype);
@@ -151,7 +163,7 @@ static int same_column(const char *frame, const struct pen_cells_column_spec *a,
 				 "column %s of %s is called %s in it", a->name,
 				 frame, b->name);
 	if (a->coded != b->coded || (!a->coded && a->dtype != b->dtype) ||
-	    a->ordered != b->ordered)
+	    a->ordered != b->ordered || a->mask != b->mask)
 		return pen__fail(err, PEN_EDATA, path,
 				 "column %s of %s has another type in it (%s, "
 				 "not %s)",
@@ -199,7 +211,8 @@ static int same_matrix(const struct pen_cells_spec *a,
 	if (a->sparse != b->sparse || a->dtype != b->dtype)
 		return pen__fail(err, PEN_EDATA, path,
 				 "its matrix is of another type");
-	if (a->nobs != b->nobs || a->nvar != b->nvar || a->ndense != b->ndense)
+	if (a->nobs != b->nobs || a->nvar != b->nvar ||
+	    a->ndense != b->ndense || a->ncsr != b->ncsr)
 		return pen__fail(err, PEN_EDATA, path,
 				 "has %u columns of obs and %u of var, not %u "
 				 "and %u",
@@ -230,5 +243,12 @@ int pen__sources_same(const struct pen_cellsource *want,
 			rc = pen__fail(err, PEN_EDATA, path,
 				       "%s is of another type in it",
 				       a->dense[i].path);
+	for (uint32_t i = 0; rc >= 0 && i < a->ncsr; i++)
+		if (a->csr[i].dtype != b->csr[i].dtype ||
+		    a->csr[i].ncols != b->csr[i].ncols ||
+		    strcmp(a->csr[i].path, b->csr[i].path) != 0)
+			rc = pen__fail(err, PEN_EDATA, path,
+				       "%s is of another type in it",
+				       a->csr[i].path);
 	return rc;
 }

@@ -23,18 +23,35 @@
 #define LEAST 65536u	   /* bytes of rows that are worth a block */
 #define ROWS 1024u	   /* that are given out at a time */
 #define STREAM 0x63656c6cu /* the permutation's */
-#define HEAD 12u	   /* of a row: its place (8), its numbers (4) */
+#define PLACE 8u	   /* bytes of a row's place, before all else */
 
-/* Rows as they wait: a record of HEAD, columns and matrices for each, and
- * their places and numbers one after another. */
-struct rows {
-	struct pen_buf record, places, values;
+/* X, or a sparse matrix beside it. */
+struct matrix {
+	bool sparse;
+	enum pen_dtype dtype;
+	size_t item;
+	uint64_t ncols;
 };
 
-/* Rows as they are in the file. */
+/* Numbers of a matrix, and their places, row by row. */
+struct lists {
+	struct pen_buf places, values;
+};
+
+/* Rows as they wait: a record of where each comes to be, how many numbers it
+ * has (4 bytes a matrix), columns and dense matrices; and its numbers. */
+struct rows {
+	struct pen_buf record;
+	struct lists *m; /* nmatrices, or NULL: nothing yet */
+};
+
+/* Rows as they are in the file; of each matrix a part follows. */
 struct block {
 	uint64_t at;
-	uint32_t nrows, nnz, record, places, values, crc;
+	uint32_t nrows, record, crc, zero;
+};
+struct part {
+	uint32_t nnz, places, values, zero;
 };
 
 struct bucket {
@@ -48,20 +65,23 @@ struct pen_deal {
 	struct pen_perm perm;
 	char *path;
 	int fd;
-	uint64_t at;		 /* bytes in the file */
-	size_t item, record;	 /* bytes of a number, of a row's record */
+	uint64_t at; /* bytes in the file */
+	struct matrix *matrix;
+	uint32_t nmatrices;
+	size_t record;		 /* bytes of a row's */
 	size_t limit;		 /* bytes of a bucket that waits */
 	uint64_t next_row;	 /* that comes in */
 	uint64_t nbuckets, open; /* the bucket that goes out, plus 1 */
 	struct bucket *bucket;
 	/* of the bucket that goes out */
 	struct rows all;
-	uint64_t *start;
-	uint32_t *order; /* which row is at which place */
+	uint64_t **start; /* per matrix */
+	uint32_t *order;  /* which row is at which place */
 	uint64_t given;
 	/* rows that are given out */
-	struct pen_buf out_start;
-	struct rows out; /* record: not used */
+	struct pen_buf *out_start; /* per matrix */
+	struct rows out;	   /* record: not used */
+	struct pen_cells_lists *lists;
 	struct pen_buf *column;
 	const void **pointer;
 	struct pen_buf packed;
@@ -87,28 +107,49 @@ static size_t width_of(const struct pen_cells_spec *s, uint32_t i)
 	return s->obs[i].coded ? 4 : pen_dtype_size(s->obs[i].dtype);
 }
 
-static void free_rows(struct rows *r)
+static bool make_rows(const struct pen_deal *d, struct rows *r)
 {
+	if (!r->m)
+		r->m = pen__calloc(d->nmatrices, sizeof(*r->m));
+	return r->m != NULL;
+}
+
+static void free_rows(const struct pen_deal *d, struct rows *r)
+{
+	for (uint32_t i = 0; r->m && i < d->nmatrices; i++) {
+		pen__buf_fini(&r->m[i].places);
+		pen__buf_fini(&r->m[i].values);
+	}
 	pen__buf_fini(&r->record);
-	pen__buf_fini(&r->places);
-	pen__buf_fini(&r->values);
+	pen__free(r->m);
+	*r = (struct rows){ 0 };
 }
 
-static void empty_rows(struct rows *r)
+static void empty_rows(const struct pen_deal *d, struct rows *r)
 {
-	r->record.n = r->places.n = r->values.n = 0;
+	for (uint32_t i = 0; r->m && i < d->nmatrices; i++)
+		r->m[i].places.n = r->m[i].values.n = 0;
+	r->record.n = 0;
 }
 
-static bool bad_rows(const struct rows *r)
+/* Bytes of all; SIZE_MAX: memory ran out. */
+static size_t bytes_of(const struct pen_deal *d, const struct rows *r)
 {
-	return r->record.bad || r->places.bad || r->values.bad;
+	size_t n = r->record.n;
+	bool bad = r->record.bad;
+
+	for (uint32_t i = 0; i < d->nmatrices; i++) {
+		bad |= r->m[i].places.bad || r->m[i].values.bad;
+		n += r->m[i].places.n + r->m[i].values.n;
+	}
+	return bad ? SIZE_MAX : n;
 }
 
-static uint32_t length_of(const uint8_t *record)
+static uint32_t length_of(const uint8_t *record, uint32_t matrix)
 {
 	uint32_t n;
 
-	memcpy(&n, record + 8, sizeof(n));
+	memcpy(&n, record + PLACE + 4 * (size_t)matrix, sizeof(n));
 	return n;
 }
 
@@ -193,9 +234,9 @@ static int read_all(struct pen_deal *d, uint64_t at, size_t n,
 
 /* ---- in ---- */
 
-/* Where rows begin, by their records. */
+/* Where rows of a matrix begin, by their records. */
 static uint64_t *starts_of(const struct pen_deal *d, const struct pen_buf *r,
-			   uint64_t *n)
+			   uint32_t matrix, uint64_t *n)
 {
 	uint64_t *start, at = 0;
 
@@ -203,43 +244,61 @@ static uint64_t *starts_of(const struct pen_deal *d, const struct pen_buf *r,
 	start = pen__alloc(*n + 1, sizeof(*start));
 	for (uint64_t i = 0; start && i < *n; i++) {
 		start[i] = at;
-		at += length_of(r->p + i * d->record);
+		at += length_of(r->p + i * d->record, matrix);
 	}
 	if (start)
 		start[*n] = at;
 	return start;
 }
 
-/* What waits becomes a block of the file. */
-static int put_block(struct pen_deal *d, struct bucket *b, struct pen_err *err)
+/* Numbers of a matrix, at the end of packed. */
+static int pack_lists(struct pen_deal *d, const struct rows *r, uint32_t i,
+		      struct part *part, struct pen_err *err)
 {
-	struct block k = { .at = d->at };
-	struct rows *r = &b->waiting;
+	const size_t from = d->packed.n;
 	uint64_t n;
-	uint64_t *start = starts_of(d, &r->record, &n);
+	uint64_t *start = starts_of(d, &r->record, i, &n);
 	const struct pen_cellrows rows = { start, 8, (uint32_t)n };
-	int rc;
 
 	if (!start)
 		return nomem(d, n * sizeof(*start), err);
-	k.nrows = (uint32_t)n;
-	k.nnz = (uint32_t)start[n];
-	k.record = (uint32_t)r->record.n;
+	*part = (struct part){ .nnz = (uint32_t)start[n] };
+	if (d->matrix[i].sparse)
+		pen__places_pack(&rows,
+				 (const uint32_t *)(void *)r->m[i].places.p,
+				 part->nnz, &d->packed);
+	part->places = (uint32_t)(d->packed.n - from);
+	pen__numbers_pack(&rows, d->matrix[i].dtype, r->m[i].values.p,
+			  part->nnz, &d->packed, NULL);
+	part->values = (uint32_t)(d->packed.n - from) - part->places;
+	pen__free(start);
+	return 0;
+}
+
+/* What waits becomes a block of the file. */
+static int put_block(struct pen_deal *d, struct bucket *b, struct pen_err *err)
+{
+	struct rows *r = &b->waiting;
+	struct block k = { .at = d->at,
+			   .nrows = (uint32_t)(r->record.n / d->record),
+			   .record = (uint32_t)r->record.n };
+	int rc = 0;
+
 	k.crc = pen__crc32c(0, r->record.p, r->record.n);
 	d->packed.n = 0;
 	pen__buf_put(&d->packed, r->record.p, r->record.n);
-	if (d->spec->sparse)
-		pen__places_pack(&rows, (const uint32_t *)(void *)r->places.p,
-				 k.nnz, &d->packed);
-	k.places = (uint32_t)d->packed.n - k.record;
-	pen__numbers_pack(&rows, d->spec->dtype, r->values.p, k.nnz, &d->packed,
-			  NULL);
-	k.values = (uint32_t)d->packed.n - k.record - k.places;
 	pen__buf_put(&b->blocks, &k, sizeof(k));
-	rc = d->packed.bad || b->blocks.bad ? nomem(d, d->packed.n, err)
-					    : write_all(d, err);
-	empty_rows(r);
-	pen__free(start);
+	for (uint32_t i = 0; rc >= 0 && i < d->nmatrices; i++) {
+		struct part part;
+
+		rc = pack_lists(d, r, i, &part, err);
+		if (rc >= 0)
+			pen__buf_put(&b->blocks, &part, sizeof(part));
+	}
+	if (rc >= 0)
+		rc = d->packed.bad || b->blocks.bad ? nomem(d, d->packed.n, err)
+						    : write_all(d, err);
+	empty_rows(d, r);
 	return rc;
 }
 
@@ -255,18 +314,45 @@ static struct bucket *bucket_of(const struct pen_deal *d, uint64_t place)
 	return &d->bucket[i];
 }
 
+/* Row i of r in one matrix. */
+static struct pen_cells_lists lists_of(const struct pen_cells_rows *r,
+				       uint32_t matrix)
+{
+	return matrix ? r->csr[matrix - 1]
+		      : (struct pen_cells_lists){ r->start, r->indices,
+						  r->values };
+}
+
+static void put_lists(const struct matrix *m, const struct pen_cells_lists *l,
+		      uint64_t i, struct lists *to, struct pen_buf *record)
+{
+	const uint64_t at = m->sparse ? l->start[i] : i * m->ncols;
+	const uint64_t n = m->sparse ? l->start[i + 1] - at : m->ncols;
+
+	pen__buf_le(record, n, 4);
+	if (m->sparse)
+		pen__buf_put(&to->places, l->indices + at, n * 4);
+	pen__buf_put(&to->values, (const uint8_t *)l->values + at * m->item,
+		     n * m->item);
+}
+
 static int put_row(struct pen_deal *d, const struct pen_cells_rows *r,
 		   uint64_t i, struct pen_err *err)
 {
 	const struct pen_cells_spec *s = d->spec;
 	const uint64_t place = pen__perm_inverse(&d->perm, d->next_row);
-	const uint64_t at = s->sparse ? r->start[i] : i * s->ncols;
-	const uint64_t n = s->sparse ? r->start[i + 1] - at : s->ncols;
 	struct bucket *b = bucket_of(d, place);
 	struct rows *w = &b->waiting;
+	size_t n;
 
-	pen__buf_le(&w->record, place, 8);
-	pen__buf_le(&w->record, n, 4);
+	if (!make_rows(d, w))
+		return nomem(d, sizeof(*w->m), err);
+	pen__buf_le(&w->record, place, PLACE);
+	for (uint32_t k = 0; k < d->nmatrices; k++) {
+		const struct pen_cells_lists l = lists_of(r, k);
+
+		put_lists(&d->matrix[k], &l, i, &w->m[k], &w->record);
+	}
 	for (uint32_t k = 0; k < ncolumns(s); k++) {
 		const size_t size = width_of(s, k);
 		const uint8_t *p = k < s->nobs ? r->obs[k]
@@ -274,16 +360,11 @@ static int put_row(struct pen_deal *d, const struct pen_cells_rows *r,
 
 		pen__buf_put(&w->record, p + i * size, size);
 	}
-	if (s->sparse)
-		pen__buf_put(&w->places, r->indices + at, n * 4);
-	pen__buf_put(&w->values, (const uint8_t *)r->values + at * d->item,
-		     n * d->item);
-	if (bad_rows(w))
-		return nomem(d, w->values.n, err);
+	n = bytes_of(d, w);
+	if (n == SIZE_MAX)
+		return nomem(d, w->record.n, err);
 	d->next_row++;
-	if (w->record.n + w->places.n + w->values.n < d->limit)
-		return 0;
-	return put_block(d, b, err);
+	return n < d->limit ? 0 : put_block(d, b, err);
 }
 
 int pen__deal_put(struct pen_deal *d, const struct pen_cells_rows *r,
@@ -332,60 +413,98 @@ static int make_room(struct pen_deal *d, size_t n, struct pen_err *err)
 	return pen__scratch_init(&d->scratch, n) < 0 ? nomem(d, n, err) : 0;
 }
 
-static int take_block(struct pen_deal *d, const struct block *k,
+/* Numbers of a matrix out of their bytes, behind those that are there. */
+static int unpack_lists(struct pen_deal *d, const struct part *part,
+			const struct pen_buf *record, uint32_t i,
+			const uint8_t *p, struct pen_err *err)
+{
+	const struct matrix *m = &d->matrix[i];
+	struct pen_cellrows rows = { NULL, 8, 0 };
+	struct pen_cellplaces g = { &rows, NULL, part->nnz, 4 };
+	struct pen_cellnumbers c = { m->dtype, m->dtype, part->nnz, NULL,
+				     &rows };
+	const char *why = "other places";
+	uint64_t n, *start = starts_of(d, record, i, &n);
+	int rc = make_room(d, pen__numbers_room(c.dtype, part->nnz), err);
+
+	rows.starts = start;
+	rows.nrows = (uint32_t)n;
+	g.to = grow(&d->all.m[i].places, m->sparse ? 4 * (size_t)part->nnz : 0);
+	c.to = grow(&d->all.m[i].values, m->item * part->nnz);
+	if (rc >= 0 &&
+	    (!start || (part->nnz && (!c.to || (m->sparse && !g.to)))))
+		rc = nomem(d, m->item * part->nnz, err);
+	if (rc < 0) {
+		pen__free(start);
+		return rc;
+	}
+	if (start[n] != part->nnz)
+		rc = PEN_EDATA;
+	if (rc >= 0 && m->sparse)
+		rc = pen__places_unpack(&g, p, part->places, &why);
+	if (rc >= 0)
+		rc = pen__numbers_unpack(&c, p + part->places, part->values,
+					 &d->scratch, &why);
+	pen__free(start);
+	return rc == PEN_ENOMEM ? nomem(d, part->nnz, err)
+	       : rc < 0		? damaged(d, why, err)
+				: 0;
+}
+
+static int take_block(struct pen_deal *d, const uint8_t *entry,
 		      struct pen_err *err)
 {
-	struct pen_cellrows rows = { NULL, 8, k->nrows };
-	struct pen_cellplaces g = { &rows, NULL, k->nnz, 4 };
-	struct pen_cellnumbers c = { d->spec->dtype, d->spec->dtype, k->nnz,
-				     NULL, &rows };
-	const char *why = "another checksum";
 	struct pen_buf record;
-	uint64_t n, *start;
-	const uint8_t *p;
-	int rc = read_all(d, k->at, (size_t)k->record + k->places + k->values,
-			  err);
+	struct block k;
+	struct part part;
+	const uint8_t *p, *parts = entry + sizeof(k);
+	size_t n;
+	int rc;
 
-	if (rc >= 0)
-		rc = make_room(d, pen__numbers_room(c.dtype, k->nnz), err);
+	memcpy(&k, entry, sizeof(k));
+	n = k.record;
+	for (uint32_t i = 0; i < d->nmatrices; i++) {
+		memcpy(&part, parts + i * sizeof(part), sizeof(part));
+		n += (size_t)part.places + part.values;
+	}
+	rc = read_all(d, k.at, n, err);
 	if (rc < 0)
 		return rc;
 	p = d->packed.p;
-	if (pen__crc32c(0, p, k->record) != k->crc)
-		return damaged(d, why, err);
-	record = (struct pen_buf){ .p = d->packed.p, .n = k->record };
-	pen__buf_put(&d->all.record, p, k->record);
-	g.to = grow(&d->all.places, d->spec->sparse ? 4 * (size_t)k->nnz : 0);
-	c.to = grow(&d->all.values, d->item * k->nnz);
-	rows.starts = start = starts_of(d, &record, &n);
-	if (!start || d->all.record.bad || (k->nnz && !c.to)) {
-		pen__free(start);
-		return nomem(d, d->item * k->nnz, err);
+	if (pen__crc32c(0, p, k.record) != k.crc)
+		return damaged(d, "another checksum", err);
+	record = (struct pen_buf){ .p = d->packed.p, .n = k.record };
+	pen__buf_put(&d->all.record, p, k.record);
+	if (d->all.record.bad)
+		return nomem(d, k.record, err);
+	p += k.record;
+	for (uint32_t i = 0; rc >= 0 && i < d->nmatrices; i++) {
+		memcpy(&part, parts + i * sizeof(part), sizeof(part));
+		rc = unpack_lists(d, &part, &record, i, p, err);
+		p += (size_t)part.places + part.values;
 	}
-	if (d->spec->sparse)
-		rc = pen__places_unpack(&g, p + k->record, k->places, &why);
-	if (rc >= 0)
-		rc = pen__numbers_unpack(&c, p + k->record + k->places,
-					 k->values, &d->scratch, &why);
-	pen__free(start);
-	return rc < 0 ? damaged(d, why, err) : 0;
+	return rc;
 }
 
 /* Which row is at which place; every place has one. */
 static int sort_rows(struct pen_deal *d, const struct bucket *b,
 		     struct pen_err *err)
 {
-	uint64_t n, place;
+	uint64_t n = d->all.record.n / d->record, place;
 
-	pen__free(d->start);
+	for (uint32_t i = 0; i < d->nmatrices; i++) {
+		pen__free(d->start[i]);
+		d->start[i] = starts_of(d, &d->all.record, i, &n);
+		if (!d->start[i])
+			return nomem(d, n * sizeof(*d->start[i]), err);
+	}
 	pen__free(d->order);
-	d->start = starts_of(d, &d->all.record, &n);
 	d->order = pen__alloc(b->n + 1, sizeof(*d->order));
-	if (!d->start || !d->order)
-		return nomem(d, n * sizeof(*d->start), err);
+	if (!d->order)
+		return nomem(d, b->n * sizeof(*d->order), err);
 	memset(d->order, 0xff, (b->n + 1) * sizeof(*d->order));
 	for (uint64_t i = 0; i < n; i++) {
-		memcpy(&place, d->all.record.p + i * d->record, 8);
+		memcpy(&place, d->all.record.p + i * d->record, PLACE);
 		if (place < b->first || place - b->first >= b->n)
 			return damaged(d, "another place", err);
 		d->order[place - b->first] = (uint32_t)i;
@@ -399,43 +518,53 @@ static int sort_rows(struct pen_deal *d, const struct bucket *b,
 
 static int open_bucket(struct pen_deal *d, struct pen_err *err)
 {
+	const size_t entry =
+		sizeof(struct block) + d->nmatrices * sizeof(struct part);
 	struct bucket *b = &d->bucket[d->open++];
-	const uint64_t n = b->blocks.n / sizeof(struct block);
 	int rc = 0;
 
 	d->given = 0;
-	empty_rows(&d->all);
-	if (!n) { /* all of it is still here */
-		free_rows(&d->all);
+	if (!b->blocks.n) { /* all of it is still here */
+		free_rows(d, &d->all);
 		d->all = b->waiting;
 		b->waiting = (struct rows){ 0 };
-		return sort_rows(d, b, err);
+		return make_rows(d, &d->all) ? sort_rows(d, b, err)
+					     : nomem(d, 0, err);
 	}
+	empty_rows(d, &d->all);
+	if (!make_rows(d, &d->all))
+		return nomem(d, 0, err);
 	if (b->waiting.record.n)
 		rc = put_block(d, b, err);
-	free_rows(&b->waiting);
-	b->waiting = (struct rows){ 0 };
-	for (uint64_t i = 0; rc >= 0 && i < b->blocks.n / sizeof(struct block);
-	     i++)
-		rc = take_block(d,
-				&((const struct block *)(void *)b->blocks.p)[i],
-				err);
+	free_rows(d, &b->waiting);
+	for (size_t at = 0; rc >= 0 && at < b->blocks.n; at += entry)
+		rc = take_block(d, b->blocks.p + at, err);
 	return rc < 0 ? rc : sort_rows(d, b, err);
+}
+
+static void give_lists(struct pen_deal *d, uint32_t i, uint32_t row)
+{
+	const struct matrix *m = &d->matrix[i];
+	const uint64_t at = d->start[i][row], n = d->start[i][row + 1] - at;
+	struct lists *to = &d->out.m[i];
+	uint64_t end;
+
+	if (m->sparse)
+		pen__buf_put(&to->places, d->all.m[i].places.p + at * 4, n * 4);
+	pen__buf_put(&to->values, d->all.m[i].values.p + at * m->item,
+		     n * m->item);
+	end = to->values.n / m->item;
+	pen__buf_put(&d->out_start[i], &end, sizeof(end));
 }
 
 static void give_row(struct pen_deal *d, uint32_t row)
 {
 	const struct pen_cells_spec *s = d->spec;
-	const uint64_t at = d->start[row], n = d->start[row + 1] - at;
-	const uint8_t *p = d->all.record.p + row * d->record + HEAD;
-	uint64_t end;
+	const uint8_t *p = d->all.record.p + row * d->record + PLACE +
+			   4 * (size_t)d->nmatrices;
 
-	if (s->sparse)
-		pen__buf_put(&d->out.places, d->all.places.p + at * 4, n * 4);
-	pen__buf_put(&d->out.values, d->all.values.p + at * d->item,
-		     n * d->item);
-	end = d->out.values.n / d->item;
-	pen__buf_put(&d->out_start, &end, sizeof(end));
+	for (uint32_t i = 0; i < d->nmatrices; i++)
+		give_lists(d, i, row);
 	for (uint32_t k = 0; k < ncolumns(s); k++) {
 		const size_t size = width_of(s, k);
 
@@ -444,12 +573,36 @@ static void give_row(struct pen_deal *d, uint32_t row)
 	}
 }
 
+static int give_out(struct pen_deal *d, struct pen_cells_rows *r,
+		    struct pen_err *err)
+{
+	bool bad = bytes_of(d, &d->out) == SIZE_MAX;
+
+	for (uint32_t i = 0; i < d->nmatrices; i++) {
+		bad |= d->out_start[i].bad;
+		d->lists[i] = (struct pen_cells_lists){
+			(const uint64_t *)(void *)d->out_start[i].p,
+			(const uint32_t *)(void *)d->out.m[i].places.p,
+			d->out.m[i].values.p
+		};
+	}
+	for (uint32_t k = 0; k < ncolumns(d->spec); k++) {
+		bad |= d->column[k].bad;
+		d->pointer[k] = d->column[k].p;
+	}
+	r->start = d->lists[0].start;
+	r->indices = d->lists[0].indices;
+	r->values = d->lists[0].values;
+	r->csr = d->lists + 1;
+	r->obs = d->pointer;
+	r->dense = d->pointer + d->spec->nobs;
+	return bad ? nomem(d, 0, err) : 0;
+}
+
 int pen__deal_take(struct pen_deal *d, struct pen_cells_rows *r,
 		   struct pen_err *err)
 {
-	const uint32_t n = ncolumns(d->spec);
 	const uint64_t zero = 0;
-	bool bad;
 	int rc = 0;
 
 	*r = (struct pen_cells_rows){ 0 };
@@ -460,35 +613,61 @@ int pen__deal_take(struct pen_deal *d, struct pen_cells_rows *r,
 	}
 	if (rc < 0)
 		return rc;
-	empty_rows(&d->out);
-	d->out_start.n = 0;
-	pen__buf_put(&d->out_start, &zero, sizeof(zero));
-	for (uint32_t k = 0; k < n; k++)
+	if (!make_rows(d, &d->out))
+		return nomem(d, 0, err);
+	empty_rows(d, &d->out);
+	for (uint32_t i = 0; i < d->nmatrices; i++) {
+		d->out_start[i].n = 0;
+		pen__buf_put(&d->out_start[i], &zero, sizeof(zero));
+	}
+	for (uint32_t k = 0; k < ncolumns(d->spec); k++)
 		d->column[k].n = 0;
 	for (; r->n < ROWS && d->given < d->bucket[d->open - 1].n; r->n++)
 		give_row(d, d->order[d->given++]);
-	bad = bad_rows(&d->out) || d->out_start.bad;
-	for (uint32_t k = 0; k < n; k++) {
-		bad |= d->column[k].bad;
-		d->pointer[k] = d->column[k].p;
-	}
-	r->start = (const uint64_t *)(void *)d->out_start.p;
-	r->indices = (const uint32_t *)(void *)d->out.places.p;
-	r->values = d->out.values.p;
-	r->obs = d->pointer;
-	r->dense = d->pointer + d->spec->nobs;
-	return bad ? nomem(d, d->out.values.n, err) : 0;
+	return give_out(d, r, err);
 }
 
 /* ---- open and close ---- */
+
+/* Of all rows, in memory. */
+static uint64_t bytes_in_all(const struct pen_deal *d)
+{
+	const struct pen_cells_spec *s = d->spec;
+	const uint64_t nnz = s->sparse ? s->nnz : s->nrows * s->ncols;
+	uint64_t all = nnz * (d->matrix[0].item + (s->sparse ? 4 : 0)) +
+		       s->nrows * (d->record + 8 + 8 * (uint64_t)d->nmatrices);
+
+	for (uint32_t i = 0; i < s->ncsr; i++)
+		all += s->csr[i].nnz * (d->matrix[i + 1].item + 4);
+	return all;
+}
+
+static int make_matrices(struct pen_deal *d, struct pen_err *err)
+{
+	const struct pen_cells_spec *s = d->spec;
+
+	d->nmatrices = 1 + s->ncsr;
+	d->matrix = pen__calloc(d->nmatrices, sizeof(*d->matrix));
+	d->start = pen__calloc(d->nmatrices, sizeof(*d->start));
+	d->out_start = pen__calloc(d->nmatrices, sizeof(*d->out_start));
+	d->lists = pen__calloc(d->nmatrices, sizeof(*d->lists));
+	if (!d->matrix || !d->start || !d->out_start || !d->lists)
+		return nomem(d, d->nmatrices * sizeof(*d->matrix), err);
+	d->matrix[0] = (struct matrix){ s->sparse, s->dtype,
+					pen_dtype_size(s->dtype), s->ncols };
+	for (uint32_t i = 0; i < s->ncsr; i++)
+		d->matrix[i + 1] =
+			(struct matrix){ true, s->csr[i].dtype,
+					 pen_dtype_size(s->csr[i].dtype),
+					 s->csr[i].ncols };
+	return 0;
+}
 
 static int make_buckets(struct pen_deal *d, uint64_t memory,
 			struct pen_err *err)
 {
 	const struct pen_cells_spec *s = d->spec;
-	const uint64_t nnz = s->sparse ? s->nnz : s->nrows * s->ncols;
-	const uint64_t all = nnz * (d->item + (s->sparse ? 4 : 0)) +
-			     s->nrows * (d->record + 16);
+	const uint64_t all = bytes_in_all(d);
 	const uint64_t half = memory / 2 > LEAST ? memory / 2 : LEAST;
 
 	d->nbuckets = all / half + 1;
@@ -534,8 +713,7 @@ int pen__deal_new(struct pen_deal **out, const struct pen_deal_setup *setup,
 		return pen__fail_nomem(err, setup->beside, sizeof(*d));
 	d->fd = -1;
 	d->spec = s;
-	d->item = pen_dtype_size(s->dtype);
-	d->record = HEAD;
+	d->record = PLACE + 4 * (1 + (size_t)s->ncsr);
 	for (uint32_t i = 0; i < ncolumns(s); i++)
 		d->record += width_of(s, i);
 	d->path = pen__strdup(setup->beside);
@@ -543,6 +721,8 @@ int pen__deal_new(struct pen_deal **out, const struct pen_deal_setup *setup,
 	d->pointer = pen__calloc(ncolumns(s) + 1, sizeof(*d->pointer));
 	if (!d->path || !d->column || !d->pointer)
 		rc = nomem(d, sizeof(*d->column), err);
+	if (rc >= 0)
+		rc = make_matrices(d, err);
 	if (rc >= 0)
 		rc = make_buckets(d, setup->memory, err);
 	if (rc < 0) {
@@ -562,16 +742,24 @@ void pen__deal_free(struct pen_deal *d)
 	if (d->fd >= 0)
 		close(d->fd);
 	for (uint64_t i = 0; d->bucket && i < d->nbuckets; i++) {
-		free_rows(&d->bucket[i].waiting);
+		free_rows(d, &d->bucket[i].waiting);
 		pen__buf_fini(&d->bucket[i].blocks);
 	}
 	for (uint32_t i = 0; d->column && i < ncolumns(d->spec); i++)
 		pen__buf_fini(&d->column[i]);
-	free_rows(&d->all);
-	free_rows(&d->out);
-	pen__buf_fini(&d->out_start);
+	free_rows(d, &d->all);
+	free_rows(d, &d->out);
+	for (uint32_t i = 0; i < d->nmatrices; i++) {
+		if (d->out_start)
+			pen__buf_fini(&d->out_start[i]);
+		if (d->start)
+			pen__free(d->start[i]);
+	}
 	pen__buf_fini(&d->packed);
 	pen__scratch_fini(&d->scratch);
+	pen__free(d->matrix);
+	pen__free(d->out_start);
+	pen__free(d->lists);
 	pen__free(d->start);
 	pen__free(d->order);
 	pen__free(d->column);

@@ -272,6 +272,24 @@ static int peek_read_of(struct pen_peek *pub, uint32_t object, uint64_t off,
 			       err);
 }
 
+static void peek_dirs(struct pen_peek *pub,
+		      void (*see)(void *arg, const char *dir), void *arg)
+{
+	const struct pen_objects *o = ((struct peek *)pub)->b->objs;
+	const char *slash = strrchr(pub->name, '/');
+	const size_t n = slash ? (size_t)(slash - pub->name) : 0;
+
+	for (uint64_t i = 0; i < o->ndir; i++) {
+		const char *dir = o->names + o->dir[i].name;
+
+		if (!slash && *dir)
+			see(arg, dir);
+		else if (slash && strncmp(dir, pub->name, n) == 0 &&
+			 dir[n] == '/' && dir[n + 1])
+			see(arg, dir + n + 1);
+	}
+}
+
 static int index_one(struct build *b, struct part *p, struct peek *pk,
 		     uint32_t i, struct pen_err *err)
 {
@@ -350,6 +368,7 @@ static void build_part(void *arg, unsigned t)
 	if (b->paths.slot) {
 		pk.pub.find = peek_find;
 		pk.pub.read_of = peek_read_of;
+		pk.pub.dirs = peek_dirs;
 	}
 	while ((run = atomic_fetch_add(&b->next, 1)) * b->run <
 	       atomic_load(&b->stop_at)) {

@@ -532,13 +532,19 @@ void pen__quality_result(const struct pen_quality *q,
 				     share(s.kept[1], s.asked[1]);
 }
 
+/* Of batches: null, where no whole one was. */
+static double measured(const struct pen_quality_result *r, double v)
+{
+	return r->nbatches ? v : NAN;
+}
+
 static void json_label(struct pen_text *j, const struct pen_quality_result *r)
 {
 	pen__json_open(j, "label", '{');
 	pen__json_int(j, "classes", r->nclasses);
 	pen__json_num(j, "entropy", r->entropy);
-	pen__json_num(j, "batch_entropy", r->batch_entropy);
-	pen__json_num(j, "batch_entropy_sd", r->batch_entropy_sd);
+	pen__json_num(j, "batch_entropy", measured(r, r->batch_entropy));
+	pen__json_num(j, "batch_entropy_sd", measured(r, r->batch_entropy_sd));
 	pen__json_num(j, "batch_entropy_expected", r->batch_entropy_expected);
 	pen__json_close(j, '}');
 }
@@ -554,9 +560,9 @@ void pen__quality_json(struct pen_text *j, const char *key,
 	pen__json_int(j, "missing", r->missing);
 	pen__json_bool(j, "exactly_once",
 		       r->complete && !r->repeated && !r->missing);
-	pen__json_num(j, "same_chunk", r->same_chunk);
+	pen__json_num(j, "same_chunk", measured(r, r->same_chunk));
 	pen__json_num(j, "same_chunk_expected", r->same_chunk_expected);
-	pen__json_num(j, "n_eff", r->n_eff);
+	pen__json_num(j, "n_eff", measured(r, r->n_eff));
 	pen__json_num(j, "n_eff_expected", r->n_eff_expected);
 	if (r->neighbours_kept >= 0)
 		pen__json_num(j, "neighbours_kept", r->neighbours_kept);

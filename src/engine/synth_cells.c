@@ -696,7 +696,7 @@ const struct pen_cells_rows *pen__synth_rows_make(struct pen_synth_rows *b,
 	}
 	if (!c->s.dense)
 		convert(c->s.dtype, b->counts, b->start[n], b->values);
-	b->r = (struct pen_cells_rows){ n,	   b->start, b->indices,
-					b->values, b->obs,   b->dense };
+	b->r = (struct pen_cells_rows){ n,	b->start, b->indices, b->values,
+					b->obs, b->dense, NULL };
 	return &b->r;
 }

@@ -103,31 +103,44 @@ static int fill_path(char buf[1024], const char *a, const char *b,
 
 /* ---- X, layers, obsm ---- */
 
-static int add_csr(struct pen_ad *ad, struct pen_err *err)
+/* An array of a sparse matrix. */
+static struct pen_ad_array *add_part(struct pen_ad *ad,
+				     const struct pen_ad_array *like,
+				     const char *path, const char *name,
+				     struct pen_err *err)
 {
-	const struct pen_cells_spec *s = ad->w->spec;
-	const uint64_t shape[2] = { s->nrows, s->ncols };
+	const struct pen_ad_attrs none = { 0 };
+	char full[1024];
+
+	return fill_path(full, path, name, NULL, err)
+		       ? NULL
+		       : add_array(ad, like, full, &none, err);
+}
+
+static int add_csr(struct pen_ad *ad, const struct pen_cells_csr_spec *s,
+		   struct pen_ad_matrix *m, struct pen_err *err)
+{
+	const uint64_t shape[2] = { ad->w->spec->nrows, s->ncols };
 	const struct pen_ad_attrs csr = { "csr_matrix", "0.1.0",
 					  .shape = shape };
-	const struct pen_ad_attrs none = { 0 };
 	struct pen_ad_array like = {
 		.list = true, .grows = true, .is_x = true, .nrows = s->nnz
 	};
-	int rc = ad->sink->group(ad, "X", &csr, err);
+	int rc = ad->sink->group(ad, s->path, &csr, err);
 
 	if (rc)
 		return rc;
 	like.dtype = s->dtype;
-	ad->data = add_array(ad, &like, "X/data", &none, err);
+	m->data = add_part(ad, &like, s->path, "data", err);
 	like.dtype = s->indices;
-	if (ad->data)
-		ad->indices = add_array(ad, &like, "X/indices", &none, err);
+	if (m->data)
+		m->indices = add_part(ad, &like, s->path, "indices", err);
 	like.is_x = false;
-	like.nrows = s->nrows + 1;
+	like.nrows = shape[0] + 1;
 	like.dtype = s->nnz <= INT32_MAX ? PEN_I32 : PEN_I64;
-	if (ad->indices)
-		ad->indptr = add_array(ad, &like, "X/indptr", &none, err);
-	return ad->indptr ? 0 : err->code;
+	if (m->indices)
+		m->indptr = add_part(ad, &like, s->path, "indptr", err);
+	return m->indptr ? 0 : err->code;
 }
 
 static int add_dense(struct pen_ad *ad, const char *path, enum pen_dtype dtype,
@@ -148,8 +161,10 @@ static int add_matrices(struct pen_ad *ad, struct pen_err *err)
 	static const char *const groups[] = { "layers", "obsm", "varm",
 					      "obsp",	"varp", "uns" };
 	const struct pen_cells_spec *s = ad->w->spec;
-	int rc = s->sparse ? add_csr(ad, err)
-			   : add_dense(ad, "X", s->dtype, s->ncols, &ad->data,
+	const struct pen_cells_csr_spec x = { "X", s->dtype, s->indices,
+					      s->ncols, s->nnz };
+	int rc = s->sparse ? add_csr(ad, &x, &ad->x, err)
+			   : add_dense(ad, "X", s->dtype, s->ncols, &ad->x.data,
 				       err);
 
 	for (size_t i = 0; !rc && i < sizeof(groups) / sizeof(groups[0]); i++)
@@ -157,6 +172,8 @@ static int add_matrices(struct pen_ad *ad, struct pen_err *err)
 	for (uint32_t i = 0; !rc && i < s->ndense; i++)
 		rc = add_dense(ad, s->dense[i].path, s->dense[i].dtype,
 			       s->dense[i].ncols, &ad->dense[i], err);
+	for (uint32_t i = 0; !rc && i < s->ncsr; i++)
+		rc = add_csr(ad, &s->csr[i], &ad->csr[i], err);
 	return rc;
 }
 
@@ -202,22 +219,46 @@ static int add_categorical(struct pen_ad *ad, const char *frame,
 	return c->values ? 0 : err->code;
 }
 
+/* One that may be missing is a group of values, and of a mask, which comes
+ * next. */
+static int add_nullable(struct pen_ad *ad, const char *frame,
+			const struct pen_cells_column_spec *s,
+			struct pen_err *err)
+{
+	const struct pen_ad_attrs at = { s->dtype == PEN_BOOL
+						 ? "nullable-boolean"
+						 : "nullable-integer",
+					 "0.1.0", .shape = NULL };
+	char path[1024];
+	int rc = fill_path(path, frame, s->name, NULL, err);
+
+	return rc ? rc : ad->sink->group(ad, path, &at, err);
+}
+
 static int add_column(struct pen_ad *ad, const char *frame,
 		      struct pen_ad_column *c, uint64_t nrows,
 		      struct pen_err *err)
 {
 	const struct pen_cells_column_spec *s = c->spec;
 	const bool text = !s || s->coded;
+	const bool masked = c[1].spec && c[1].spec->mask;
 	const struct pen_ad_array like = { .dtype = s ? s->dtype : PEN_I8,
 					   .text = text,
 					   .list = true,
 					   .nrows = nrows };
 	char path[1024];
-	int rc;
+	int rc = 0;
 
 	if (s && s->coded && !s->index)
 		return add_categorical(ad, frame, c, nrows, err);
-	rc = fill_path(path, frame, s ? s->name : "_index", NULL, err);
+	if (masked)
+		rc = add_nullable(ad, frame, s, err);
+	if (!rc)
+		rc = fill_path(path, frame, s ? s->name : "_index",
+			       masked	      ? "values"
+			       : s && s->mask ? "mask"
+					      : NULL,
+			       err);
 	if (rc)
 		return rc;
 	c->values = add_array(ad, &like, path, text ? &strings : &array, err);
@@ -337,7 +378,9 @@ static int put_start(struct pen_ad *ad, struct pen_err *err)
 					0, s->ncols, err);
 	}
 	if (!rc && s->sparse)
-		rc = pen__ad_put(ad, ad->indptr, &zero, 1, err);
+		rc = pen__ad_put(ad, ad->x.indptr, &zero, 1, err);
+	for (uint32_t i = 0; !rc && i < s->ncsr; i++)
+		rc = pen__ad_put(ad, ad->csr[i].indptr, &zero, 1, err);
 	return rc;
 }
 
@@ -352,10 +395,12 @@ int pen__ad_open(struct pen_ad *ad, struct pen_cells_writer *w,
 
 	err = err ? err : &own; /* codes are taken from it */
 	ad->w = w;
-	ad->obs = pen__calloc((size_t)s->nobs + 1, sizeof(*ad->obs));
-	ad->var = pen__calloc((size_t)s->nvar + 1, sizeof(*ad->var));
+	/* one for an index of numbers, one so that each has a next */
+	ad->obs = pen__calloc((size_t)s->nobs + 2, sizeof(*ad->obs));
+	ad->var = pen__calloc((size_t)s->nvar + 2, sizeof(*ad->var));
 	ad->dense = pen__calloc((size_t)s->ndense + 1, sizeof(*ad->dense));
-	if (!ad->obs || !ad->var || !ad->dense)
+	ad->csr = pen__calloc((size_t)s->ncsr + 1, sizeof(*ad->csr));
+	if (!ad->obs || !ad->var || !ad->dense || !ad->csr)
 		return pen__fail_nomem(err, w->path, sizeof(*ad->obs));
 	rc = pen__ad_team(ad, err);
 	if (!rc)
@@ -371,10 +416,9 @@ int pen__ad_open(struct pen_ad *ad, struct pen_cells_writer *w,
 	return rc;
 }
 
-static int put_indices(struct pen_ad *ad, const uint32_t *v, uint64_t n,
-		       struct pen_err *err)
+static int put_indices(struct pen_ad *ad, struct pen_ad_array *a,
+		       const uint32_t *v, uint64_t n, struct pen_err *err)
 {
-	struct pen_ad_array *a = ad->indices;
 	int rc = 0;
 
 	while (!rc && n) {
@@ -400,10 +444,11 @@ static int put_indices(struct pen_ad *ad, const uint32_t *v, uint64_t n,
 	return rc;
 }
 
-static int put_starts(struct pen_ad *ad, const uint64_t *start, uint64_t n,
+/* before: numbers of rows before these. */
+static int put_starts(struct pen_ad *ad, struct pen_ad_array *a,
+		      uint64_t before, const uint64_t *start, uint64_t n,
 		      struct pen_err *err)
 {
-	struct pen_ad_array *a = ad->indptr;
 	int rc = 0;
 
 	while (!rc && n) {
@@ -416,10 +461,10 @@ static int put_starts(struct pen_ad *ad, const uint64_t *start, uint64_t n,
 			return PEN_ENOMEM;
 		if (a->dtype == PEN_I32)
 			for (uint64_t i = 0; i < k; i++)
-				w[i] = (int32_t)(ad->w->nnz + start[i]);
+				w[i] = (int32_t)(before + start[i]);
 		else
 			for (uint64_t i = 0; i < k; i++)
-				d[i] = (int64_t)(ad->w->nnz + start[i]);
+				d[i] = (int64_t)(before + start[i]);
 		start += k;
 		n -= k;
 		rc = pen__ad_added(ad, a, k, err);
@@ -427,18 +472,30 @@ static int put_starts(struct pen_ad *ad, const uint64_t *start, uint64_t n,
 	return rc;
 }
 
+static int put_lists(struct pen_ad *ad, const struct pen_ad_matrix *m,
+		     const struct pen_cells_lists *l, uint64_t nrows,
+		     uint64_t before, struct pen_err *err)
+{
+	int rc = pen__ad_put(ad, m->data, l->values, l->start[nrows], err);
+
+	if (!rc)
+		rc = put_indices(ad, m->indices, l->indices, l->start[nrows],
+				 err);
+	return rc ? rc
+		  : put_starts(ad, m->indptr, before, l->start + 1, nrows, err);
+}
+
 int pen__ad_rows(struct pen_ad *ad, const struct pen_cells_rows *r,
 		 struct pen_err *err)
 {
 	const struct pen_cells_spec *s = ad->w->spec;
-	int rc;
+	const struct pen_cells_lists x = { r->start, r->indices, r->values };
+	int rc = s->sparse ? put_lists(ad, &ad->x, &x, r->n, ad->w->nnz, err)
+			   : pen__ad_put(ad, ad->x.data, r->values, r->n, err);
 
-	rc = pen__ad_put(ad, ad->data, r->values,
-			 s->sparse ? r->start[r->n] : r->n, err);
-	if (!rc && s->sparse)
-		rc = put_indices(ad, r->indices, r->start[r->n], err);
-	if (!rc && s->sparse)
-		rc = put_starts(ad, r->start + 1, r->n, err);
+	for (uint32_t i = 0; !rc && i < s->ncsr; i++)
+		rc = put_lists(ad, &ad->csr[i], &r->csr[i], r->n,
+			       ad->w->csr_nnz[i], err);
 	for (uint32_t i = 0; !rc && i <= s->nobs; i++)
 		rc = put_column(ad, &ad->obs[i], i < s->nobs ? r->obs[i] : NULL,
 				ad->w->nrows, r->n, err);
@@ -469,4 +526,5 @@ void pen__ad_close(struct pen_ad *ad)
 	pen__free(ad->obs);
 	pen__free(ad->var);
 	pen__free(ad->dense);
+	pen__free(ad->csr);
 }

@@ -66,6 +66,11 @@ struct pen_ad_sink {
 		     const struct pen_ad_chunk *, struct pen_err *);
 };
 
+/* A sparse matrix; or a dense one, in data alone. */
+struct pen_ad_matrix {
+	struct pen_ad_array *data, *indices, *indptr;
+};
+
 struct pen_ad_job;
 struct pen_ad_column;
 struct pen_ad {
@@ -80,7 +85,7 @@ struct pen_ad {
 	struct pen_cells_writer *w;
 	struct pen_ad_array **array; /* in the order they were made */
 	uint32_t narrays;
-	struct pen_ad_array *data, *indices, *indptr; /* or data alone */
+	struct pen_ad_matrix x, *csr;
 	struct pen_ad_column *obs, *var; /* one more: an index of numbers */
 	struct pen_ad_array **dense;
 	struct pen_ring *todo;

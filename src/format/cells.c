@@ -14,9 +14,11 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "codec/deflate.h"
 #include "format/value.h"
 
 #define MOST_LIST ((size_t)1 << 28) /* bytes of a list of genes */
+#define FIELD_NAME (sizeof(((struct pen_field *)0)->name) - 1)
 
 static const char *const outputs[] = { "dense", "csr", NULL };
 static const char *const joins[] = { "same", "inner", "outer", NULL };
@@ -82,6 +84,12 @@ const struct pen_opt pen__cells_opts[] = {
 	  .help = "columns of obs to load as fields, a,b,c, or * for all; "
 		  "categories and strings as int32 codes; _index: the "
 		  "cells' names" },
+	{ .name = "copy",
+	  .type = PEN_OPT_BOOL,
+	  .off = OFF(copy),
+	  .dflt = "false",
+	  .help = "as convert reads: numbers of the types they are stored in, "
+		  "sparse ones as lists, and columns of obs not as fields" },
 	{ .name = "filter",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(filter),
@@ -104,7 +112,7 @@ static int check_dtype(struct pen_cells *p, struct pen_err *err)
 				 "%s is no type of a matrix; there are floats "
 				 "and integers",
 				 name);
-	if (p->type < PEN_F16 && (p->log1p || p->normalize > 0))
+	if (p->dtype && p->type < PEN_F16 && (p->log1p || p->normalize > 0))
 		return pen__fail(err, PEN_EINVAL, "dtype",
 				 "%s cannot hold what normalize= and log1p= "
 				 "give; ask for a float",
@@ -132,8 +140,8 @@ static int add_slot(struct pen_cells *p, const char *s, size_t n,
 
 	snprintf(t->path, sizeof(t->path), "%.*s", (int)n, s);
 	last = strrchr(t->path, '/');
-	if (!n || n >= sizeof(t->path) ||
-	    strlen(last ? last + 1 : t->path) - 1 > sizeof(t->name) - 2)
+	if (!n || n >= sizeof(t->path) || (last && !last[1]) ||
+	    (!p->copy && strlen(last ? last + 1 : t->path) >= sizeof(t->name)))
 		return pen__fail(err, PEN_EINVAL, "matrix",
 				 "'%.*s' is no matrix; name X, raw, "
 				 "layers/NAME or obsm/NAME, several separated "
@@ -144,10 +152,12 @@ static int add_slot(struct pen_cells *p, const char *s, size_t n,
 		t->frame = PEN_CELLS_RAW_VAR;
 	else if (strncmp(t->path, "obsm/", 5) == 0)
 		t->frame = PEN_CELLS_NOVAR;
-	if (p->nmatrices)
-		name_slot(t);
-	else
+	if (!p->nmatrices)
 		snprintf(t->name, sizeof(t->name), "X");
+	else if (p->copy) /* nobody asks for them by name */
+		snprintf(t->name, sizeof(t->name), "%" PRIu32, p->nmatrices);
+	else
+		name_slot(t);
 	for (uint32_t i = 0; i < p->nmatrices; i++)
 		if (strcmp(p->slot[i].name, t->name) == 0)
 			return pen__fail(err, PEN_EINVAL, "matrix",
@@ -181,9 +191,9 @@ static int check_matrix(struct pen_cells *p, struct pen_err *err)
 	return rc;
 }
 
-/* Names of columns, for option `what`. */
+/* Names of columns, for option `what`: how many, and how long they can be. */
 static int check_names(const char *what, const char *list, uint32_t most,
-		       struct pen_err *err)
+		       size_t longest, struct pen_err *err)
 {
 	const char *s = list;
 
@@ -192,13 +202,12 @@ static int check_names(const char *what, const char *list, uint32_t most,
 	for (uint32_t i = 0; s; i++) {
 		const size_t n = strcspn(s, ",");
 
-		if (!n || n >= sizeof(((struct pen_field *)0)->name) ||
-		    i == most)
+		if (!n || n > longest || i == most)
 			return pen__fail(err, PEN_EINVAL, what,
 					 "at most %" PRIu32 " names of up to "
-					 "63 bytes, separated by commas, none "
+					 "%zu bytes, separated by commas, none "
 					 "empty",
-					 most);
+					 most, longest);
 		if (pen__in_list(list, s, n) != (int)i)
 			return pen__fail(err, PEN_EINVAL, what,
 					 "%.*s is there twice", (int)n, s);
@@ -258,15 +267,18 @@ static int check_genes(struct pen_cells *p, struct pen_err *err)
 int pen__cells_open(struct pen_format *f, struct pen_err *err)
 {
 	struct pen_cells *p = f->priv;
+	const uint32_t most = 100000;
 	int rc = check_dtype(p, err);
 
 	if (rc >= 0)
 		rc = check_matrix(p, err);
 	if (rc >= 0)
-		rc = check_names("obs", p->obs,
-				 PEN_MAX_FIELDS - 2 * p->nmatrices - 1, err);
+		rc = check_names(
+			"obs", p->obs,
+			p->copy ? most : PEN_MAX_FIELDS - 2 * p->nmatrices - 1,
+			p->copy ? PEN_CELLS_NAME - 1 : FIELD_NAME, err);
 	if (rc >= 0)
-		rc = check_names("var", p->var, 1024, err);
+		rc = check_names("var", p->var, most, PEN_CELLS_NAME - 1, err);
 	if (rc >= 0)
 		rc = check_genes(p, err);
 	return rc;
@@ -391,6 +403,70 @@ static bool chunk_of(const struct pen_cells *p, const struct pen_cells_view *v,
 	return false;
 }
 
+/* The archive's sum of a chunk is that of its bytes, before they were
+ * deflated by the archive: of these there is only the end, when no other step
+ * came before. */
+static bool is_whole(const struct pen_cells_chunk *c, bool after)
+{
+	const struct pen_cells_array *a = c->a;
+	const struct pen_span s = after ? (struct pen_span){ c->out, c->size }
+					: c->raw;
+	struct pen_h5_pipe last = { .n = 1 };
+	bool deflated;
+
+	if (!a->crcs || !a->pipe.n)
+		return true;
+	last.f[0] = a->pipe.f[a->pipe.n - 1];
+	deflated = pen__h5_pipe_is(&last, "inflate") &&
+		   !(a->masks && pen__cells_u32(a->masks, c->number));
+	if (deflated ? !after || a->pipe.n > 1 : after)
+		return true;
+	return pen__crc32(0, s.p, s.n) == pen__cells_u32(a->crcs, c->number);
+}
+
+static int decode(const struct pen_cells_chunk *c, const char **why)
+{
+	int rc = is_whole(c, false) ? pen__cells_decode(c, why) : PEN_EDATA;
+
+	if (rc >= 0 && is_whole(c, true))
+		return rc;
+	if (rc >= 0 || !is_whole(c, false))
+		*why = "damaged: its checksum in the archive differs";
+	return rc < 0 ? rc : PEN_EDATA;
+}
+
+#define MOST_USERS 65536u /* beyond these nobody counts */
+
+/* Rows on either side are looked at until one lies elsewhere. */
+uint64_t pen__cells_users(const struct pen_format *f, uint32_t object,
+			  uint64_t k, const struct pen_unit *u)
+{
+	const struct pen_cells_view *v = view_of(f, object);
+	struct pen_cells_chunk c = { 0 };
+	uint64_t n = 0, seen = 0, i;
+	uint32_t matrix;
+	bool any;
+
+	if (!chunk_of(f->priv, v, (uint32_t)u->id, &c, &matrix) ||
+	    c.a->layout == PEN_CELLS_FLAT)
+		return 0;
+	for (i = k; seen < MOST_USERS; i--, seen++) {
+		if (pen__cells_side(c.m, c.a, c.number, pen__cells_row(v, i),
+				    &any))
+			break;
+		n += any;
+		if (!i)
+			break;
+	}
+	for (i = k + 1; i < v->nsamples && seen < MOST_USERS; i++, seen++) {
+		if (pen__cells_side(c.m, c.a, c.number, pen__cells_row(v, i),
+				    &any))
+			break;
+		n += any;
+	}
+	return seen < MOST_USERS ? n : 0;
+}
+
 int pen__cells_unpack(const struct pen_format *f, const struct pen_unit *u,
 		      struct pen_span raw, void *out, struct pen_scratch *s,
 		      struct pen_err *err)
@@ -398,18 +474,22 @@ int pen__cells_unpack(const struct pen_format *f, const struct pen_unit *u,
 	/* a chunk may be an object of its own */
 	const struct pen_cells_view *v = view_of(f, (uint32_t)(u->id >> 32));
 	const struct pen_cells *p = f->priv;
-	struct pen_cells_chunk c = {
-		.raw = raw, .out = out, .size = (size_t)u->size, .scratch = s
-	};
+	struct pen_cells_chunk c = { .raw = raw,
+				     .out = out,
+				     .size = (size_t)u->size,
+				     .narrow = f->narrow,
+				     .scratch = s };
 	const char *why = "no such chunk";
 	char name[256], where[640];
 	int rc = PEN_EDATA;
 	uint32_t i;
 
 	if (chunk_of(p, v, (uint32_t)u->id, &c, &i))
-		rc = pen__cells_decode(&c, &why);
+		rc = decode(&c, &why);
+	if (!rc && f->narrow)
+		return pen__cells_narrow(c.a, out, c.size);
 	if (rc >= 0)
-		return f->narrow ? pen__cells_narrow(c.a, out, c.size) : 0;
+		return rc;
 	if (rc == PEN_ENOMEM)
 		return pen__fail_nomem(err, f->ops->name, 0);
 	f->ix->name_of(f->ix, u->object, name, sizeof(name));

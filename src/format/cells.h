@@ -21,7 +21,8 @@
 #define PEN_CELLS_GENES ((uint64_t)1 << 24) /* the most a matrix may have */
 #define PEN_CELLS_UNITS 4096		    /* chunks that one row may lie in */
 #define PEN_CELLS_NONE UINT32_MAX	    /* a gene that is left out */
-#define PEN_CELLS_MATRICES 16		    /* of option matrix */
+#define PEN_CELLS_MATRICES 28		    /* of option matrix */
+#define PEN_CELLS_NAME 256 /* bytes of a column's, with a NUL */
 
 enum { PEN_CELLS_DENSE, PEN_CELLS_CSR };		   /* option output */
 enum { PEN_CELLS_SAME, PEN_CELLS_INNER, PEN_CELLS_OUTER }; /* option join */
@@ -77,9 +78,11 @@ struct pen_cells_array {
 	/* the chunk map, in the blob; NULL when left out */
 	const uint8_t *cells, *offsets, *sizes, *masks;
 	const uint8_t *objects; /* NULL: all in the file itself */
+	const uint8_t *crcs;	/* NULL: there are none */
 	uint32_t id0; /* number of its first chunk, among the file's */
 	uint8_t dtype, item;
 	uint8_t layout; /* enum pen_cells_layout */
+	uint8_t kind;	/* of its units */
 	bool swap;
 	uint8_t fill[8];
 	struct pen_h5_pipe pipe; /* none: numbers are stored as they are */
@@ -101,6 +104,7 @@ struct pen_cells_place {
 	uint64_t at;
 	uint32_t object; /* only when they are not all in the file itself */
 	uint32_t size, mask;
+	uint32_t crc; /* with crcs only */
 };
 struct pen_cells_grid {
 	enum pen_dtype dtype;
@@ -112,6 +116,8 @@ struct pen_cells_grid {
 	uint64_t cut_cols; /* of the array; 0: chunks are what they are */
 	const struct pen_h5_pipe *pipe;
 	bool objects;
+	bool crcs; /* chunks have crc32s, of what they are without a step of
+		    * deflate that comes last */
 	size_t n;
 	struct pen_cells_place (*place)(const void *arg, size_t i);
 	const void *arg;
@@ -143,8 +149,10 @@ struct pen_cells_matrix {
 	const uint8_t *indptr; /* sparse: nrows + 1 of width bytes */
 	uint8_t width;
 	bool sparse;
-	bool plain;	     /* the bytes of its units are the row's */
-	const uint32_t *map; /* gene to column; NULL: as it is, up to ntake */
+	bool plain;	      /* the bytes of its units are the row's */
+	const uint32_t *map;  /* gene to column; NULL: as it is, up to ntake */
+	uint32_t *own;	      /* the map, when it is this matrix' alone: */
+	uint64_t first, nown; /* its columns, of those that rows have; 0: all */
 	uint32_t ntake;
 	uint64_t extent; /* dense: columns that are fetched */
 };
@@ -178,6 +186,12 @@ void pen__cells_array_locate(const struct pen_cells_matrix *,
 			     const struct pen_cells_array *, uint64_t row,
 			     struct pen_unit *);
 
+/* Does a row lie in chunk `number` (0), before it (-1) or behind it (1)? A row
+ * without numbers is where it would be; *any says that it has some. */
+int pen__cells_side(const struct pen_cells_matrix *,
+		    const struct pen_cells_array *, uint64_t number,
+		    uint64_t row, bool *any);
+
 /* What is left of columns [at, end) of a row that was fetched. */
 struct pen_cells_run {
 	const struct pen_cells_matrix *m;
@@ -191,12 +205,17 @@ struct pen_cells_run {
  * the array's. *p is NULL when they were never written. */
 uint64_t pen__cells_run_next(struct pen_cells_run *, const uint8_t **p);
 
-/* An unpacked chunk of `size` bytes in two bytes a number, in place: how many
- * bytes it has then, or 0: its numbers need more. */
+/* An unpacked chunk of `size` bytes in one or two bytes a number, in place: how
+ * many bytes it has then, or 0: its numbers need more. */
 int pen__cells_narrow(const struct pen_cells_array *, void *chunk, size_t size);
-/* n of its numbers as they were. */
-void pen__cells_restore(const struct pen_cells_array *, const uint8_t *p,
-			uint64_t n, uint8_t *out);
+/* The same of n numbers of four bytes whose first bytes, second bytes, ... lie
+ * apart; 0 leaves out with anything. */
+int pen__cells_narrow_streams(const struct pen_cells_array *,
+			      const uint8_t *const s[4], uint64_t n,
+			      uint8_t *out);
+/* n of its numbers, of `width` bytes, as they were. */
+void pen__cells_restore(const struct pen_cells_array *, unsigned width,
+			const uint8_t *p, uint64_t n, uint8_t *out);
 
 /* A chunk on its way from what is stored to numbers. */
 struct pen_cells_chunk {
@@ -206,11 +225,16 @@ struct pen_cells_chunk {
 	struct pen_span raw;
 	void *out;
 	size_t size; /* bytes that out has to get, exactly */
+	bool narrow; /* or fewer: see pen__cells_narrow() */
 	struct pen_scratch *scratch;
 };
 /* The one place that knows what ids of a pipe mean; *why says what is wrong
- * with the bytes. */
+ * with the bytes. How many bytes there are when it narrowed them, else 0. */
 int pen__cells_decode(const struct pen_cells_chunk *, const char **why);
+/* The same for a block of Blosc's, and the room it needs. */
+int pen__cells_block(const struct pen_cells_chunk *, uint32_t mask,
+		     const char **why);
+size_t pen__cells_block_room(const struct pen_cells_array *);
 /* Scratch it needs. */
 size_t pen__cells_decode_room(const struct pen_cells_array *);
 /* For inspect: "deflate". */
@@ -220,13 +244,15 @@ void pen__cells_decode_text(const struct pen_cells_array *, char *buf,
 /* ---- columns of obs ---- */
 
 struct pen_cells_column {
-	char name[sizeof(((struct pen_field *)0)->name)];
+	char name[PEN_CELLS_NAME];
 	uint8_t dtype;
+	bool nullable;	       /* file.exact: mask says which are missing */
 	bool coded;	       /* values are int32, -1 or places in names */
 	bool ordered;	       /* coded: names have an order of their own */
 	uint32_t nnames;       /* categories, or distinct strings */
 	struct pen_buf names;  /* each: length (4 bytes), text */
 	struct pen_buf values; /* one for each row of the file */
+	struct pen_buf mask;   /* nullable: a byte for each */
 };
 
 /* A column of obs or var, of n rows, "_index" being whatever its index is
@@ -286,6 +312,7 @@ int pen__cells_table_lines(struct pen_cells_table *, const struct pen_buf *,
 struct pen_cells_field {
 	struct pen_span name;
 	const uint8_t *values;
+	const uint8_t *mask; /* a byte for each, 1: missing; NULL: none are */
 	struct pen_span names;
 	uint8_t dtype;
 	bool coded, ordered;
@@ -324,6 +351,8 @@ struct pen_cells_view {
 	struct pen_span inventory;
 	struct pen_span obs_index,
 		var_index; /* what indices are called; empty: there is none */
+	struct pen_span tree;	       /* copy=true: all that there is */
+	struct pen_span facts;	       /* what else a file says of itself */
 	struct pen_cells_field *field; /* columns of obs: nobs, once bound */
 	uint32_t nfields;
 	uint64_t common[2]; /* which blob has what it says of genes; or 0 */
@@ -343,6 +372,12 @@ struct pen_cells {
 	int output, join;
 	double normalize;
 	bool log1p, source;
+	/*
+	 * For who copies cells: numbers and matrices as they are stored, and
+	 * columns of obs and var, with the index first, only here and not as
+	 * fields, so that there may be any number of them.
+	 */
+	bool copy;
 	/* from open() on */
 	enum pen_dtype type; /* of matrices over genes */
 	struct pen_cells_slot *slot;
@@ -357,8 +392,9 @@ struct pen_cells {
 	uint32_t nsets;
 	struct pen_cells_common *common;
 	uint32_t ncommon;
-	int32_t *merged[PEN_MAX_FIELDS]; /* by column of obs */
-	struct pen_cells_labels label[PEN_MAX_FIELDS];
+	int32_t **merged; /* by column of obs, nlabelled of them */
+	struct pen_cells_labels *label;
+	uint32_t nlabelled;
 	uint64_t nviews;
 	/* In a thread's memory while a row is made: data and genes that were
 	 * narrowed, this much for each, then a dense row on its way. */
@@ -466,6 +502,8 @@ void pen__cells_shape(const struct pen_format *, uint32_t object, uint64_t k,
 		      uint32_t field, int64_t *shape);
 void pen__cells_locate(const struct pen_format *, uint32_t object, uint64_t k,
 		       struct pen_unit *units);
+uint64_t pen__cells_users(const struct pen_format *, uint32_t object,
+			  uint64_t k, const struct pen_unit *);
 int pen__cells_unpack(const struct pen_format *, const struct pen_unit *,
 		      struct pen_span raw, void *out, struct pen_scratch *,
 		      struct pen_err *);
@@ -511,9 +549,15 @@ const struct pen_cells_field *pen__cells_var(const struct pen_format *,
  */
 uint32_t pen__cells_var_row(const struct pen_format *, uint32_t column);
 struct pen_span pen__cells_gene(const struct pen_format *, uint32_t column);
-/* A column of obs that is a field, of the first file; its labels are those of
- * field obs_field + i. */
+/* A column of obs, of the first file; its labels are those of field
+ * obs_field + i. */
 const struct pen_cells_field *pen__cells_obs(const struct pen_format *,
 					     uint32_t i);
+/* Its value of sample k of an object, codes as in the labels; and whether that
+ * is missing, of a column with a mask. */
+bool pen__cells_obs_take(const struct pen_format *, uint32_t i, uint32_t object,
+			 uint64_t k, void *to);
+/* The same of source=true: which file. */
+uint32_t pen__cells_source_of(const struct pen_format *, uint32_t object);
 
 #endif

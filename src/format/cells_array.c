@@ -13,6 +13,7 @@ enum {
 	GROUPED = 16,
 	HAS_OBJECTS = 32,
 	CUT = 64,
+	HAS_CRCS = 128,
 };
 
 static void put_head(struct pen_buf *b, const struct pen_cells_grid *g)
@@ -50,6 +51,8 @@ void pen__cells_array_put(struct pen_buf *b, const struct pen_cells_grid *g)
 		has |= HAS_OBJECTS;
 	if (g->cut_cols)
 		has |= CUT;
+	if (g->crcs)
+		has |= HAS_CRCS;
 	for (size_t i = 0; g->pipe->n && i < g->n; i++)
 		if (g->place(g->arg, i).mask)
 			has |= HAS_MASKS;
@@ -71,6 +74,8 @@ void pen__cells_array_put(struct pen_buf *b, const struct pen_cells_grid *g)
 		pen__buf_put(b, &(uint32_t){ g->place(g->arg, i).mask }, 4);
 	for (size_t i = 0; (has & HAS_OBJECTS) && i < g->n; i++)
 		pen__buf_put(b, &(uint32_t){ g->place(g->arg, i).object }, 4);
+	for (size_t i = 0; (has & HAS_CRCS) && i < g->n; i++)
+		pen__buf_put(b, &(uint32_t){ g->place(g->arg, i).crc }, 4);
 }
 
 void pen__cells_array_put_grouped(struct pen_buf *b,
@@ -151,6 +156,8 @@ static bool take_map(struct pen_bytes *b, struct pen_cells_array *a,
 		a->masks = pen__take(b, n * 4);
 	if (has & HAS_OBJECTS)
 		a->objects = pen__take(b, n * 4);
+	if (has & HAS_CRCS)
+		a->crcs = pen__take(b, n * 4);
 	return !b->bad;
 }
 

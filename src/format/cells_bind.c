@@ -41,7 +41,8 @@ misfit(const struct binder *b, const char *fmt, ...)
 static bool is_alike(const struct pen_cells_field *a,
 		     const struct pen_cells_field *b)
 {
-	return a->dtype == b->dtype && a->coded == b->coded;
+	return a->dtype == b->dtype && a->coded == b->coded &&
+	       !a->mask == !b->mask;
 }
 
 static struct pen_cells_field *find_column(const struct pen_cells_view *v,
@@ -104,7 +105,7 @@ static int pick_columns(struct binder *b)
 
 		if (!is_everywhere(p, &v0->field[i]))
 			continue;
-		if (2 * p->nmatrices + n + 1 >= PEN_MAX_FIELDS)
+		if (!p->copy && 2 * p->nmatrices + n + 1 >= PEN_MAX_FIELDS)
 			return pen__fail(b->err, PEN_EINVAL, "obs",
 					 "there are more columns than fields "
 					 "can be; name some of them");
@@ -131,7 +132,7 @@ static int check_columns(struct binder *b)
 		if (!v->matrix)
 			continue;
 		if (v->nfields != p->nobs ||
-		    p->nobs + 2 * p->nmatrices > PEN_MAX_FIELDS)
+		    (!p->copy && p->nobs + 2 * p->nmatrices > PEN_MAX_FIELDS))
 			return misfit(b, "damaged index entry");
 		for (uint32_t i = 0; i < p->nobs; i++)
 			if (!is_alike(&v->field[i], &v0->field[i]))
@@ -197,6 +198,28 @@ static bool is_float(unsigned t)
 	return t >= PEN_F16 && t <= PEN_F64;
 }
 
+/* What all files' numbers of a matrix fit into. */
+static enum pen_dtype stored_type(const struct pen_cells *p, uint32_t matrix)
+{
+	const bool changes = pen__cells_changes(p, &p->slot[matrix]);
+	const enum pen_dtype first =
+		pen__cells_declared(&p->view0->matrix[matrix].data);
+	bool same = true, wide = false;
+
+	for (uint64_t i = 0; i < p->nviews; i++) {
+		enum pen_dtype t;
+
+		if (!p->view[i].matrix)
+			continue;
+		t = pen__cells_declared(&p->view[i].matrix[matrix].data);
+		same &= t == first;
+		wide |= t == PEN_F64 || (t >= PEN_I32 && t <= PEN_U64);
+	}
+	if (!same || (changes && !is_float(first)))
+		return wide ? PEN_F64 : PEN_F32;
+	return first == PEN_BOOL ? PEN_U8 : first;
+}
+
 /* What a matrix becomes is settled by the first file. */
 static void settle(struct binder *b)
 {
@@ -209,11 +232,15 @@ static void settle(struct binder *b)
 		const unsigned own = m->data.dtype;
 
 		t->most = 0;
-		t->list = p->output == PEN_CELLS_CSR && (m->sparse || !i);
+		t->list = p->copy ? m->sparse
+				  : p->output == PEN_CELLS_CSR &&
+					    (m->sparse || !i);
 		t->type = p->type;
 		t->ntake = m->ntake;
-		if (t->frame == PEN_CELLS_NOVAR &&
-		    (!p->dtype || !is_float(p->type)))
+		if (p->copy && (!p->dtype || t->frame == PEN_CELLS_NOVAR))
+			t->type = stored_type(p, i);
+		else if (t->frame == PEN_CELLS_NOVAR &&
+			 (!p->dtype || !is_float(p->type)))
 			t->type = is_float(own) ? (enum pen_dtype)own : PEN_F32;
 	}
 }
@@ -272,8 +299,8 @@ static int note(struct binder *b, struct pen_cells_view *v, uint32_t i)
 	if (indices > b->most[i].indices)
 		b->most[i].indices = indices;
 	m->plain = is_plain(b->p, t, m);
-	b->f->all_plain &= m->plain && !m->sparse && !b->p->nobs &&
-			   !b->p->source;
+	b->f->all_plain &= m->plain && !m->sparse &&
+			   (b->p->copy || (!b->p->nobs && !b->p->source));
 	b->f->uniform &= b->f->all_plain && b->p->nmatrices == 1 && !v->rows &&
 			 m->ntake == m->ncols;
 	n = pen__cells_most(m);
@@ -336,6 +363,8 @@ static int set_fields(struct binder *b)
 			rc = add_row(b, t, "_indices", PEN_I32);
 	}
 	p->obs_field = b->f->nfields;
+	if (p->copy)
+		return rc;
 	for (uint32_t i = 0; rc >= 0 && i < p->nobs; i++) {
 		const struct pen_cells_field *c = &p->view0->field[i];
 
@@ -460,14 +489,19 @@ void pen__cells_unbind(struct pen_format *f)
 
 	for (uint64_t i = 0; p->view && i < p->nviews; i++)
 		pen__free(p->view[i].field);
+	for (uint64_t i = 0; p->matrices && i < p->nviews * p->nmatrices; i++)
+		pen__free(p->matrices[i].own);
 	for (uint32_t i = 0; p->set && i < p->nsets; i++)
 		pen__free(p->set[i].map);
-	for (int i = 0; i < PEN_MAX_FIELDS; i++) {
+	for (uint32_t i = 0; i < p->nlabelled; i++) {
 		pen__free(p->merged[i]);
 		pen__free(p->label[i].s);
-		p->merged[i] = NULL;
-		p->label[i] = (struct pen_cells_labels){ 0 };
 	}
+	pen__free(p->merged);
+	pen__free(p->label);
+	p->merged = NULL;
+	p->label = NULL;
+	p->nlabelled = 0;
 	pen__free(p->view);
 	pen__free(p->common);
 	pen__free(p->matrices);

@@ -80,8 +80,8 @@ static void say_matrix(struct pen_describe *d, const struct pen_cells_slot *t,
 	say(d, "matrix", "%s, %s", t->path,
 	    m->sparse ? "sparse (csr)" : "dense");
 	say(d, t->frame < PEN_CELLS_FRAMES ? "genes" : "columns", "%" PRIu64,
-	    m->ncols);
-	if (m->ntake != m->ncols)
+	    m->nown ? m->nown : m->ncols);
+	if (m->ntake != m->ncols && !m->nown)
 		say(d, "genes taken", "%" PRIu32, m->ntake);
 	if (m->sparse) {
 		say(d, "non-zeros", "%" PRIu64 ", %.1f a cell, %.2f %%", m->nnz,
@@ -105,6 +105,21 @@ static void say_columns(struct pen_describe *d, const struct pen_cells_view *v)
 		snprintf(text, sizeof(text), "obs %.*s",
 			 name.n < 80 ? (int)name.n : 80, (const char *)name.p);
 		say(d, text, "%.*s", (int)kind.n, (const char *)kind.p);
+	}
+}
+
+static void say_facts(struct pen_describe *d, const struct pen_cells_view *v)
+{
+	struct pen_bytes b = pen__bytes(v->facts.p, v->facts.n);
+	struct pen_span name, value;
+	char text[96];
+
+	while (pen__cells_next_name(&b, &name) &&
+	       pen__cells_next_name(&b, &value)) {
+		snprintf(text, sizeof(text), "%.*s",
+			 name.n < 80 ? (int)name.n : 80, (const char *)name.p);
+		say(d, text, "%.*s", value.n < 200 ? (int)value.n : 200,
+		    (const char *)value.p);
 	}
 }
 
@@ -139,6 +154,7 @@ void pen__cells_describe(const struct pen_format *f, struct pen_describe *d)
 	const struct pen_cells *p = f->priv;
 	const struct pen_cells_view *v = p->view0;
 
+	say_facts(d, v);
 	for (uint32_t i = 0; i < p->nmatrices; i++)
 		say_matrix(d, &p->slot[i], &v->matrix[i]);
 	say_columns(d, v);

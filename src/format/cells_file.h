@@ -15,6 +15,7 @@ struct pen_cells_node {
 	char path[PEN_CELLS_PATH];
 	uint64_t addr; /* the source's own */
 	bool group;
+	bool member; /* of the structures at addr: the last part of path */
 };
 
 struct pen_cells_source;
@@ -27,6 +28,7 @@ struct pen_cells_file {
 	struct pen_err *err;
 	char name[200];	       /* for messages */
 	const char *var;       /* path of the frame its genes are in */
+	bool exact;	       /* columns with a mask keep it, and their type */
 	uint64_t nrows, ncols; /* of the matrix */
 };
 
@@ -49,6 +51,9 @@ struct pen_cells_shape {
 	uint32_t ndim;
 	uint64_t dim[2];
 	uint64_t most; /* elements that what is stored can be */
+	/* A matrix among others, in rows of dim[1]: columns [first, first + n)
+	 * are its own; n 0: all are. */
+	uint64_t first, n;
 };
 
 struct pen_cells_source {
@@ -74,6 +79,14 @@ struct pen_cells_source {
 	 * read is left out; only a lack of memory and of bytes is an error. */
 	int (*inventory)(struct pen_cells_file *, const char *frame,
 			 struct pen_buf *out);
+	/* The same of what is in a group, "" being the root; nothing, when it
+	 * is not there. Kinds: an encoding-type ("csr_matrix"), "group", or a
+	 * type, with a size when it is a matrix ("float32 700x50"). */
+	int (*children)(struct pen_cells_file *, const char *group,
+			struct pen_buf *out);
+	/* For inspect: name and value of what it says of itself. May be NULL.
+	 */
+	int (*facts)(struct pen_cells_file *, struct pen_buf *out);
 	/* An array for the blob: see cells_array.c. */
 	int (*array)(struct pen_cells_file *, const struct pen_cells_node *,
 		     bool list, struct pen_buf *, struct pen_cells_shape *);
@@ -83,6 +96,14 @@ extern const struct pen_cells_source pen__cells_in_hdf5;
 extern const struct pen_cells_source pen__cells_in_zarr;
 extern const struct pen_cells_source pen__cells_in_packed;
 
+/* What there is besides frames: path and kind of every matrix, and of all that
+ * nothing here reads. */
+int pen__cells_tree(struct pen_cells_file *, struct pen_buf *out);
+/* The same of a group or a frame: "obs/NAME". */
+int pen__cells_tree_of(struct pen_cells_file *, const char *group, bool frame,
+		       struct pen_buf *out);
+/* Is a thing of that kind a matrix that can be read? */
+bool pen__cells_is_matrix(struct pen_span path, struct pen_span kind);
 /* "FILE:path" */
 void pen__cells_where(const struct pen_cells_file *, const char *path,
 		      char *buf, size_t cap);

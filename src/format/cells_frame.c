@@ -194,7 +194,7 @@ int pen__cells_index_name(struct pen_cells_file *f, const char *frame,
 static int group_names(struct pen_cells_file *f, struct pen_buf *names,
 		       uint64_t *n)
 {
-	char name[128], path[256];
+	char name[PEN_CELLS_NAME], path[PEN_CELLS_PATH];
 	struct pen_cells_node node;
 	int rc = pen__cells_index_name(f, f->var, name, sizeof(name));
 

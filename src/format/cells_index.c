@@ -21,7 +21,8 @@ struct matrix {
 	char path[256];
 	struct pen_cells_node node;
 	uint64_t nnz, most;
-	char kind[32]; /* encoding-type, or h5sparse_format */
+	uint64_t first, own; /* columns that are its own; own 0: all */
+	char kind[32];	     /* encoding-type, or h5sparse_format */
 	/* of the file */
 	const char *var[PEN_CELLS_FRAMES];
 	uint64_t ngenes[PEN_CELLS_FRAMES]; /* 0: no matrix is over them */
@@ -43,6 +44,48 @@ refuse(const struct matrix *m, int code, const char *fmt, ...)
 
 /* ---- which matrix ---- */
 
+/* What could have been meant. */
+static int refuse_absent(struct matrix *m)
+{
+	struct pen_buf tree = { 0 };
+	struct pen_span path, kind, first = { NULL, 0 };
+	char list[120] = "";
+	struct pen_bytes b;
+	uint32_t n = 0;
+	int rc = pen__cells_tree(&m->f, &tree);
+
+	b = pen__bytes(tree.p, tree.n);
+	while (rc >= 0 && pen__cells_next_name(&b, &path) &&
+	       pen__cells_next_name(&b, &kind)) {
+		const size_t at = strlen(list);
+
+		if (!pen__cells_is_matrix(path, kind) || path.n > 200)
+			continue;
+		if (path.n > 3 && memcmp(path.p, "raw", 3) == 0)
+			path.n = 3; /* what it is called here */
+		first = first.p ? first : path;
+		if (at + path.n + 8 < sizeof(list))
+			snprintf(list + at, sizeof(list) - at, "%s%.*s",
+				 n ? ", " : "", (int)path.n,
+				 (const char *)path.p);
+		else if (at + 4 < sizeof(list))
+			memcpy(list + at, " ...", 5);
+		n++;
+	}
+	if (rc >= 0 && first.p)
+		rc = refuse(m, PEN_ENOTFOUND,
+			    "the file has no such matrix; there are %s: "
+			    "choose one with matrix=, as in matrix=%.*s",
+			    list, first.n < 64 ? (int)first.n : 64,
+			    (const char *)first.p);
+	else if (rc >= 0)
+		rc = refuse(m, PEN_ENOTFOUND,
+			    "the file has no such matrix, nor any other that "
+			    "can be read (X, raw, layers, obsm)");
+	pen__buf_fini(&tree);
+	return rc;
+}
+
 static int find_matrix(struct matrix *m)
 {
 	const bool raw = m->slot->frame == PEN_CELLS_RAW_VAR;
@@ -55,11 +98,7 @@ static int find_matrix(struct matrix *m)
 		m->var[PEN_CELLS_RAW_VAR] = "raw.var";
 		rc = m->f.src->find(&m->f, m->path, &m->node);
 	}
-	if (rc == 0)
-		return refuse(m, PEN_ENOTFOUND,
-			      "there is no such matrix in the file; choose one "
-			      "with matrix=X, raw, layers/NAME or obsm/NAME");
-	return rc < 0 ? rc : 0;
+	return rc > 0 ? 0 : rc < 0 ? rc : refuse_absent(m);
 }
 
 /* The attribute that has another name before 0.7. */
@@ -79,6 +118,27 @@ static int see_attrs(struct matrix *m, uint64_t shape[2])
 	return rc;
 }
 
+static int refuse_csc(const struct matrix *m)
+{
+	const char *slash = strchr(m->path, '/');
+	char what[96] = "X";
+
+	if (slash && m->slot->frame != PEN_CELLS_RAW_VAR)
+		snprintf(what, sizeof(what), "%.*s['%.60s']",
+			 (int)(slash - m->path), m->path, slash + 1);
+	if (m->slot->frame == PEN_CELLS_RAW_VAR)
+		return refuse(m, PEN_ENOTSUP,
+			      "is stored by column (csc), so that a cell is "
+			      "all over it; write it with anndata: b = "
+			      "a.raw.to_adata(); b.X = b.X.tocsr(); "
+			      "b.write(...)");
+	return refuse(m, PEN_ENOTSUP,
+		      "is stored by column (csc), so that a cell is all over "
+		      "it; convert it with anndata: a.%s = a.%s.tocsr(), and "
+		      "write the file again",
+		      what, what);
+}
+
 static int see_matrix(struct matrix *m)
 {
 	uint64_t shape[2];
@@ -90,11 +150,7 @@ static int see_matrix(struct matrix *m)
 	if (rc < 0)
 		return rc;
 	if (strncmp(m->kind, "csc", 3) == 0)
-		return refuse(
-			m, PEN_ENOTSUP,
-			"is stored by column (csc), so that a cell is all "
-			"over it; convert it with anndata: a.X = "
-			"a.X.tocsr(), and write the file again");
+		return refuse_csc(m);
 	if (strncmp(m->kind, "csr", 3) != 0)
 		return refuse(m, PEN_ENOTSUP,
 			      "is a group of kind '%s', not a matrix (array or "
@@ -233,6 +289,12 @@ static int put_dense(struct matrix *m)
 		return rc;
 	m->f.nrows = shape.dim[0];
 	m->f.ncols = shape.dim[1];
+	m->first = shape.first;
+	m->own = shape.n;
+	if (m->own && m->slot->frame != PEN_CELLS_NOVAR)
+		return refuse(m, PEN_ENOTSUP,
+			      "is a member of structures, which only matrices "
+			      "of obsm can be");
 	if (m->f.ncols && m->f.nrows > shape.most / m->f.ncols)
 		return refuse(m, PEN_EDATA,
 			      "declares %" PRIu64 " rows, which what is stored "
@@ -267,6 +329,17 @@ static int put_rows(struct matrix *m, uint64_t *nsamples)
 	return 0;
 }
 
+/* Values of `size` bytes, of some rows only, or NULL. */
+static void put_some(struct pen_buf *b, const struct pen_buf *values,
+		     const struct pen_buf *rows, size_t size)
+{
+	if (!rows)
+		pen__buf_put(b, values->p, values->n);
+	for (uint64_t i = 0; rows && i < rows->n / 4; i++)
+		pen__buf_put(b, values->p + pen__cells_u32(rows->p, i) * size,
+			     size);
+}
+
 /* A column, as pen__cells_take_views() reads it; rows: some only. */
 static void put_column(struct pen_buf *b, const struct pen_cells_column *c,
 		       const char *name, const struct pen_buf *rows)
@@ -274,17 +347,16 @@ static void put_column(struct pen_buf *b, const struct pen_cells_column *c,
 	const size_t size = pen_dtype_size((enum pen_dtype)c->dtype);
 
 	pen__buf_le(b, c->dtype, 1);
+	pen__buf_le(b, c->nullable, 1);
 	pen__buf_le(b, c->coded, 1);
 	pen__buf_le(b, c->ordered, 1);
 	pen__buf_le(b, c->nnames, 4);
 	pen__buf_le(b, strlen(name), 8);
 	pen__buf_str(b, name);
 	put_bytes(b, &c->names);
-	if (!rows)
-		pen__buf_put(b, c->values.p, c->values.n);
-	for (uint64_t i = 0; rows && i < rows->n / 4; i++)
-		pen__buf_put(b, c->values.p + pen__cells_u32(rows->p, i) * size,
-			     size);
+	put_some(b, &c->values, rows, size);
+	if (c->nullable)
+		put_some(b, &c->mask, rows, 1);
 }
 
 /* Columns of a frame, into a blob. */
@@ -306,7 +378,9 @@ static int add_column(struct matrix *m, struct columns *cs, const char *name,
 	int rc;
 
 	m->f.err = &why;
+	m->f.exact = m->p->copy;
 	rc = pen__cells_column_open(&m->f, cs->frame, name, cs->nrows, &c);
+	m->f.exact = false;
 	m->f.err = err;
 	if (rc >= 0) {
 		put_column(cs->out, &c, name, cs->rows);
@@ -319,21 +393,46 @@ static int add_column(struct matrix *m, struct columns *cs, const char *name,
 	return rc;
 }
 
+/* What the index of a frame is called, and whether it is there. */
+static int find_index(struct matrix *m, const char *frame, char *name,
+		      size_t cap, bool *there)
+{
+	char path[PEN_CELLS_PATH];
+	struct pen_cells_node node;
+	int rc = m->f.src->find(&m->f, frame, &node);
+
+	*there = rc > 0;
+	*name = '\0';
+	if (rc > 0)
+		rc = pen__cells_index_name(&m->f, frame, name, cap);
+	if (rc >= 0 && *name && *there && node.group) {
+		snprintf(path, sizeof(path), "%.300s/%.300s", frame, name);
+		rc = m->f.src->find(&m->f, path, &node);
+		*there = rc > 0;
+	}
+	return rc < 0 ? rc : 0;
+}
+
 static int add_all(struct matrix *m, struct columns *cs)
 {
 	struct pen_buf list = { 0 };
 	struct pen_bytes b;
 	struct pen_span s, kind;
-	char name[64], index[64];
+	char name[PEN_CELLS_NAME], index[PEN_CELLS_NAME];
+	/* longer ones are no field's */
+	const size_t most = m->p->copy ? sizeof(name)
+				       : sizeof(((struct pen_field *)0)->name);
+	bool there = false;
 	int rc = pen__cells_columns_list(&m->f, cs->frame, &list);
 
 	if (rc >= 0)
-		rc = pen__cells_index_name(&m->f, cs->frame, index,
-					   sizeof(index));
+		rc = find_index(m, cs->frame, index, sizeof(index), &there);
+	if (rc >= 0 && there && m->p->copy)
+		rc = add_column(m, cs, "_index", false);
 	b = pen__bytes(list.p, list.n);
 	while (rc >= 0 && pen__cells_next_name(&b, &s) &&
 	       pen__cells_next_name(&b, &kind)) {
-		if (!s.n || s.n >= sizeof(name))
+		if (!s.n || s.n >= most)
 			continue;
 		memcpy(name, s.p, s.n);
 		name[s.n] = '\0';
@@ -347,7 +446,7 @@ static int add_all(struct matrix *m, struct columns *cs)
 static int add_columns(struct matrix *m, struct columns *cs)
 {
 	const char *s = cs->ask;
-	char name[64];
+	char name[PEN_CELLS_NAME];
 	int rc = 0;
 
 	if (s && strcmp(s, "*") == 0)
@@ -490,6 +589,7 @@ static int put_matrix(struct matrix *m, uint64_t *nrows)
 	if (rc < 0)
 		return rc;
 	pen__buf_le(m->blob, m->node.group, 1);
+	m->first = m->own = 0;
 	rc = m->node.group ? put_sparse(m) : put_dense(m);
 	if (rc >= 0)
 		rc = check_size(m);
@@ -503,6 +603,8 @@ static int put_matrix(struct matrix *m, uint64_t *nrows)
 	pen__buf_le(m->blob, m->f.ncols, 8);
 	pen__buf_le(m->blob, m->nnz, 8);
 	pen__buf_le(m->blob, m->most, 8);
+	pen__buf_le(m->blob, m->first, 8);
+	pen__buf_le(m->blob, m->own, 8);
 	return 0;
 }
 
@@ -524,23 +626,42 @@ static int put_obs(struct matrix *m, size_t at)
 /* What a frame's index is called; nothing, when it is not there. */
 static int put_index(struct matrix *m, const char *frame)
 {
-	char name[128] = "", path[256];
-	struct pen_cells_node node;
-	int rc = m->f.src->find(&m->f, frame, &node);
+	char name[PEN_CELLS_NAME];
+	bool there;
+	int rc = find_index(m, frame, name, sizeof(name), &there);
 
-	if (rc > 0)
-		rc = pen__cells_index_name(&m->f, frame, name, sizeof(name));
-	if (rc >= 0 && *name && node.group) {
-		snprintf(path, sizeof(path), "%s/%s", frame, name);
-		rc = m->f.src->find(&m->f, path, &node);
-		if (!rc)
-			*name = '\0';
-	}
 	if (rc < 0)
 		return rc;
+	if (!there)
+		*name = '\0';
 	pen__buf_le(m->blob, strlen(name), 8);
 	pen__buf_str(m->blob, name);
 	return 0;
+}
+
+/* What there is, when someone has to know what he leaves; and what the file
+ * says of itself. */
+static int put_rest(struct matrix *m)
+{
+	struct pen_buf tree = { 0 }, facts = { 0 };
+	int rc = 0;
+
+	if (m->p->copy)
+		rc = pen__cells_tree(&m->f, &tree);
+	if (rc >= 0 && m->p->copy)
+		rc = pen__cells_tree_of(&m->f, "obs", true, &tree);
+	if (rc >= 0 && m->p->copy)
+		rc = pen__cells_tree_of(&m->f, m->var[pen__cells_frame(m->p)],
+					true, &tree);
+	if (rc >= 0 && m->f.src->facts)
+		rc = m->f.src->facts(&m->f, &facts);
+	if (rc >= 0) {
+		put_bytes(m->blob, &tree);
+		put_bytes(m->blob, &facts);
+	}
+	pen__buf_fini(&tree);
+	pen__buf_fini(&facts);
+	return rc;
 }
 
 static int put_file(struct matrix *m, struct pen_found *found)
@@ -571,6 +692,8 @@ static int put_file(struct matrix *m, struct pen_found *found)
 		rc = put_index(m, "obs");
 	if (rc >= 0)
 		rc = put_index(m, m->var[pen__cells_frame(m->p)]);
+	if (rc >= 0)
+		rc = put_rest(m);
 	pen__buf_fini(&list);
 	if (rc >= 0 && m->blob->bad)
 		rc = pen__fail_nomem(m->f.err, m->f.name, m->blob->n);

@@ -122,9 +122,14 @@ static bool label(struct pen_cells_labels *l, const struct pen_cells_field *c)
 
 int pen__cells_merge(struct pen_cells *p, struct pen_err *err)
 {
+	const uint32_t n = p->nobs ? p->nobs : 1;
 	size_t total = 0;
-	bool ok = true;
+	bool ok;
 
+	p->merged = pen__calloc(n, sizeof(*p->merged));
+	p->label = pen__calloc(n, sizeof(*p->label));
+	ok = p->merged && p->label;
+	p->nlabelled = ok ? p->nobs : 0;
 	for (uint32_t i = 0; ok && i < p->nobs; i++) {
 		if (!p->view0->field[i].coded)
 			continue;

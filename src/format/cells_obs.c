@@ -4,7 +4,8 @@
  * attribute refers to categories (0.7), members of one compound with
  * categories in uns (before). Categories become int32 codes, -1 where missing;
  * strings become codes of their sorted distinct values; integers that may be
- * missing float64 with NaN, booleans that may be int8 with -1.
+ * missing float64 with NaN, booleans that may be int8 with -1 (file.exact: stay
+ * what they are, with a mask).
  * Refuses codes without a category, and columns of another length.
  */
 #include <inttypes.h>
@@ -334,6 +335,13 @@ static int take_nullable(struct pen_cells_file *f, struct pen_cells_column *c,
 			"its mask is not one boolean for each row");
 	if (l->text)
 		return take_texts(f, c, l, path, mask->data.p);
+	if (f->exact && l->dtype < PEN_F16) {
+		c->nullable = true;
+		c->dtype = (uint8_t)l->dtype;
+		pen__buf_put(&c->mask, mask->data.p, mask->n);
+		pen__buf_put(&c->values, l->data.p, l->data.n);
+		return c->values.bad || c->mask.bad ? nomem(f, l->n * 8) : 0;
+	}
 	c->dtype = l->dtype == PEN_BOOL ? PEN_I8 : PEN_F64;
 	for (uint64_t i = 0; i < l->n; i++) {
 		const double v =
@@ -527,4 +535,5 @@ void pen__cells_column_close(struct pen_cells_column *c)
 {
 	pen__buf_fini(&c->names);
 	pen__buf_fini(&c->values);
+	pen__buf_fini(&c->mask);
 }

@@ -352,12 +352,16 @@ static int emit_in_order(const struct cell *c)
 		memset(c->dst, 0, c->r->dst_len[c->t->field]);
 	while (rc >= 0 && run.at < run.end) {
 		const uint64_t first = run.at - start;
-		const uint64_t n = pen__cells_run_next(&run, &p);
+		uint64_t n;
 
+		if (same && a->dtype == c->t->type) /* narrow ones at once */
+			run.room = dst + first * item;
+		n = pen__cells_run_next(&run, &p);
 		if (!n)
 			return fail_bytes(c);
 		if (same && p && a->dtype == c->t->type) {
-			memcpy(dst + first * item, p, n * item);
+			if (p != run.room)
+				memcpy(dst + first * item, p, n * item);
 			continue;
 		}
 		if (same && p) {
@@ -386,14 +390,17 @@ static int emit_genes(const struct cell *c, uint8_t *dst)
 	const uint8_t *p;
 
 	while (run.at < run.end) {
-		const uint64_t n = pen__cells_run_next(&run, &p);
+		uint64_t n;
 
+		if (quick && !two) /* narrow ones at once */
+			run.room = dst;
+		n = pen__cells_run_next(&run, &p);
 		if (!n)
 			return fail_bytes(c);
 		if (quick && p) {
 			if (two)
 				pen__cells_widen(p, n, dst);
-			else
+			else if (p != dst)
 				memcpy(dst, p, n * 4);
 			if (!pen__cells_below(dst, n, c->m->ncols))
 				return fail_genes(c, dst, n);
@@ -652,11 +659,31 @@ int pen__cells_emit(const struct pen_format *f, const struct pen_row *r,
 		logs.known = 0;
 		rc = emit_matrix(&c);
 	}
+	if (p->copy)
+		return rc;
 	for (uint32_t i = 0; rc >= 0 && i < p->nobs; i++)
 		put_column(&v->field[i], r->k, r->dst[first + i]);
 	if (p->source)
 		memcpy(r->dst[first + p->nobs], &p->source_of[r->object], 4);
 	return rc;
+}
+
+bool pen__cells_obs_take(const struct pen_format *f, uint32_t i,
+			 uint32_t object, uint64_t k, void *to)
+{
+	const struct pen_cells *p = f->priv;
+	const struct pen_cells_field *c =
+		&p->view[f->ix->blob_of(f->ix, object)].field[i];
+
+	put_column(c, k, to);
+	return c->mask && c->mask[k];
+}
+
+uint32_t pen__cells_source_of(const struct pen_format *f, uint32_t object)
+{
+	const struct pen_cells *p = f->priv;
+
+	return p->source_of[object];
 }
 
 bool pen__cells_value(const struct pen_format *f, uint32_t object, uint64_t k,

@@ -41,6 +41,14 @@ static bool number_chunks(struct pen_cells_array *a, uint64_t *n)
 	return *n <= UINT32_MAX;
 }
 
+static bool take_part(struct pen_bytes *in, struct pen_cells_matrix *m)
+{
+	m->first = pen__take_u64(in);
+	m->nown = pen__take_u64(in);
+	return !in->bad && (!m->nown || (!m->sparse && m->first <= m->ncols &&
+					 m->nown <= m->ncols - m->first));
+}
+
 static bool take_matrix(struct pen_bytes *in, struct pen_cells_matrix *m,
 			uint64_t *chunks)
 {
@@ -53,6 +61,7 @@ static bool take_matrix(struct pen_bytes *in, struct pen_cells_matrix *m,
 	     (!pen__cells_array_take(in, &m->indices) ||
 	      !number_chunks(&m->indices, chunks) || !take_starts(in, m, &n))))
 		return false;
+	m->indices.kind = 1;
 	m->nrows = pen__take_u64(in);
 	m->ncols = pen__take_u64(in);
 	m->nnz = pen__take_u64(in);
@@ -60,7 +69,7 @@ static bool take_matrix(struct pen_bytes *in, struct pen_cells_matrix *m,
 	m->extent = m->ncols;
 	m->ntake = (uint32_t)m->ncols;
 	if (in->bad || !m->ncols || m->ncols > PEN_CELLS_GENES ||
-	    m->most > INT32_MAX)
+	    m->most > INT32_MAX || !take_part(in, m))
 		return false;
 	if (m->sparse)
 		return n - 1 == m->nrows && m->data.ncols == m->nnz &&
@@ -88,9 +97,11 @@ static bool take_rows(struct pen_bytes *in, struct pen_cells_view *v)
 static bool take_column(struct pen_bytes *in, struct pen_cells_field *c,
 			uint64_t n)
 {
+	bool nullable;
 	size_t bytes;
 
 	c->dtype = pen__take_u8(in);
+	nullable = pen__take_u8(in);
 	c->coded = pen__take_u8(in);
 	c->ordered = pen__take_u8(in);
 	c->nnames = pen__take_u32(in);
@@ -98,10 +109,11 @@ static bool take_column(struct pen_bytes *in, struct pen_cells_field *c,
 	c->names = take_bytes(in);
 	if (in->bad || c->dtype > PEN_F64 ||
 	    (c->coded && c->dtype != PEN_I32) || c->nnames > c->names.n / 4 ||
-	    !c->name.n || c->name.n >= sizeof(((struct pen_field *)0)->name) ||
+	    !c->name.n || c->name.n >= PEN_CELLS_NAME ||
 	    !pen__mul((size_t)n, pen_dtype_size(c->dtype), &bytes))
 		return false;
 	c->values = pen__take(in, bytes);
+	c->mask = nullable ? pen__take(in, n) : NULL;
 	return !in->bad;
 }
 
@@ -139,9 +151,28 @@ static bool fits_vars(const struct pen_cells *p, const struct pen_cells_view *v)
 	return true;
 }
 
+/* Columns that are not the matrix' own are left out by a map. */
+static int map_own(struct pen_cells_matrix *m, struct pen_err *err)
+{
+	if (!m->nown)
+		return 0;
+	m->own = pen__alloc(m->ncols, sizeof(*m->own));
+	if (!m->own)
+		return pen__fail_nomem(err, "cells",
+				       m->ncols * sizeof(*m->own));
+	for (uint64_t i = 0; i < m->ncols; i++)
+		m->own[i] = i - m->first < m->nown ? (uint32_t)(i - m->first)
+						   : PEN_CELLS_NONE;
+	m->map = m->own;
+	m->ntake = (uint32_t)m->nown;
+	return 0;
+}
+
 static int take_view(struct pen_cells *p, struct pen_cells_view *v,
 		     struct pen_bytes *in, struct pen_err *err)
 {
+	int rc = 0;
+
 	v->nfields = pen__take_u32(in);
 	/* each is a few bytes at least */
 	if (in->bad || v->nfields > pen__bytes_left(in))
@@ -151,6 +182,10 @@ static int take_view(struct pen_cells *p, struct pen_cells_view *v,
 		return pen__fail_nomem(err, "cells", v->nfields);
 	if (!take_matrices(in, p, v) || !take_rows(in, v))
 		return damaged(err);
+	for (uint32_t i = 0; rc >= 0 && i < p->nmatrices; i++)
+		rc = map_own(&v->matrix[i], err);
+	if (rc < 0)
+		return rc;
 	for (uint32_t i = 0; i < v->nfields; i++)
 		if (!take_column(in, &v->field[i], v->nsamples))
 			return damaged(err);
@@ -159,6 +194,8 @@ static int take_view(struct pen_cells *p, struct pen_cells_view *v,
 	v->inventory = take_bytes(in);
 	v->obs_index = take_bytes(in);
 	v->var_index = take_bytes(in);
+	v->tree = take_bytes(in);
+	v->facts = take_bytes(in);
 	return in->bad ? damaged(err) : 0;
 }
 

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/stale.h"
 
 #define FDS 16 /* directories open at a time while a tree is removed */
 
@@ -71,6 +72,13 @@ static int check_column(const struct pen_cells_column_spec *c,
 	return 0;
 }
 
+/* Is the column before it one that something may be missing in? */
+static bool fits_mask(const struct pen_cells_column_spec *c, uint32_t i)
+{
+	return i && !strcmp(c[i - 1].name, c[i].name) && !c[i].coded &&
+	       c[i].dtype == PEN_BOOL && !c[i - 1].coded && !c[i - 1].mask;
+}
+
 static int check_columns(const struct pen_cells_column_spec *c, uint32_t n,
 			 const char *frame, struct pen_err *err)
 {
@@ -80,7 +88,10 @@ static int check_columns(const struct pen_cells_column_spec *c, uint32_t n,
 	for (uint32_t i = 0; !rc && i < n; i++) {
 		rc = check_column(&c[i], err);
 		nindex += c[i].coded && c[i].index;
-		for (uint32_t j = 0; !rc && j < i; j++)
+		if (!rc && c[i].mask && !fits_mask(c, i))
+			rc = pen__fail(err, PEN_EINVAL, c[i].name,
+				       "a mask without its column");
+		for (uint32_t j = 0; !rc && !c[i].mask && j < i; j++)
 			if (!strcmp(c[i].name, c[j].name))
 				rc = pen__fail(err, PEN_EINVAL, frame,
 					       "has two columns '%s'",
@@ -91,21 +102,38 @@ static int check_columns(const struct pen_cells_column_spec *c, uint32_t n,
 	return rc;
 }
 
-static int check_dense(const struct pen_cells_dense_spec *d,
-		       struct pen_err *err)
+/* A matrix beside X. */
+static int check_beside(const char *path, enum pen_dtype t, uint64_t ncols,
+			struct pen_err *err)
 {
-	const char *slash = strchr(d->path, '/');
-	const size_t n = slash ? (size_t)(slash - d->path) : 0;
+	const char *slash = strchr(path, '/');
+	const size_t n = slash ? (size_t)(slash - path) : 0;
 
-	if (!((n == 4 && !memcmp(d->path, "obsm", n)) ||
-	      (n == 6 && !memcmp(d->path, "layers", n))) ||
+	if (!((n == 4 && !memcmp(path, "obsm", n)) ||
+	      (n == 6 && !memcmp(path, "layers", n))) ||
 	    !slash[1] || slash[1] == '.' || strchr(slash + 1, '/'))
-		return pen__fail(err, PEN_EINVAL, d->path,
+		return pen__fail(err, PEN_EINVAL, path,
 				 "is not obsm/NAME or layers/NAME");
-	if (d->dtype > PEN_F64 || !d->ncols)
-		return pen__fail(err, PEN_ENOTSUP, d->path,
+	if (t > PEN_F64 || !ncols)
+		return pen__fail(err, PEN_ENOTSUP, path,
 				 "has no columns, or a type that cannot be "
 				 "written");
+	return 0;
+}
+
+static const char *beside_at(const struct pen_cells_spec *s, uint32_t i)
+{
+	return i < s->ndense ? s->dense[i].path : s->csr[i - s->ndense].path;
+}
+
+static int check_paths(const struct pen_cells_spec *s, struct pen_err *err)
+{
+	for (uint32_t i = 0; i < s->ndense + s->ncsr; i++)
+		for (uint32_t j = 0; j < i; j++)
+			if (!strcmp(beside_at(s, i), beside_at(s, j)))
+				return pen__fail(err, PEN_EINVAL,
+						 beside_at(s, i),
+						 "is there twice");
 	return 0;
 }
 
@@ -129,30 +157,32 @@ static int check_codes(const struct pen_cells_column_spec *c,
 	return 0;
 }
 
+static int check_indices(enum pen_dtype t, uint64_t ncols, const char *path,
+			 struct pen_err *err)
+{
+	const uint64_t most = t == PEN_U16   ? UINT16_MAX
+			      : t == PEN_U32 ? UINT32_MAX
+					     : INT32_MAX;
+
+	if (t != PEN_I32 && t != PEN_I64 && t != PEN_U16 && t != PEN_U32)
+		return pen__fail(err, PEN_ENOTSUP, path,
+				 "indices of %s cannot be written",
+				 pen_dtype_name(t));
+	if (ncols && ncols - 1 > most)
+		return pen__fail(err, PEN_EINVAL, path,
+				 "indices of %s are too narrow for %llu genes",
+				 pen_dtype_name(t), (unsigned long long)ncols);
+	return 0;
+}
+
 static int check_matrix(const struct pen_cells_spec *s, const char *path,
 			struct pen_err *err)
 {
-	const uint64_t most = s->indices == PEN_U16   ? UINT16_MAX
-			      : s->indices == PEN_U32 ? UINT32_MAX
-						      : INT32_MAX;
-
 	if (s->dtype > PEN_F64)
 		return pen__fail(err, PEN_ENOTSUP, path,
 				 "numbers of %s cannot be written",
 				 pen_dtype_name(s->dtype));
-	if (!s->sparse)
-		return 0;
-	if (s->indices != PEN_I32 && s->indices != PEN_I64 &&
-	    s->indices != PEN_U16 && s->indices != PEN_U32)
-		return pen__fail(err, PEN_ENOTSUP, path,
-				 "indices of %s cannot be written",
-				 pen_dtype_name(s->indices));
-	if (s->ncols && s->ncols - 1 > most)
-		return pen__fail(err, PEN_EINVAL, path,
-				 "indices of %s are too narrow for %llu genes",
-				 pen_dtype_name(s->indices),
-				 (unsigned long long)s->ncols);
-	return 0;
+	return s->sparse ? check_indices(s->indices, s->ncols, path, err) : 0;
 }
 
 static int check_spec(const struct pen_cells_spec *s, const char *path,
@@ -172,8 +202,16 @@ static int check_spec(const struct pen_cells_spec *s, const char *path,
 	for (uint32_t i = 0; !rc && i < s->nvar; i++)
 		rc = check_codes(&s->var[i], s->var_values[i], s->ncols, err);
 	for (uint32_t i = 0; !rc && i < s->ndense; i++)
-		rc = check_dense(&s->dense[i], err);
-	return rc;
+		rc = check_beside(s->dense[i].path, s->dense[i].dtype,
+				  s->dense[i].ncols, err);
+	for (uint32_t i = 0; !rc && i < s->ncsr; i++) {
+		const struct pen_cells_csr_spec *c = &s->csr[i];
+
+		rc = check_beside(c->path, c->dtype, c->ncols, err);
+		if (!rc)
+			rc = check_indices(c->indices, c->ncols, c->path, err);
+	}
+	return rc ? rc : check_paths(s, err);
 }
 
 /* ---- names in the file system ---- */
@@ -253,6 +291,35 @@ static char *beside(const char *path, const char *suffix)
 		     suffix) >= (int)sizeof(name))
 		return NULL;
 	return pen__strdup(name);
+}
+
+/* What a program that was killed left, of a file or a directory. */
+static void drop_stale(const char *stale, void *path)
+{
+	(void)path;
+	remove_tree(stale);
+}
+
+/* It was killed after what it should replace stepped aside: that comes back,
+ * unless the new one is there. */
+static void restore_stale(const char *stale, void *path)
+{
+	struct stat sb;
+
+	if (!lstat(path, &sb) || rename(stale, path))
+		remove_tree(stale);
+}
+
+void pen__cells_writer_clean(const char *path)
+{
+	char *name = pen__strndup(path, trimmed(path));
+
+	if (!name)
+		return;
+	pen__stale_each(name, "old", restore_stale, name);
+	pen__stale_each(name, "tmp", drop_stale, name);
+	pen__stale_each(name, "rows", drop_stale, name);
+	pen__free(name);
 }
 
 /* A directory takes nothing else's name, and gives its own to nothing: what
@@ -338,7 +405,8 @@ int pen__cells_writer_open(struct pen_cells_writer **out,
 	w->path = pen__strndup(path, trimmed(path));
 	w->tmp = w->path ? beside(w->path, "tmp") : NULL;
 	w->priv = pen__calloc(1, ops->priv_size ? ops->priv_size : 1);
-	if (!w->path || !w->tmp || !w->priv) {
+	w->csr_nnz = pen__calloc((size_t)spec->ncsr + 1, sizeof(*w->csr_nnz));
+	if (!w->path || !w->tmp || !w->priv || !w->csr_nnz) {
 		rc = pen__fail_nomem(err, path, ops->priv_size);
 		goto fail;
 	}
@@ -348,6 +416,7 @@ int pen__cells_writer_open(struct pen_cells_writer **out,
 	if (rc)
 		goto fail;
 	remove_tree(w->tmp);
+	pen__cells_writer_clean(w->path);
 	rc = ops->open(w, err);
 	if (rc) {
 		pen__cells_writer_close(w);
@@ -357,6 +426,7 @@ int pen__cells_writer_open(struct pen_cells_writer **out,
 	*out = w;
 	return 0;
 fail:
+	pen__free(w->csr_nnz);
 	pen__free(w->path);
 	pen__free(w->tmp);
 	pen__free(w->priv);
@@ -364,28 +434,47 @@ fail:
 	return rc;
 }
 
-static int check_sparse(const struct pen_cells_writer *w,
-			const struct pen_cells_rows *r, struct pen_err *err)
+/* left: numbers that may still come. */
+static int check_sparse(const struct pen_cells_lists *l, uint64_t nrows,
+			uint64_t ncols, uint64_t left, const char *path,
+			struct pen_err *err)
 {
-	const uint64_t n = r->start[r->n];
+	const uint64_t n = l->start[nrows];
 	uint32_t most = 0;
 
-	if (r->start[0])
-		return pen__fail(err, PEN_EINVAL, w->path,
+	if (l->start[0])
+		return pen__fail(err, PEN_EINVAL, path,
 				 "rows that do not begin at 0");
-	for (uint64_t i = 0; i < r->n; i++)
-		if (r->start[i] > r->start[i + 1])
-			return pen__fail(err, PEN_EINVAL, w->path,
+	for (uint64_t i = 0; i < nrows; i++)
+		if (l->start[i] > l->start[i + 1])
+			return pen__fail(err, PEN_EINVAL, path,
 					 "a row that ends before it begins");
-	if (n > w->spec->nnz - w->nnz)
-		return pen__fail(err, PEN_EINVAL, w->path,
+	if (n > left)
+		return pen__fail(err, PEN_EINVAL, path,
 				 "more numbers than were announced");
 	for (uint64_t i = 0; i < n; i++)
-		most = r->indices[i] > most ? r->indices[i] : most;
-	if (n && most >= w->spec->ncols)
-		return pen__fail(err, PEN_EINVAL, w->path,
+		most = l->indices[i] > most ? l->indices[i] : most;
+	if (n && most >= ncols)
+		return pen__fail(err, PEN_EINVAL, path,
 				 "gene %u is beyond the last", most);
 	return 0;
+}
+
+static int check_matrices(const struct pen_cells_writer *w,
+			  const struct pen_cells_rows *r, struct pen_err *err)
+{
+	const struct pen_cells_spec *s = w->spec;
+	const struct pen_cells_lists x = { r->start, r->indices, r->values };
+	int rc = 0;
+
+	if (s->sparse)
+		rc = check_sparse(&x, r->n, s->ncols, s->nnz - w->nnz, w->path,
+				  err);
+	for (uint32_t i = 0; !rc && i < s->ncsr; i++)
+		rc = check_sparse(&r->csr[i], r->n, s->csr[i].ncols,
+				  s->csr[i].nnz - w->csr_nnz[i], s->csr[i].path,
+				  err);
+	return rc;
 }
 
 int pen__cells_writer_rows(struct pen_cells_writer *w,
@@ -403,8 +492,7 @@ int pen__cells_writer_rows(struct pen_cells_writer *w,
 	if (r->n > s->nrows - w->nrows)
 		return pen__fail(err, PEN_EINVAL, w->path,
 				 "more rows than were announced");
-	if (s->sparse)
-		rc = check_sparse(w, r, err);
+	rc = check_matrices(w, r, err);
 	for (uint32_t i = 0; !rc && i < s->nobs; i++)
 		rc = check_codes(&s->obs[i], r->obs[i], r->n, err);
 	if (!rc)
@@ -413,6 +501,8 @@ int pen__cells_writer_rows(struct pen_cells_writer *w,
 		return rc;
 	w->nrows += r->n;
 	w->nnz += s->sparse ? r->start[r->n] : 0;
+	for (uint32_t i = 0; i < s->ncsr; i++)
+		w->csr_nnz[i] += r->csr[i].start[r->n];
 	w->failed = false;
 	return 0;
 }
@@ -421,13 +511,16 @@ int pen__cells_writer_seal(struct pen_cells_writer *w, struct pen_err *err)
 {
 	const struct pen_cells_spec *s = w->spec;
 	struct stat sb = { 0 };
+	bool whole = true;
 	int rc;
 
 	if (w->failed || w->sealed)
 		return pen__fail(err, PEN_EINVAL, w->path,
 				 "has failed or is finished already");
 	w->failed = true;
-	if (w->nrows != s->nrows || (s->sparse && w->nnz != s->nnz))
+	for (uint32_t i = 0; i < s->ncsr; i++)
+		whole &= w->csr_nnz[i] == s->csr[i].nnz;
+	if (w->nrows != s->nrows || !whole || (s->sparse && w->nnz != s->nnz))
 		return pen__fail(err, PEN_EINVAL, w->path,
 				 "is not whole: %llu of %llu rows came",
 				 (unsigned long long)w->nrows,
@@ -480,6 +573,7 @@ void pen__cells_writer_close(struct pen_cells_writer *w)
 	if (!w->finished)
 		remove_tree(w->tmp);
 	pen__opt_fini(w->ops->opts, w->priv);
+	pen__free(w->csr_nnz);
 	pen__free(w->path);
 	pen__free(w->tmp);
 	pen__free(w->priv);

@@ -20,6 +20,10 @@ struct pen_cells_column_spec {
 	 * (nnames 0) the values are the names: const char *, none missing. */
 	bool index;
 	bool ordered; /* coded: the order of names means something */
+	/* Says of the column before it, whose name it has, where that is
+	 * missing: true or false (PEN_BOOL). That one is of integers or
+	 * booleans. */
+	bool mask;
 	uint32_t nnames;
 	const char *const *names;
 };
@@ -31,15 +35,30 @@ struct pen_cells_dense_spec {
 	uint64_t ncols;
 };
 
+/* A sparse one, likewise. */
+struct pen_cells_csr_spec {
+	const char *path;
+	enum pen_dtype dtype, indices; /* as X's */
+	uint64_t ncols, nnz;
+};
+
 struct pen_cells_spec {
 	uint64_t nrows, ncols, nnz;
 	bool sparse;		/* X is CSR; false: dense rows */
 	enum pen_dtype dtype;	/* of X's numbers */
 	enum pen_dtype indices; /* of X's indices: I32, I64, U16, U32 */
-	uint32_t nobs, nvar, ndense;
+	uint32_t nobs, nvar, ndense, ncsr;
 	const struct pen_cells_column_spec *obs, *var;
 	const void *const *var_values; /* per column of var: ncols values */
 	const struct pen_cells_dense_spec *dense;
+	const struct pen_cells_csr_spec *csr;
+};
+
+/* Rows of a sparse matrix. */
+struct pen_cells_lists {
+	const uint64_t *start;	 /* one more than rows, from 0 */
+	const uint32_t *indices; /* sorted within a row or not */
+	const void *values;
 };
 
 /* Some rows. */
@@ -50,6 +69,7 @@ struct pen_cells_rows {
 	const void *values;	  /* start[n], or n x ncols of them */
 	const void *const *obs;	  /* per column: n values */
 	const void *const *dense; /* per matrix: n x ncols values */
+	const struct pen_cells_lists *csr; /* per sparse one beside X */
 };
 
 /* The text of row i of a coded column; NULL when it is missing. */
@@ -86,6 +106,7 @@ struct pen_cells_writer {
 	const struct pen_cells_spec *spec; /* the caller's until close */
 	char *path, *tmp;    /* tmp: beside path; a file or a directory */
 	uint64_t nrows, nnz; /* so far */
+	uint64_t *csr_nnz;   /* the same of each sparse matrix beside X */
 	bool failed, sealed, finished;
 };
 
@@ -95,6 +116,9 @@ const struct pen_cells_writer_ops *pen__cells_writer_find(const char *name);
 const struct pen_cells_writer_ops *pen__cells_writer_for(const char *path);
 const struct pen_cells_writer_ops *pen__cells_writer_at(unsigned i);
 
+/* Removes what writers of that path left who were killed; what one of them had
+ * moved aside comes back. */
+void pen__cells_writer_clean(const char *path);
 /* A file, or what looks like a zarr store, is replaced at the end; any other
  * directory is refused. */
 int pen__cells_writer_open(struct pen_cells_writer **out,

@@ -1,9 +1,10 @@
 /*
  * Single cells in HDF5, for cells_file.h: objects by path, attributes, lists,
  * and arrays as entries of the blob. Chunks without filters that lie one right
- * after another, which is how h5py writes them, become one flat range. Refuses
- * types that are not numbers or text, and sparse arrays with parts that were
- * never written.
+ * after another, which is how h5py writes them, become one flat range. Before
+ * 0.7 all of obsm was one data set of structures: a member of these is a matrix
+ * in rows that have others beside it. Refuses types that are not numbers or
+ * text, and sparse arrays with parts that were never written.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -39,11 +40,58 @@ int pen__h5ad_node(struct pen_cells_file *f, uint64_t addr, const char *path,
 
 	if (rc < 0)
 		return rc;
-	node->addr = addr;
-	node->group = pen__h5_is_group(&hd);
+	*node = (struct pen_cells_node){ .addr = addr,
+					 .group = pen__h5_is_group(&hd) };
 	snprintf(node->path, sizeof(node->path), "%.600s", path);
 	pen__h5_head_close(&hd);
 	return 0;
+}
+
+/* Which member of a compound has this name. */
+static bool find_member(const struct pen_h5_type *t, const char *name,
+			struct pen_h5_type *m, uint64_t *at)
+{
+	const char *s;
+
+	for (uint32_t i = 0; t->cls == PEN_H5_COMPOUND && i < t->nmembers; i++)
+		if (pen__h5_member(t, i, &s, m, at) && strcmp(s, name) == 0 &&
+		    *at <= t->size && m->size <= t->size - *at)
+			return true;
+	return false;
+}
+
+/* "obsm/X_pca", obsm being structures with such a member. */
+static int find_in_data(struct pen_cells_file *f, const char *path,
+			struct pen_cells_node *node)
+{
+	const char *slash = strrchr(path, '/');
+	char frame[PEN_CELLS_PATH];
+	struct pen_h5_data d;
+	struct pen_h5_type m;
+	struct pen_err why = { 0 };
+	uint64_t addr, at;
+	bool is;
+	int rc;
+
+	if (!slash || slash == path || strlen(path) >= sizeof(frame))
+		return 0;
+	snprintf(frame, sizeof(frame), "%.*s", (int)(slash - path), path);
+	rc = pen__h5_find(f->in, frame, &addr, &why);
+	if (rc >= 0)
+		rc = pen__h5_data_open(f->in, addr, &d, frame, &why);
+	if (rc == PEN_ENOMEM || rc == PEN_EIO) {
+		*f->err = why;
+		return rc;
+	}
+	if (rc < 0) /* a group, most of the time */
+		return 0;
+	is = find_member(&d.type, slash + 1, &m, &at);
+	pen__h5_data_close(&d);
+	if (!is)
+		return 0;
+	*node = (struct pen_cells_node){ .addr = addr, .member = true };
+	snprintf(node->path, sizeof(node->path), "%s", path);
+	return 1;
 }
 
 static int h5_find(struct pen_cells_file *f, const char *path,
@@ -54,7 +102,7 @@ static int h5_find(struct pen_cells_file *f, const char *path,
 	int rc = pen__h5_find(f->in, path, &addr, &why);
 
 	if (rc == PEN_ENOTFOUND)
-		return 0;
+		return find_in_data(f, path, node);
 	if (rc < 0 && f->err)
 		*f->err = why;
 	if (rc >= 0)
@@ -169,19 +217,6 @@ static int see_categories(void *arg, const struct pen_h5_attr *a,
 	return 1;
 }
 
-/* Which member of a compound has this name. */
-static bool find_member(const struct pen_h5_type *t, const char *name,
-			struct pen_h5_type *m, uint64_t *at)
-{
-	const char *s;
-
-	for (uint32_t i = 0; t->cls == PEN_H5_COMPOUND && i < t->nmembers; i++)
-		if (pen__h5_member(t, i, &s, m, at) && strcmp(s, name) == 0 &&
-		    *at <= t->size && m->size <= t->size - *at)
-			return true;
-	return false;
-}
-
 /* A list of compounds becomes one of a member of theirs. */
 static bool take_member(struct pen_h5_type *t, const char *name,
 			struct pen_buf *data)
@@ -289,6 +324,8 @@ static int h5_list(struct pen_cells_file *f, const struct pen_cells_node *node,
 	int rc;
 
 	pen__cells_where(f, node->path, where, sizeof(where));
+	if (node->member)
+		member = strrchr(node->path, '/') + 1;
 	rc = pen__h5_data_open(f->in, node->addr, &d, where, f->err);
 	if (rc < 0)
 		return rc;
@@ -299,7 +336,8 @@ static int h5_list(struct pen_cells_file *f, const struct pen_cells_node *node,
 
 /* ---- arrays ---- */
 
-static int check(const struct pen_h5_data *d, bool list, const char *where,
+/* axes: what it should have. */
+static int check(const struct pen_h5_data *d, uint32_t axes, const char *where,
 		 struct pen_err *err)
 {
 	if (d->type.dtype < 0 || d->type.dtype > PEN_F64)
@@ -310,10 +348,10 @@ static int check(const struct pen_h5_data *d, bool list, const char *where,
 				? pen__h5_type_name(&d->type)
 				: pen_dtype_name(
 					  (enum pen_dtype)d->type.dtype));
-	if (d->space.null || d->space.ndim != (list ? 1 : 2))
+	if (d->space.null || d->space.ndim != axes)
 		return pen__fail(err, PEN_EDATA, where,
-				 "has %u axes where there should be %d",
-				 d->space.ndim, list ? 1 : 2);
+				 "has %u axes where there should be %u",
+				 d->space.ndim, axes);
 	return 0;
 }
 
@@ -341,10 +379,9 @@ static struct pen_cells_place place(const void *arg, size_t i)
 }
 
 static int put_chunks(struct pen_cells_file *f, const struct pen_h5_data *d,
-		      struct pen_cells_grid *g, struct pen_buf *b,
+		      struct pen_cells_grid *g, bool list, struct pen_buf *b,
 		      const char *where)
 {
-	const bool list = d->space.ndim == 1;
 	struct pen_h5_chunks cs = { 0 };
 	struct pen_h5_pipe pipe;
 	int rc = pen__h5_pipe_init(&pipe, d, where, f->err);
@@ -360,7 +397,9 @@ static int put_chunks(struct pen_cells_file *f, const struct pen_h5_data *d,
 			       cs.ncells - cs.n, cs.ncells);
 	g->pipe = &pipe;
 	g->chunk_rows = list ? 1 : d->chunk[0];
-	g->chunk_cols = d->chunk[d->space.ndim - 1];
+	/* of structures all that a row has */
+	g->chunk_cols = list || d->space.ndim == 2 ? d->chunk[!list]
+						   : (uint32_t)g->ncols;
 	g->ncells = cs.ncells;
 	g->n = cs.n;
 	g->place = place;
@@ -373,32 +412,80 @@ static int put_chunks(struct pen_cells_file *f, const struct pen_h5_data *d,
 	return rc;
 }
 
+/* cols: of rows that are structures; 0: they are not. */
 static int put_data(struct pen_cells_file *f, const struct pen_h5_data *d,
-		    bool list, struct pen_buf *b, const char *where)
+		    bool list, uint64_t cols, struct pen_buf *b,
+		    const char *where)
 {
 	struct pen_cells_grid g = { .dtype = (enum pen_dtype)d->type.dtype,
 				    .swap = d->type.swap };
 	const size_t item = d->type.size;
 	uint64_t n;
-	int rc = check(d, list, where, f->err);
+	int rc = check(d, list || cols ? 1 : 2, where, f->err);
 
 	if (rc < 0)
 		return rc;
 	for (size_t i = 0; i < item; i++)
 		g.fill[i] = d->fill[d->type.swap ? item - 1 - i : i];
-	g.ncols = d->space.dim[d->space.ndim - 1];
+	g.ncols = cols ? cols : d->space.dim[!list];
 	(void)pen__h5_count(&d->space, &n);
 	if (n && d->layout == PEN_H5_CHUNKED)
-		return put_chunks(f, d, &g, b, where);
+		return put_chunks(f, d, &g, list, b, where);
 	if (n && d->addr == PEN_H5_NOWHERE)
 		return pen__fail(f->err, PEN_EDATA, where, "was never written");
 	pen__cells_array_put_flat(b, &g, n ? d->addr : 0);
 	return 0;
 }
 
+/*
+ * Structures seen as rows of one type, that of a member: of all numbers in such
+ * a row some are the member's. False when the others do not fit between.
+ */
+static bool see_as_rows(struct pen_h5_data *d, const char *name,
+			struct pen_cells_shape *s)
+{
+	const uint64_t step = d->type.size;
+	struct pen_h5_type m, base;
+	uint64_t at;
+
+	if (d->space.null || d->space.ndim != 1 ||
+	    !find_member(&d->type, name, &m, &at))
+		return false;
+	if (m.cls != PEN_H5_ARRAY)
+		base = m;
+	else if (!pen__h5_base(&m, &base))
+		return false;
+	if (base.dtype < 0 || base.dtype > PEN_F64 || step % base.size ||
+	    at % base.size)
+		return false;
+	s->first = at / base.size;
+	s->n = m.size / base.size;
+	s->dim[1] = step / base.size;
+	for (uint32_t i = 0; i < d->nfilters; i++)
+		if (!d->filter[i].ncd) { /* of elements as they were */
+			d->filter[i].cd[0] = d->type.size;
+			d->filter[i].ncd = 1;
+		}
+	d->type = base;
+	/* never written: zeros, whatever the members' own are */
+	memset(d->fill, 0, sizeof(d->fill));
+	return true;
+}
+
+static int refuse_member(struct pen_cells_file *f,
+			 const struct pen_cells_node *node)
+{
+	return pen__cells_refuse(f, PEN_ENOTSUP, node->path,
+				 "is a member of structures, as before anndata "
+				 "0.7, and not of numbers that lie in a row; "
+				 "read the file with anndata and write it "
+				 "again");
+}
+
 static int h5_array(struct pen_cells_file *f, const struct pen_cells_node *node,
 		    bool list, struct pen_buf *b, struct pen_cells_shape *s)
 {
+	struct pen_cells_shape part = { 0 };
 	struct pen_h5_data d;
 	char where[256];
 	int rc;
@@ -407,11 +494,16 @@ static int h5_array(struct pen_cells_file *f, const struct pen_cells_node *node,
 	rc = pen__h5_data_open(f->in, node->addr, &d, where, f->err);
 	if (rc < 0)
 		return rc;
-	rc = put_data(f, &d, list, b, where);
+	if (node->member &&
+	    (list || !see_as_rows(&d, strrchr(node->path, '/') + 1, &part)))
+		rc = refuse_member(f, node);
+	if (rc >= 0)
+		rc = put_data(f, &d, list, part.dim[1], b, where);
 	if (rc >= 0) {
-		*s = (struct pen_cells_shape){ .ndim = d.space.ndim };
+		*s = part;
+		s->ndim = list ? 1 : 2;
 		s->dtype = (enum pen_dtype)d.type.dtype;
-		memcpy(s->dim, d.space.dim, s->ndim * sizeof(*s->dim));
+		memcpy(s->dim, d.space.dim, d.space.ndim * sizeof(*s->dim));
 		if (__builtin_mul_overflow(f->pk->size + 64, MOST_RATIO,
 					   &s->most))
 			s->most = UINT64_MAX;
@@ -428,5 +520,6 @@ const struct pen_cells_source pen__cells_in_hdf5 = {
 	.shape_attr = h5_shape_attr,
 	.list = h5_list,
 	.inventory = pen__h5ad_inventory,
+	.children = pen__h5ad_inventory,
 	.array = h5_array,
 };

@@ -1,6 +1,7 @@
 /*
- * What a frame of an h5ad has, for inspect: a line for each column, with what
- * it is. Damage here need not keep anyone from reading the matrix.
+ * What a frame or a group of an h5ad has, for inspect and messages: a line for
+ * each column or object, with what it is. Damage here need not keep anyone from
+ * reading the matrix.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -29,6 +30,36 @@ static void type_text(const struct pen_h5_type *t, char *buf, size_t cap)
 		 text		 ? "strings"
 		 : t->dtype >= 0 ? pen_dtype_name((enum pen_dtype)t->dtype)
 				 : pen__h5_type_name(t));
+}
+
+/* Of a matrix how large it is, too. */
+static void data_text(const struct pen_h5_data *d, char *buf, size_t cap)
+{
+	size_t n;
+
+	type_text(&d->type, buf, cap);
+	n = strlen(buf);
+	if (d->space.ndim == 2)
+		snprintf(buf + n, cap - n, " %" PRIu64 "x%" PRIu64,
+			 d->space.dim[0], d->space.dim[1]);
+	else if (d->space.ndim > 2)
+		snprintf(buf + n, cap - n, ", %" PRIu32 " axes", d->space.ndim);
+}
+
+/* A member of the structures that a data set holds; one that is an array is
+ * the row of a matrix. */
+static void member_text(const struct pen_h5_data *d,
+			const struct pen_h5_type *m, char *buf, size_t cap)
+{
+	struct pen_h5_type base;
+
+	if (m->cls != PEN_H5_ARRAY || !pen__h5_base(m, &base) || !base.size) {
+		type_text(m, buf, cap);
+		return;
+	}
+	type_text(&base, buf, cap);
+	snprintf(buf + strlen(buf), cap - strlen(buf), " %" PRIu64 "x%" PRIu32,
+		 d->space.dim[0], m->size / base.size);
 }
 
 /* How many the list at addr has; 0 when that cannot be said. */
@@ -69,6 +100,9 @@ static void group_text(struct lister *l, const char *name, char *buf,
 	    src->text_attr(&l->f, &node, "encoding-type", kind, sizeof(kind)) <
 		    0)
 		return;
+	if (!*kind && src->text_attr(&l->f, &node, "h5sparse_format", kind,
+				     sizeof(kind)) < 0)
+		return;
 	snprintf(path, sizeof(path), "%.100s/%.300s/categories", l->frame,
 		 name);
 	if (src->find(&l->f, path, &node) > 0)
@@ -98,7 +132,7 @@ static int see_column(void *arg, const struct pen_h5_link *link,
 	} else if (pen__h5_data_open(l->f.in, link->addr, &d, "obs", &l->why) >=
 		   0) {
 		(void)pen__h5_attrs(l->f.in, &hd, see_reference, l, &l->why);
-		type_text(&d.type, text, sizeof(text));
+		data_text(&d, text, sizeof(text));
 		if (l->f.nrows)
 			snprintf(text, sizeof(text), "%" PRIu64 " categories",
 				 l->f.nrows);
@@ -125,7 +159,7 @@ static void list_members(struct lister *l, uint64_t addr)
 	     i++) {
 		if (!pen__h5_member(&d.type, i, &name, &m, &at))
 			break;
-		type_text(&m, text, sizeof(text));
+		member_text(&d, &m, text, sizeof(text));
 		put_line(l->out, name);
 		put_line(l->out, text);
 	}

@@ -118,7 +118,8 @@ static bool put_columns(const struct h5ad *h, hid_t obj,
 	if (!names)
 		return false;
 	for (uint32_t i = 0; i < at->ncolumns; i++)
-		if (!at->columns[i].coded || !at->columns[i].index)
+		if ((!at->columns[i].coded || !at->columns[i].index) &&
+		    !at->columns[i].mask)
 			names[n++] = at->columns[i].name;
 	ok = put_attr(obj, "column-order", h->text, 1, n, names) &&
 	     put_text(h, obj, "_index", at->index);

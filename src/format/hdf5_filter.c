@@ -129,9 +129,10 @@ int pen__h5_pipe_add(struct pen_h5_pipe *p, const char *name, uint32_t item,
 		i++;
 	if (i == n)
 		return pen__fail(err, PEN_ENOTSUP, where,
-				 "is packed by %.60s, which is not supported; "
+				 "is packed by %.40s, which is not read; "
 				 "blosc, zstd, gzip, zlib, lz4, shuffle and "
-				 "crc32c are",
+				 "crc32c are: anndata.read_zarr(this)"
+				 ".write_zarr(that) packs it by blosc",
 				 name);
 	if (p->n == PEN_H5_FILTERS || (zarr_names[i].id == SHUFFLE && !item))
 		return pen__fail(err, PEN_ENOTSUP, where,

@@ -118,6 +118,7 @@ static int take_table(struct reader *r, struct pen_packed_table *t)
 	return rc;
 }
 
+static const char odd_matrix[] = "a matrix of no known kind";
 static const char short_column[] = "a column of another length or type";
 
 static int take_column(struct reader *r, struct pen_packed_column *c,
@@ -148,6 +149,19 @@ static int take_column(struct reader *r, struct pen_packed_column *c,
 	return rc;
 }
 
+/* A mask is of booleans, and right behind its column. */
+static bool fits_mask(const struct pen_packed *f, uint32_t i)
+{
+	const struct pen_packed_column *c = &f->column[i];
+
+	if (!(c->flags & PEN_PACKED_MASK))
+		return true;
+	return i && i != f->nobs && c->flags == PEN_PACKED_MASK &&
+	       c->values.dtype == PEN_BOOL && !c[-1].flags &&
+	       c->name.n == c[-1].name.n &&
+	       memcmp(c->name.p, c[-1].name.p, c->name.n) == 0;
+}
+
 static int take_columns(struct reader *r)
 {
 	struct pen_packed *f = r->f;
@@ -162,7 +176,10 @@ static int take_columns(struct reader *r)
 		return pen__fail_nomem(r->err, f->pk->name, sizeof(*f->column));
 	for (uint32_t i = 0; rc >= 0 && i < f->nobs + f->nvar; i++)
 		rc = take_column(r, &f->column[i],
-				 i < f->nobs ? f->nrows : f->ncols);
+				 i < f->nobs ? f->nrows : f->x.ncols);
+	for (uint32_t i = 0; rc >= 0 && i < f->nobs + f->nvar; i++)
+		if (!fits_mask(f, i))
+			rc = damaged(r, "a mask without its column");
 	return rc;
 }
 
@@ -191,7 +208,7 @@ static int take_dense(struct reader *r, struct pen_packed_dense *d)
 	d->group = pen__take_u32(&r->in);
 	if (r->in.bad || d->dtype > PEN_F64 || !d->ncols || !d->group ||
 	    d->ncols > PEN_PACKED_MOST / d->group)
-		return damaged(r, "a matrix of no known kind");
+		return damaged(r, odd_matrix);
 	rc = take_pieces(r, r->f->nrows, d->group, &d->at);
 	if (rc >= 0 && !has_rows(d, r->f->nrows))
 		rc = damaged(r, "a matrix has rows of another length");
@@ -214,42 +231,68 @@ static int take_matrices(struct reader *r)
 	return rc;
 }
 
-static int take_matrix(struct reader *r)
+/* Of a matrix in chunks all but how large it is. */
+static int take_matrix(struct reader *r, struct pen_packed_matrix *m)
 {
-	struct pen_packed *f = r->f;
+	const uint64_t nrows = r->f->nrows;
 	int rc;
 
-	f->nrows = pen__take_u64(&r->in);
-	f->ncols = pen__take_u64(&r->in);
-	f->nnz = pen__take_u64(&r->in);
-	f->sparse = pen__take_u8(&r->in);
-	f->dtype = (enum pen_dtype)pen__take_u8(&r->in);
-	f->indices = (enum pen_dtype)pen__take_u8(&r->in);
-	f->narrow = pen__take_u8(&r->in);
-	f->group = pen__take_u32(&r->in);
-	if (r->in.bad || f->dtype > PEN_F64 || f->indices > PEN_U64 ||
-	    f->narrow > 2 || !f->group || f->nrows > UINT32_MAX ||
-	    f->ncols > UINT32_MAX)
-		return damaged(r, "its matrix is of no known kind");
-	f->chunks.step = 16;
-	rc = take_pieces(r, f->nrows, f->group, &f->chunks);
-	if (rc >= 0 && !fits(&f->chunks, f->nnz, pen_dtype_size(f->dtype)))
+	m->sparse = pen__take_u8(&r->in);
+	m->dtype = (enum pen_dtype)pen__take_u8(&r->in);
+	m->indices = (enum pen_dtype)pen__take_u8(&r->in);
+	m->narrow = pen__take_u8(&r->in);
+	m->group = pen__take_u32(&r->in);
+	if (r->in.bad || m->dtype > PEN_F64 || m->indices > PEN_U64 ||
+	    m->narrow > 2 || !m->group || nrows > UINT32_MAX ||
+	    m->ncols > UINT32_MAX)
+		return damaged(r, odd_matrix);
+	m->chunks.step = 16;
+	rc = take_pieces(r, nrows, m->group, &m->chunks);
+	if (rc >= 0 && !fits(&m->chunks, m->nnz, pen_dtype_size(m->dtype)))
 		rc = damaged(r, "it declares more numbers than it has");
-	if (rc < 0 || !f->sparse)
+	if (rc < 0 || !m->sparse)
 		return rc;
-	rc = take_table(r, &f->lengths);
-	if (rc >= 0 &&
-	    (f->lengths.n != f->nrows || f->lengths.dtype != PEN_U32))
+	rc = take_table(r, &m->lengths);
+	if (rc >= 0 && (m->lengths.n != nrows || m->lengths.dtype != PEN_U32))
 		rc = damaged(r, "lengths of rows are missing");
+	return rc;
+}
+
+/* Sparse ones beside X. */
+static int take_beside(struct reader *r)
+{
+	struct pen_packed *f = r->f;
+	int rc = 0;
+
+	if (f->version < 2)
+		return 0;
+	f->ncsr = pen__take_u32(&r->in);
+	if (r->in.bad || f->ncsr > MOST_COLUMNS)
+		return damaged(r, "it has too many matrices");
+	f->csr = pen__calloc(f->ncsr + 1, sizeof(*f->csr));
+	if (!f->csr)
+		return pen__fail_nomem(r->err, f->pk->name, sizeof(*f->csr));
+	for (uint32_t i = 0; rc >= 0 && i < f->ncsr; i++) {
+		f->csr[i].path = pen__packed_str(&r->in);
+		f->csr[i].ncols = pen__take_u64(&r->in);
+		f->csr[i].nnz = pen__take_u64(&r->in);
+		rc = take_matrix(r, &f->csr[i]);
+		if (rc >= 0 && !f->csr[i].sparse)
+			rc = damaged(r, odd_matrix);
+	}
 	return rc;
 }
 
 static int take_directory(struct reader *r)
 {
 	struct pen_packed *f = r->f;
-	int rc = take_matrix(r);
 	const uint8_t *p;
+	int rc;
 
+	f->nrows = pen__take_u64(&r->in);
+	f->x.ncols = pen__take_u64(&r->in);
+	f->x.nnz = pen__take_u64(&r->in);
+	rc = take_matrix(r, &f->x);
 	if (rc >= 0) {
 		f->nmeta = pen__take_u32(&r->in);
 		p = r->in.p;
@@ -261,6 +304,8 @@ static int take_directory(struct reader *r)
 	}
 	if (rc >= 0)
 		rc = take_matrices(r);
+	if (rc >= 0)
+		rc = take_beside(r);
 	if (rc >= 0 && (r->in.bad || pen__bytes_left(&r->in)))
 		rc = damaged(r, "it is longer or shorter than it should be");
 	return rc;
@@ -291,7 +336,6 @@ static int check_ends(struct pen_packed *f, uint8_t *foot, struct pen_err *err)
 {
 	uint8_t head[12];
 	struct pen_bytes in;
-	uint32_t version;
 	int rc;
 
 	if (f->pk->size < PEN_PACKED_HEAD + PEN_PACKED_FOOT)
@@ -305,13 +349,14 @@ static int check_ends(struct pen_packed *f, uint8_t *foot, struct pen_err *err)
 				 "is no packed file: it begins with other "
 				 "bytes");
 	in = pen__bytes(head + 8, 4);
-	version = pen__take_u32(&in);
-	if (version != PEN_PACKED_VERSION)
-		return pen__fail(err, PEN_ENOTSUP, f->pk->name,
-				 "is of version %" PRIu32 " of the packed "
-				 "layout, and %u is what is read; convert it "
-				 "with the program that wrote it",
-				 version, PEN_PACKED_VERSION);
+	f->version = pen__take_u32(&in);
+	if (!f->version || f->version > PEN_PACKED_VERSION)
+		return pen__fail(
+			err, PEN_ENOTSUP, f->pk->name,
+			"is of version %" PRIu32 " of the packed "
+			"layout, and up to %u is what is read; convert "
+			"it with the program that wrote it",
+			f->version, PEN_PACKED_VERSION);
 	rc = f->pk->read(f->pk, f->pk->size - PEN_PACKED_FOOT, foot,
 			 PEN_PACKED_FOOT, err);
 	if (rc >= 0 && memcmp(foot + 24, pen__packed_magic, 8) != 0)
@@ -350,17 +395,19 @@ void pen__packed_close(struct pen_packed *f)
 	pen__buf_fini(&f->dir);
 	pen__free(f->column);
 	pen__free(f->dense);
+	pen__free(f->csr);
 }
 
 /* ---- tables ---- */
 
-bool pen__packed_holds(const struct pen_packed *f, uint64_t i, uint64_t n)
+bool pen__packed_holds(const struct pen_packed_matrix *m, uint64_t i,
+		       uint64_t n)
 {
-	const uint64_t places = pen__packed_length(&f->chunks, i);
-	const uint64_t numbers = pen__packed_numbers(&f->chunks, i);
+	const uint64_t places = pen__packed_length(&m->chunks, i);
+	const uint64_t numbers = pen__packed_numbers(&m->chunks, i);
 
-	return n * pen_dtype_size(f->dtype) <= numbers * MOST_RATIO &&
-	       (!f->sparse || n * 4 <= places * MOST_RATIO);
+	return n * pen_dtype_size(m->dtype) <= numbers * MOST_RATIO &&
+	       (!m->sparse || n * 4 <= places * MOST_RATIO);
 }
 
 /* While a table is read. */

@@ -14,12 +14,30 @@
 #include "format/packed.h"
 
 /* What a path leads to; of columns and matrices with a number. */
-enum { X, DATA, INDICES, INDPTR, FRAME, COLUMN, CODES, CATEGORIES, DENSE };
+enum {
+	MATRIX,
+	DATA,
+	INDICES,
+	INDPTR,
+	FRAME,
+	COLUMN,
+	CODES,
+	CATEGORIES,
+	VALUES,
+	MASK,
+	DENSE,
+};
+
+/* What is known of a matrix in chunks once it was asked for. */
+struct lists {
+	bool there;
+	struct pen_buf starts; /* sparse: nrows + 1 of 8 bytes */
+	uint64_t most;	       /* numbers in the largest chunk */
+};
 
 struct source {
 	struct pen_packed p;
-	struct pen_buf starts; /* sparse: nrows + 1 of 8 bytes */
-	uint64_t most;	       /* numbers in the largest chunk */
+	struct lists *lists; /* of X, then of those beside it */
 };
 
 static uint64_t address(unsigned kind, uint64_t number)
@@ -38,6 +56,15 @@ static const struct pen_packed_column *column_of(const struct source *s,
 	return &s->p.column[(uint32_t)n->addr];
 }
 
+/* X, or one beside it. */
+static const struct pen_packed_matrix *matrix_of(const struct source *s,
+						 const struct pen_cells_node *n)
+{
+	const uint32_t i = (uint32_t)n->addr;
+
+	return i ? &s->p.csr[i - 1] : &s->p.x;
+}
+
 /* ---- open and close ---- */
 
 static int nomem(const struct pen_cells_file *f, size_t n)
@@ -47,58 +74,60 @@ static int nomem(const struct pen_cells_file *f, size_t n)
 
 /* From the length of each row to where it begins; chunks that hold more than
  * their bytes can become are none. */
-static int add_lengths(struct pen_cells_file *f, struct source *s,
+static int add_lengths(struct pen_cells_file *f, const char *path,
+		       const struct pen_packed_matrix *m, struct lists *l,
 		       const struct pen_buf *lengths)
 {
-	struct pen_packed *p = &s->p;
+	const uint64_t nrows = lengths->n / 4;
 	uint64_t at = 0, first = 0;
-	uint64_t *start = pen__alloc(p->nrows + 1, sizeof(*start));
+	uint64_t *start = pen__alloc(nrows + 1, sizeof(*start));
 
 	if (!start)
-		return nomem(f, (p->nrows + 1) * sizeof(*start));
-	s->starts = (struct pen_buf){ .p = (uint8_t *)start,
-				      .n = (p->nrows + 1) * sizeof(*start) };
+		return nomem(f, (nrows + 1) * sizeof(*start));
+	l->starts = (struct pen_buf){ .p = (uint8_t *)start,
+				      .n = (nrows + 1) * sizeof(*start) };
 	start[0] = 0;
-	for (uint64_t i = 0; i < p->nrows; i++) {
+	for (uint64_t i = 0; i < nrows; i++) {
 		at += pen__cells_u32(lengths->p, i);
 		start[i + 1] = at;
-		if ((i + 1) % p->group && i + 1 < p->nrows)
+		if ((i + 1) % m->group && i + 1 < nrows)
 			continue;
 		if (at - first > PEN_PACKED_MOST ||
-		    !pen__packed_holds(p, i / p->group, at - first))
-			return pen__cells_refuse(f, PEN_EDATA, "X",
+		    !pen__packed_holds(m, i / m->group, at - first))
+			return pen__cells_refuse(f, PEN_EDATA, path,
 						 "rows up to %" PRIu64
 						 " are longer than what is "
 						 "stored of them",
 						 i + 1);
-		if (at - first > s->most)
-			s->most = at - first;
+		if (at - first > l->most)
+			l->most = at - first;
 		first = at;
 	}
-	if (at == p->nnz)
+	if (at == m->nnz)
 		return 0;
-	return pen__cells_refuse(f, PEN_EDATA, "X",
+	return pen__cells_refuse(f, PEN_EDATA, path,
 				 "its rows have %" PRIu64 " numbers, not the "
 				 "%" PRIu64 " it declares",
-				 at, p->nnz);
+				 at, m->nnz);
 }
 
 static int check_dense(struct pen_cells_file *f, struct source *s)
 {
-	const struct pen_packed *p = &s->p;
-	const uint64_t rows = p->nrows < p->group ? p->nrows : p->group;
+	const struct pen_packed_matrix *x = &s->p.x;
+	const uint64_t nrows = s->p.nrows;
+	const uint64_t rows = nrows < x->group ? nrows : x->group;
 
-	if (p->ncols > PEN_CELLS_GENES ||
-	    rows > PEN_PACKED_MOST / (p->ncols ? p->ncols : 1) ||
-	    p->nnz != p->nrows * p->ncols)
+	if (x->ncols > PEN_CELLS_GENES ||
+	    rows > PEN_PACKED_MOST / (x->ncols ? x->ncols : 1) ||
+	    x->nnz != nrows * x->ncols)
 		return pen__cells_refuse(f, PEN_EDATA, "X",
 					 "has chunks that are too large");
-	s->most = rows * p->ncols;
-	for (uint64_t i = 0; i < p->chunks.n; i++) {
-		const uint64_t left = p->nrows - i * p->group;
+	s->lists[0].most = rows * x->ncols;
+	for (uint64_t i = 0; i < x->chunks.n; i++) {
+		const uint64_t left = nrows - i * x->group;
 
-		if (!pen__packed_holds(p, i,
-				       (left < rows ? left : rows) * p->ncols))
+		if (!pen__packed_holds(x, i,
+				       (left < rows ? left : rows) * x->ncols))
 			return pen__cells_refuse(f, PEN_EDATA, "X",
 						 "has chunks that are shorter "
 						 "than they should be");
@@ -106,9 +135,31 @@ static int check_dense(struct pen_cells_file *f, struct source *s)
 	return 0;
 }
 
+/* Looks at where rows of matrix i begin, once. */
+static int see_lists(struct pen_cells_file *f, uint32_t i, const char *path)
+{
+	struct source *s = f->in;
+	const struct pen_packed_matrix *m = i ? &s->p.csr[i - 1] : &s->p.x;
+	struct pen_buf lengths = { 0 };
+	int rc;
+
+	if (s->lists[i].there)
+		return 0;
+	if (!m->sparse) {
+		rc = check_dense(f, s);
+	} else {
+		rc = pen__packed_table(&s->p, &m->lengths, path, &lengths,
+				       f->err);
+		if (rc >= 0)
+			rc = add_lengths(f, path, m, &s->lists[i], &lengths);
+		pen__buf_fini(&lengths);
+	}
+	s->lists[i].there = rc >= 0;
+	return rc;
+}
+
 static int packed_open(struct pen_cells_file *f, uint64_t nfiles)
 {
-	struct pen_buf lengths = { 0 };
 	struct source *s = pen__calloc(1, sizeof(*s));
 	int rc;
 
@@ -120,13 +171,8 @@ static int packed_open(struct pen_cells_file *f, uint64_t nfiles)
 	rc = pen__packed_open(&s->p, f->pk, f->err);
 	if (rc < 0)
 		return rc;
-	if (!s->p.sparse)
-		return check_dense(f, s);
-	rc = pen__packed_table(&s->p, &s->p.lengths, "X", &lengths, f->err);
-	if (rc >= 0)
-		rc = add_lengths(f, s, &lengths);
-	pen__buf_fini(&lengths);
-	return rc;
+	s->lists = pen__calloc((size_t)s->p.ncsr + 1, sizeof(*s->lists));
+	return s->lists ? 0 : nomem(f, s->p.ncsr * sizeof(*s->lists));
 }
 
 static void packed_close(struct pen_cells_file *f)
@@ -135,8 +181,10 @@ static void packed_close(struct pen_cells_file *f)
 
 	if (!s)
 		return;
+	for (uint32_t i = 0; s->lists && i <= s->p.ncsr; i++)
+		pen__buf_fini(&s->lists[i].starts);
 	pen__packed_close(&s->p);
-	pen__buf_fini(&s->starts);
+	pen__free(s->lists);
 	pen__free(s);
 	f->in = NULL;
 }
@@ -156,17 +204,35 @@ static bool found(struct pen_cells_node *n, unsigned kind, uint64_t number,
 	return true;
 }
 
+/* PATH, or PATH/data and so on. */
+static bool find_lists(const struct pen_packed_matrix *m, struct pen_span at,
+		       uint32_t number, const char *path,
+		       struct pen_cells_node *n)
+{
+	const char *rest = path + at.n;
+
+	if (strlen(path) < at.n || memcmp(path, at.p, at.n) != 0)
+		return false;
+	if (!*rest)
+		return found(n, MATRIX, number, m->sparse);
+	if (m->sparse && is(rest, "/data"))
+		return found(n, DATA, number, false);
+	if (m->sparse && is(rest, "/indices"))
+		return found(n, INDICES, number, false);
+	return m->sparse && is(rest, "/indptr") &&
+	       found(n, INDPTR, number, false);
+}
+
 static bool find_matrix(const struct source *s, const char *path,
 			struct pen_cells_node *n)
 {
-	if (is(path, "X"))
-		return found(n, X, 0, s->p.sparse);
-	if (s->p.sparse && is(path, "X/data"))
-		return found(n, DATA, 0, false);
-	if (s->p.sparse && is(path, "X/indices"))
-		return found(n, INDICES, 0, false);
-	if (s->p.sparse && is(path, "X/indptr"))
-		return found(n, INDPTR, 0, false);
+	const struct pen_span x = { (const uint8_t *)"X", 1 };
+
+	if (find_lists(&s->p.x, x, 0, path, n))
+		return true;
+	for (uint32_t i = 0; i < s->p.ncsr; i++)
+		if (find_lists(&s->p.csr[i], s->p.csr[i].path, i + 1, path, n))
+			return true;
 	for (uint32_t i = 0; i < s->p.ndense; i++)
 		if (s->p.dense[i].path.n == strlen(path) &&
 		    memcmp(s->p.dense[i].path.p, path, strlen(path)) == 0)
@@ -180,7 +246,14 @@ static bool has_codes(const struct pen_packed_column *c)
 	return (c->flags & PEN_PACKED_CODED) && !(c->flags & PEN_PACKED_INDEX);
 }
 
-/* NAME, or NAME/codes, NAME/categories. */
+/* Is the next one, of the same frame, its mask? */
+static bool has_mask(const struct source *s, uint32_t i)
+{
+	return i + 1 < s->p.nobs + s->p.nvar &&
+	       (s->p.column[i + 1].flags & PEN_PACKED_MASK);
+}
+
+/* NAME, or NAME/codes, NAME/categories; NAME/values, NAME/mask. */
 static bool find_column(const struct source *s, const char *path, uint32_t from,
 			uint32_t to, struct pen_cells_node *n)
 {
@@ -192,7 +265,12 @@ static bool find_column(const struct source *s, const char *path, uint32_t from,
 		    memcmp(path, c->name.p, c->name.n) != 0)
 			continue;
 		if (!*rest)
-			return found(n, COLUMN, i, has_codes(c));
+			return found(n, COLUMN, i,
+				     has_codes(c) || has_mask(s, i));
+		if (has_mask(s, i) && is(rest, "/values"))
+			return found(n, VALUES, i, false);
+		if (has_mask(s, i) && is(rest, "/mask"))
+			return found(n, MASK, i + 1, false);
 		if (has_codes(c) && is(rest, "/codes"))
 			return found(n, CODES, i, false);
 		if (has_codes(c) && is(rest, "/categories"))
@@ -229,7 +307,8 @@ static int packed_text_attr(struct pen_cells_file *f,
 	const struct pen_packed_column *c = s->p.column + (var ? s->p.nobs : 0);
 
 	*buf = '\0';
-	if (kind_of(n) == X && s->p.sparse && is(name, "encoding-type"))
+	if (kind_of(n) == MATRIX && matrix_of(s, n)->sparse &&
+	    is(name, "encoding-type"))
 		snprintf(buf, cap, "csr_matrix");
 	if (kind_of(n) == COLUMN && is(name, "ordered") &&
 	    (column_of(s, n)->flags & PEN_PACKED_ORDERED))
@@ -249,10 +328,10 @@ static int packed_shape_attr(struct pen_cells_file *f,
 {
 	const struct source *s = f->in;
 
-	if (kind_of(n) != X || !is(name, "shape"))
+	if (kind_of(n) != MATRIX || !is(name, "shape"))
 		return 0;
 	shape[0] = s->p.nrows;
-	shape[1] = s->p.ncols;
+	shape[1] = matrix_of(s, n)->ncols;
 	return 1;
 }
 
@@ -341,6 +420,22 @@ static int take_column(struct pen_cells_file *f, const struct pen_cells_node *n,
 	return take_table(f, n, &c->values, l);
 }
 
+static int take_starts(struct pen_cells_file *f, const struct pen_cells_node *n,
+		       struct pen_cells_list *l)
+{
+	const struct source *s = f->in;
+	const uint32_t i = (uint32_t)n->addr;
+	int rc = see_lists(f, i, n->path);
+
+	if (rc < 0)
+		return rc;
+	l->dtype = PEN_U64;
+	l->size = 8;
+	l->n = s->p.nrows + 1;
+	pen__buf_put(&l->data, s->lists[i].starts.p, s->lists[i].starts.n);
+	return l->data.bad ? nomem(f, s->lists[i].starts.n) : 0;
+}
+
 static int packed_list(struct pen_cells_file *f, const struct pen_cells_node *n,
 		       const char *member, struct pen_cells_list *l)
 {
@@ -353,17 +448,15 @@ static int packed_list(struct pen_cells_file *f, const struct pen_cells_node *n,
 		rc = take_column(f, n, l);
 		break;
 	case CODES:
+	case VALUES:
+	case MASK:
 		rc = take_table(f, n, &column_of(s, n)->values, l);
 		break;
 	case CATEGORIES:
 		rc = take_names(f, n, l);
 		break;
 	case INDPTR:
-		l->dtype = PEN_U64;
-		l->size = 8;
-		l->n = s->p.nrows + 1;
-		pen__buf_put(&l->data, s->starts.p, s->starts.n);
-		rc = l->data.bad ? nomem(f, s->starts.n) : 0;
+		rc = take_starts(f, n, l);
 		break;
 	default:
 		rc = pen__cells_refuse(f, PEN_EDATA, n->path,
@@ -404,37 +497,43 @@ static int put_groups(struct pen_cells_file *f, struct pen_buf *b,
 
 /* What numbers and places are unpacked to takes no more room than it has to:
  * a shuffle block is as large as that. */
-static enum pen_dtype type_of(const struct pen_packed *p, bool places)
+static enum pen_dtype type_of(const struct pen_packed_matrix *m, bool places)
 {
 	if (places)
-		return p->ncols <= (uint64_t)UINT16_MAX + 1 ? PEN_U16 : PEN_U32;
-	if (p->narrow && p->narrow < pen_dtype_size(p->dtype))
-		return p->narrow == 1 ? PEN_U8 : PEN_U16;
-	return p->dtype;
+		return m->ncols <= (uint64_t)UINT16_MAX + 1 ? PEN_U16 : PEN_U32;
+	if (m->narrow && m->narrow < pen_dtype_size(m->dtype))
+		return m->narrow == 1 ? PEN_U8 : PEN_U16;
+	return m->dtype;
 }
 
-static int put_matrix(struct pen_cells_file *f, bool places, struct pen_buf *b,
-		      struct pen_cells_shape *sh)
+static int put_matrix(struct pen_cells_file *f, const struct pen_cells_node *n,
+		      struct pen_buf *b, struct pen_cells_shape *sh)
 {
+	const bool places = kind_of(n) == INDICES;
 	const struct source *s = f->in;
-	const struct pen_packed *p = &s->p;
+	const struct pen_packed_matrix *m = matrix_of(s, n);
+	const uint32_t i = (uint32_t)n->addr;
 	struct pen_cells_array a = {
-		.dtype = (uint8_t)type_of(p, places),
-		.ncols = p->sparse ? p->nnz : p->ncols,
-		.group_rows = p->group,
-		.nchunks = p->chunks.n,
+		.dtype = (uint8_t)type_of(m, places),
+		.ncols = m->sparse ? m->nnz : m->ncols,
+		.group_rows = m->group,
+		.nchunks = m->chunks.n,
 		.pipe = { .n = 1 },
 	};
+	int rc = see_lists(f, i, n->path);
 
+	if (rc < 0)
+		return rc;
 	a.pipe.f[0].id = places ? PEN_CELLS_PLACES : PEN_CELLS_NUMBERS;
-	a.pipe.f[0].item = places ? p->indices : p->dtype;
-	a.chunk_bytes = s->most * pen_dtype_size(a.dtype);
-	*sh = (struct pen_cells_shape){ .dtype = a.dtype,
-					.ndim = p->sparse ? 1 : 2,
-					.dim = { p->sparse ? p->nnz : p->nrows,
-						 p->ncols },
-					.most = p->nnz };
-	return put_groups(f, b, &a, &p->chunks);
+	a.pipe.f[0].item = places ? m->indices : m->dtype;
+	a.chunk_bytes = s->lists[i].most * pen_dtype_size(a.dtype);
+	*sh = (struct pen_cells_shape){
+		.dtype = a.dtype,
+		.ndim = m->sparse ? 1 : 2,
+		.dim = { m->sparse ? m->nnz : s->p.nrows, m->ncols },
+		.most = m->nnz
+	};
+	return put_groups(f, b, &a, &m->chunks);
 }
 
 static int put_dense(struct pen_cells_file *f, uint32_t i, struct pen_buf *b,
@@ -461,19 +560,15 @@ static int packed_array(struct pen_cells_file *f,
 			const struct pen_cells_node *n, bool list,
 			struct pen_buf *b, struct pen_cells_shape *sh)
 {
-	const struct source *s = f->in;
-
 	(void)list;
 	switch (kind_of(n)) {
-	case X:
+	case MATRIX:
 	case DATA:
-		return put_matrix(f, false, b, sh);
 	case INDICES:
-		return put_matrix(f, true, b, sh);
+		return put_matrix(f, n, b, sh);
 	case DENSE:
 		return put_dense(f, (uint32_t)n->addr, b, sh);
 	default:
-		(void)s;
 		return pen__cells_refuse(f, PEN_EDATA, n->path,
 					 "is not a matrix");
 	}
@@ -493,9 +588,15 @@ static int packed_inventory(struct pen_cells_file *f, const char *frame,
 	for (uint32_t i = from; i < from + n; i++) {
 		const struct pen_packed_column *c = &s->p.column[i];
 
+		if (c->flags & PEN_PACKED_MASK)
+			continue;
 		if (has_codes(c))
 			snprintf(text, sizeof(text), "%" PRIu32 " categories",
 				 c->nnames);
+		else if (has_mask(s, i))
+			snprintf(text, sizeof(text), "nullable-%s",
+				 c->values.dtype == PEN_BOOL ? "boolean"
+							     : "integer");
 		else
 			snprintf(text, sizeof(text), "%s",
 				 c->flags ? "strings"
@@ -503,6 +604,108 @@ static int packed_inventory(struct pen_cells_file *f, const char *frame,
 		pen__cells_put_text(out, c->name.p, c->name.n);
 		pen__cells_put_text(out, text, strlen(text));
 	}
+	return out->bad ? nomem(f, out->n) : 0;
+}
+
+static void put_child(struct pen_buf *out, struct pen_span name,
+		      const struct pen_packed_matrix *m, uint64_t nrows)
+{
+	char text[96] = "csr_matrix";
+
+	if (!m->sparse)
+		snprintf(text, sizeof(text), "%s %" PRIu64 "x%" PRIu64,
+			 pen_dtype_name(m->dtype), nrows, m->ncols);
+	pen__cells_put_text(out, name.p, name.n);
+	pen__cells_put_text(out, text, strlen(text));
+}
+
+static bool in_group(struct pen_span path, const char *group,
+		     struct pen_span *name)
+{
+	const size_t n = strlen(group);
+
+	if (path.n <= n + 1 || memcmp(path.p, group, n) != 0 ||
+	    path.p[n] != '/')
+		return false;
+	*name = (struct pen_span){ path.p + n + 1, path.n - n - 1 };
+	return true;
+}
+
+/* The directory knows no groups: what paths begin with is one. */
+static int packed_children(struct pen_cells_file *f, const char *group,
+			   struct pen_buf *out)
+{
+	const struct pen_packed *p = &((const struct source *)f->in)->p;
+	const struct pen_span x = { (const uint8_t *)"X", 1 };
+	const size_t n = strlen(group);
+	struct pen_span name;
+
+	if (!n) {
+		static const char *const groups[] = { "layers", "obsm" };
+
+		put_child(out, x, &p->x, p->nrows);
+		for (int i = 0; i < 2; i++) {
+			pen__cells_put_text(out, groups[i], strlen(groups[i]));
+			pen__cells_put_text(out, "group", 5);
+		}
+	}
+	for (uint32_t i = 0; n && i < p->ndense; i++) {
+		const struct pen_packed_dense *d = &p->dense[i];
+		const struct pen_packed_matrix m = { .dtype = d->dtype,
+						     .ncols = d->ncols };
+
+		if (in_group(d->path, group, &name))
+			put_child(out, name, &m, p->nrows);
+	}
+	for (uint32_t i = 0; n && i < p->ncsr; i++)
+		if (in_group(p->csr[i].path, group, &name))
+			put_child(out, name, &p->csr[i], p->nrows);
+	return out->bad ? nomem(f, out->n) : 0;
+}
+
+static bool is_key(struct pen_span s, const char *text)
+{
+	return s.n == strlen(text) && memcmp(s.p, text, s.n) == 0;
+}
+
+static void put_fact(struct pen_buf *out, const char *name, struct pen_span s)
+{
+	pen__cells_put_text(out, name, strlen(name));
+	pen__cells_put_text(out, s.p, s.n);
+}
+
+/* Where its cells came from, and in which order they are. */
+static int packed_facts(struct pen_cells_file *f, struct pen_buf *out)
+{
+	const struct pen_packed *p = &((const struct source *)f->in)->p;
+	struct pen_bytes in = pen__bytes(p->meta.p, p->meta.n);
+	bool shuffled = false;
+	char text[96];
+
+	for (uint32_t i = 0; i < p->nmeta; i++) {
+		const struct pen_span key = pen__packed_str(&in);
+		const struct pen_span value = pen__packed_str(&in);
+
+		if (in.bad)
+			break;
+		if (is_key(key, "writer"))
+			put_fact(out, "written by", value);
+		if (is_key(key, "source"))
+			put_fact(out, "source", value);
+		if (!is_key(key, "shuffle_seed"))
+			continue;
+		shuffled = true;
+		snprintf(text, sizeof(text), "shuffled, seed %.*s",
+			 value.n < 60 ? (int)value.n : 60,
+			 (const char *)value.p);
+	}
+	if (!shuffled)
+		snprintf(text, sizeof(text), "as in the source");
+	pen__cells_put_text(out, "order", 5);
+	pen__cells_put_text(out, text, strlen(text));
+	snprintf(text, sizeof(text), "%" PRIu32 " cells", p->x.group);
+	pen__cells_put_text(out, "chunk", 5);
+	pen__cells_put_text(out, text, strlen(text));
 	return out->bad ? nomem(f, out->n) : 0;
 }
 
@@ -514,5 +717,7 @@ const struct pen_cells_source pen__cells_in_packed = {
 	.shape_attr = packed_shape_attr,
 	.list = packed_list,
 	.inventory = packed_inventory,
+	.children = packed_children,
+	.facts = packed_facts,
 	.array = packed_array,
 };

@@ -1,7 +1,8 @@
 /*
  * Writing the packed layout, in one pass: a chunk goes out when its rows are
- * there, a piece of a column when it is full, and what is kept until the end
- * is where they are, 16 bytes each. So memory grows by half a byte a cell.
+ * there (packed_chunks.c), a piece of a column when it is full, and what is
+ * kept until the end is where they are, 16 bytes each. So memory grows by half
+ * a byte a cell.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,41 +13,15 @@
 #include "base/mem.h"
 #include "codec/cellpack.h"
 #include "codec/crc32c.h"
-#include "format/cells_write.h"
 #include "format/packed.h"
+#include "format/packed_write.h"
 
 #define FLUSH ((size_t)1 << 20)
 /* Numbers that a chunk should have, where rows= does not say: enough for
  * packing, few enough for a row that is read alone. */
 #define CHUNK 32768u
 
-/* Elements on their way into pieces. */
-struct column {
-	enum pen_dtype dtype;
-	size_t item;
-	bool text;		/* names of rows, and their lengths */
-	uint64_t n;		/* elements so far */
-	struct pen_buf pending; /* less than a piece */
-	struct pen_buf pieces;	/* where those are that were written */
-};
-
-struct packed {
-	/* options */
-	uint64_t rows;
-	char *seed, *source;
-	/* from open() on */
-	int fd;
-	uint64_t at; /* bytes written or about to be */
-	struct pen_buf out;
-	uint32_t group;
-	uint64_t top;	       /* the largest number, see pen__numbers_pack() */
-	struct pen_buf chunks; /* where they are */
-	/* rows of the next chunk; starts: 4 bytes each */
-	struct pen_buf places, values, starts;
-	struct column lengths, *obs, *dense;
-};
-
-#define OFF(x) offsetof(struct packed, x)
+#define OFF(x) offsetof(struct pen_pk, x)
 static const struct pen_opt opts[] = {
 	{ .name = "rows",
 	  .type = PEN_OPT_COUNT,
@@ -56,6 +31,14 @@ static const struct pen_opt opts[] = {
 	  .max = 65536,
 	  .help = "cells packed together, in one chunk; 0: as many as have "
 		  "32,768 numbers" },
+	{ .name = "threads",
+	  .type = PEN_OPT_INT,
+	  .off = OFF(threads),
+	  .dflt = "0",
+	  .min = 0,
+	  .max = 256,
+	  .help = "that pack; 0: as many as there are CPUs. The file does not "
+		  "depend on it" },
 	{ .name = "shuffle_seed",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(seed),
@@ -67,15 +50,29 @@ static const struct pen_opt opts[] = {
 	{ .name = NULL },
 };
 
+/* What only later readers know makes the file one of version 2. */
+static unsigned version_of(const struct pen_cells_spec *s)
+{
+	bool later = s->ncsr > 0;
+
+	for (uint32_t i = 0; i < s->nobs; i++)
+		later |= s->obs[i].mask;
+	for (uint32_t i = 0; i < s->nvar; i++)
+		later |= s->var[i].mask;
+	return later ? 2 : 1;
+}
+
 /* ---- bytes ---- */
 
-static int flush(struct pen_cells_writer *w, struct pen_err *err)
+int pen__pk_flush(struct pen_cells_writer *w, bool all, struct pen_err *err)
 {
-	struct packed *p = w->priv;
+	struct pen_pk *p = w->priv;
 	size_t done = 0;
 
 	if (p->out.bad)
 		return pen__fail_nomem(err, w->path, p->out.n);
+	if (!all && p->out.n < FLUSH)
+		return 0;
 	while (done < p->out.n) {
 		const ssize_t n =
 			write(p->fd, p->out.p + done, p->out.n - done);
@@ -92,39 +89,25 @@ static int flush(struct pen_cells_writer *w, struct pen_err *err)
 	return 0;
 }
 
-/* Notes that what was put since `from` is a piece; of a chunk, its places and
- * its numbers. */
-static int end_chunk(struct pen_cells_writer *w, size_t from, size_t numbers,
-		     struct pen_err *err)
-{
-	struct packed *p = w->priv;
-
-	pen__buf_le(&p->chunks, p->at + from, 8);
-	pen__buf_le(&p->chunks, numbers - from, 4);
-	pen__buf_le(&p->chunks, p->out.n - numbers, 4);
-	if (p->chunks.bad || p->out.bad)
-		return pen__fail_nomem(err, w->path, p->out.n);
-	return p->out.n >= FLUSH ? flush(w, err) : 0;
-}
-
+/* Notes that what was put since `from` is a piece. */
 static int end_piece(struct pen_cells_writer *w, size_t from,
 		     struct pen_buf *pieces, struct pen_err *err)
 {
-	struct packed *p = w->priv;
+	struct pen_pk *p = w->priv;
 
 	pen__buf_le(pieces, p->at + from, 8);
 	pen__buf_le(pieces, p->out.n - from, 4);
 	if (pieces->bad || p->out.bad)
 		return pen__fail_nomem(err, w->path, p->out.n);
-	return p->out.n >= FLUSH ? flush(w, err) : 0;
+	return pen__pk_flush(w, false, err);
 }
 
 /* ---- columns ---- */
 
-static int put_piece(struct pen_cells_writer *w, struct column *c,
+static int put_piece(struct pen_cells_writer *w, struct pen_pk_column *c,
 		     const void *values, uint32_t n, struct pen_err *err)
 {
-	struct packed *p = w->priv;
+	struct pen_pk *p = w->priv;
 	const size_t from = p->out.n;
 
 	pen__numbers_pack(NULL, c->dtype, values, n, &p->out, NULL);
@@ -132,12 +115,12 @@ static int put_piece(struct pen_cells_writer *w, struct column *c,
 	return end_piece(w, from, &c->pieces, err);
 }
 
-static uint32_t piece_of(const struct column *c)
+static uint32_t piece_of(const struct pen_pk_column *c)
 {
 	return c->dtype == PEN_U8 ? PEN_PACKED_BYTES : PEN_PACKED_PIECE;
 }
 
-static int end_column(struct pen_cells_writer *w, struct column *c,
+static int end_column(struct pen_cells_writer *w, struct pen_pk_column *c,
 		      struct pen_err *err)
 {
 	const size_t n = c->pending.n / c->item;
@@ -145,7 +128,7 @@ static int end_column(struct pen_cells_writer *w, struct column *c,
 	return n ? put_piece(w, c, c->pending.p, (uint32_t)n, err) : 0;
 }
 
-static int put_column(struct pen_cells_writer *w, struct column *c,
+static int put_column(struct pen_cells_writer *w, struct pen_pk_column *c,
 		      const uint8_t *values, uint64_t n, struct pen_err *err)
 {
 	const size_t full = (size_t)piece_of(c) * c->item;
@@ -169,14 +152,14 @@ static int put_column(struct pen_cells_writer *w, struct column *c,
 	return rc;
 }
 
-static struct column column_of(enum pen_dtype t)
+static struct pen_pk_column column_of(enum pen_dtype t)
 {
-	return (struct column){ .dtype = t, .item = pen_dtype_size(t) };
+	return (struct pen_pk_column){ .dtype = t, .item = pen_dtype_size(t) };
 }
 
-static struct column column_for(const struct pen_cells_column_spec *s)
+static struct pen_pk_column column_for(const struct pen_cells_column_spec *s)
 {
-	struct column c = column_of(s->coded ? PEN_I32 : s->dtype);
+	struct pen_pk_column c = column_of(s->coded ? PEN_I32 : s->dtype);
 
 	if (s->coded && s->index && !s->names)
 		c = column_of(PEN_U8);
@@ -184,7 +167,7 @@ static struct column column_for(const struct pen_cells_column_spec *s)
 	return c;
 }
 
-static void free_column(struct column *c)
+static void free_column(struct pen_pk_column *c)
 {
 	pen__buf_fini(&c->pending);
 	pen__buf_fini(&c->pieces);
@@ -192,42 +175,16 @@ static void free_column(struct column *c)
 
 /* ---- rows ---- */
 
-static uint64_t waiting(const struct packed *p)
-{
-	return p->starts.n ? p->starts.n / 4 - 1 : 0;
-}
-
-static int put_chunk(struct pen_cells_writer *w, struct pen_err *err)
-{
-	struct packed *p = w->priv;
-	const enum pen_dtype t = w->spec->dtype;
-	const uint32_t n = (uint32_t)(p->values.n / pen_dtype_size(t));
-	const struct pen_cellrows rows = { p->starts.p, 4,
-					   (uint32_t)waiting(p) };
-	const size_t from = p->out.n;
-	size_t numbers;
-	uint64_t top;
-
-	if (w->spec->sparse)
-		pen__places_pack(&rows, (const uint32_t *)(void *)p->places.p,
-				 n, &p->out);
-	numbers = p->out.n;
-	pen__numbers_pack(w->spec->sparse ? &rows : NULL, t, p->values.p, n,
-			  &p->out, &top);
-	p->top = top > p->top ? top : p->top;
-	p->places.n = p->values.n = p->starts.n = 0;
-	return end_chunk(w, from, numbers, err);
-}
-
 /* Rows of a matrix beside X: as they are. */
-static int put_dense(struct pen_cells_writer *w, struct column *c,
+static int put_dense(struct pen_cells_writer *w, struct pen_pk_column *c,
 		     const uint8_t *rows, uint64_t n, struct pen_err *err)
 {
-	struct packed *p = w->priv;
+	struct pen_pk *p = w->priv;
+	const uint64_t group = p->matrix[0].group;
 	int rc = 0;
 
 	while (rc >= 0 && n) {
-		const uint64_t room = p->group - c->pending.n / c->item;
+		const uint64_t room = group - c->pending.n / c->item;
 		const uint64_t k = n < room ? n : room;
 		const size_t from = p->out.n;
 
@@ -236,7 +193,7 @@ static int put_dense(struct pen_cells_writer *w, struct column *c,
 			return pen__fail_nomem(err, w->path, c->pending.n);
 		rows += k * c->item;
 		n -= k;
-		if (c->pending.n < p->group * c->item)
+		if (c->pending.n < group * c->item)
 			break;
 		pen__buf_put(&p->out, c->pending.p, c->pending.n);
 		c->pending.n = 0;
@@ -245,43 +202,8 @@ static int put_dense(struct pen_cells_writer *w, struct column *c,
 	return rc;
 }
 
-/* Where row k begins among the numbers of r. */
-static uint64_t start_of(const struct pen_cells_writer *w,
-			 const struct pen_cells_rows *r, uint64_t k)
-{
-	return w->spec->sparse ? r->start[k] : k * w->spec->ncols;
-}
-
-/* Rows [i, i + n) of r join the next chunk. */
-static int add_rows(struct pen_cells_writer *w, const struct pen_cells_rows *r,
-		    uint64_t i, uint64_t n, struct pen_err *err)
-{
-	struct packed *p = w->priv;
-	const size_t item = pen_dtype_size(w->spec->dtype);
-	const uint64_t first = start_of(w, r, i);
-	const uint64_t count = start_of(w, r, i + n) - first;
-	const uint64_t before = p->values.n / item;
-
-	if (before + count > PEN_PACKED_MOST)
-		return pen__fail(err, PEN_ENOTSUP, w->path,
-				 "%" PRIu32 " cells have more than %" PRIu64
-				 " numbers; pack fewer together with rows=",
-				 p->group, PEN_PACKED_MOST);
-	pen__buf_put(&p->values, (const uint8_t *)r->values + first * item,
-		     count * item);
-	if (w->spec->sparse)
-		pen__buf_put(&p->places, r->indices + first, count * 4);
-	if (!p->starts.n)
-		pen__buf_le(&p->starts, 0, 4);
-	for (uint64_t k = i + 1; k <= i + n; k++)
-		pen__buf_le(&p->starts, before + start_of(w, r, k) - first, 4);
-	if (p->values.bad || p->places.bad || p->starts.bad)
-		return pen__fail_nomem(err, w->path, p->values.n);
-	return waiting(p) == p->group ? put_chunk(w, err) : 0;
-}
-
 /* Names of rows, as they come. */
-static int put_texts(struct pen_cells_writer *w, struct column *c,
+static int put_texts(struct pen_cells_writer *w, struct pen_pk_column *c,
 		     const char *const *text, uint64_t n, struct pen_err *err)
 {
 	int rc = 0;
@@ -297,7 +219,7 @@ static int put_texts(struct pen_cells_writer *w, struct column *c,
 	return rc;
 }
 
-static int put_values(struct pen_cells_writer *w, struct column *c,
+static int put_values(struct pen_cells_writer *w, struct pen_pk_column *c,
 		      const void *values, uint64_t n, struct pen_err *err)
 {
 	return c->text ? put_texts(w, c, values, n, err)
@@ -308,13 +230,9 @@ static int put_values(struct pen_cells_writer *w, struct column *c,
 static int put_row(struct pen_cells_writer *w, const struct pen_cells_rows *r,
 		   uint64_t i, struct pen_err *err)
 {
-	const uint32_t len =
-		(uint32_t)(start_of(w, r, i + 1) - start_of(w, r, i));
-	struct packed *p = w->priv;
+	struct pen_pk *p = w->priv;
 	int rc = 0;
 
-	if (w->spec->sparse)
-		rc = put_column(w, &p->lengths, (const uint8_t *)&len, 1, err);
 	for (uint32_t k = 0; rc >= 0 && k < w->spec->nobs; k++) {
 		const size_t size = p->obs[k].text ? sizeof(char *)
 						   : p->obs[k].item;
@@ -330,23 +248,35 @@ static int put_row(struct pen_cells_writer *w, const struct pen_cells_rows *r,
 	return rc;
 }
 
+/* Its numbers in one matrix. */
+static int put_lists(struct pen_cells_writer *w, struct pen_pk_matrix *m,
+		     const struct pen_cells_lists *l, uint64_t i,
+		     struct pen_err *err)
+{
+	const uint32_t len =
+		(uint32_t)(pen__pk_start(m, l, i + 1) - pen__pk_start(m, l, i));
+	int rc = 0;
+
+	if (m->sparse)
+		rc = put_column(w, &m->lengths, (const uint8_t *)&len, 1, err);
+	return rc < 0 ? rc : pen__pk_add(w, m, l, i, 1, err);
+}
+
 /* Row by row, so that the file does not depend on how many come at a time. */
 static int packed_rows(struct pen_cells_writer *w,
 		       const struct pen_cells_rows *r, struct pen_err *err)
 {
-	struct packed *p = w->priv;
-	uint64_t i = 0;
+	const struct pen_cells_lists x = { r->start, r->indices, r->values };
+	struct pen_pk *p = w->priv;
 	int rc = 0;
 
-	while (rc >= 0 && i < r->n) {
-		const uint64_t room = p->group - waiting(p);
-		const uint64_t n = r->n - i < room ? r->n - i : room;
-
-		for (uint64_t k = i; rc >= 0 && k < i + n; k++)
-			rc = put_row(w, r, k, err);
+	for (uint64_t i = 0; rc >= 0 && i < r->n; i++) {
+		rc = put_row(w, r, i, err);
 		if (rc >= 0)
-			rc = add_rows(w, r, i, n, err);
-		i += n;
+			rc = put_lists(w, &p->matrix[0], &x, i, err);
+		for (uint32_t k = 0; rc >= 0 && k < w->spec->ncsr; k++)
+			rc = put_lists(w, &p->matrix[k + 1], &r->csr[k], i,
+				       err);
 	}
 	return rc;
 }
@@ -366,7 +296,7 @@ static void put_pieces(struct pen_buf *b, const struct pen_buf *pieces,
 	pen__buf_put(b, pieces->p, pieces->n);
 }
 
-static void put_table(struct pen_buf *b, const struct column *c)
+static void put_table(struct pen_buf *b, const struct pen_pk_column *c)
 {
 	pen__buf_le(b, c->dtype, 1);
 	pen__buf_le(b, c->n, 8);
@@ -379,7 +309,7 @@ static int put_names(struct pen_cells_writer *w,
 		     const struct pen_cells_column_spec *s, struct pen_buf *dir,
 		     struct pen_err *err)
 {
-	struct column c = column_of(PEN_U8);
+	struct pen_pk_column c = column_of(PEN_U8);
 	int rc = put_texts(w, &c, s->names, s->nnames, err);
 
 	if (rc >= 0)
@@ -391,13 +321,14 @@ static int put_names(struct pen_cells_writer *w,
 
 static int put_column_entry(struct pen_cells_writer *w,
 			    const struct pen_cells_column_spec *s,
-			    struct column *c, uint64_t n, struct pen_buf *dir,
-			    struct pen_err *err)
+			    struct pen_pk_column *c, uint64_t n,
+			    struct pen_buf *dir, struct pen_err *err)
 {
 	const unsigned flags =
 		(s->coded && !c->text ? PEN_PACKED_CODED : 0u) |
 		(s->coded && s->index ? PEN_PACKED_INDEX : 0u) |
 		(s->coded && s->ordered ? PEN_PACKED_ORDERED : 0u) |
+		(s->mask ? PEN_PACKED_MASK : 0u) |
 		(c->text ? PEN_PACKED_TEXT : 0u);
 	int rc = 0;
 
@@ -416,7 +347,7 @@ static int put_columns(struct pen_cells_writer *w, struct pen_buf *dir,
 		       struct pen_err *err)
 {
 	const struct pen_cells_spec *s = w->spec;
-	struct packed *p = w->priv;
+	struct pen_pk *p = w->priv;
 	int rc = 0;
 
 	pen__buf_le(dir, s->nobs, 4);
@@ -425,7 +356,7 @@ static int put_columns(struct pen_cells_writer *w, struct pen_buf *dir,
 		rc = put_column_entry(w, &s->obs[i], &p->obs[i], s->nrows, dir,
 				      err);
 	for (uint32_t i = 0; rc >= 0 && i < s->nvar; i++) {
-		struct column c = column_for(&s->var[i]);
+		struct pen_pk_column c = column_for(&s->var[i]);
 
 		rc = put_values(w, &c, s->var_values[i], s->ncols, err);
 		if (rc >= 0)
@@ -440,12 +371,12 @@ static int put_matrices(struct pen_cells_writer *w, struct pen_buf *dir,
 			struct pen_err *err)
 {
 	const struct pen_cells_spec *s = w->spec;
-	struct packed *p = w->priv;
+	struct pen_pk *p = w->priv;
 	int rc = 0;
 
 	pen__buf_le(dir, s->ndense, 4);
 	for (uint32_t i = 0; rc >= 0 && i < s->ndense; i++) {
-		struct column *c = &p->dense[i];
+		struct pen_pk_column *c = &p->dense[i];
 		const size_t from = p->out.n;
 
 		if (c->pending.n) {
@@ -455,13 +386,53 @@ static int put_matrices(struct pen_cells_writer *w, struct pen_buf *dir,
 		put_str(dir, s->dense[i].path);
 		pen__buf_le(dir, s->dense[i].dtype, 1);
 		pen__buf_le(dir, s->dense[i].ncols, 8);
-		pen__buf_le(dir, p->group, 4);
+		pen__buf_le(dir, p->matrix[0].group, 4);
 		put_pieces(dir, &c->pieces, 12);
 	}
 	return rc;
 }
 
-static void put_meta(const struct packed *p, struct pen_buf *dir)
+/* Of a matrix in chunks all but how large it is. */
+static int put_chunks(struct pen_cells_writer *w, struct pen_pk_matrix *m,
+		      struct pen_buf *dir, struct pen_err *err)
+{
+	int rc = m->sparse ? end_column(w, &m->lengths, err) : 0;
+
+	pen__buf_le(dir, m->sparse, 1);
+	pen__buf_le(dir, m->dtype, 1);
+	pen__buf_le(dir, m->indices, 1);
+	pen__buf_le(dir,
+		    m->top <= UINT8_MAX	   ? 1
+		    : m->top <= UINT16_MAX ? 2
+					   : 0,
+		    1);
+	pen__buf_le(dir, m->group, 4);
+	put_pieces(dir, &m->chunks, 16);
+	if (m->sparse)
+		put_table(dir, &m->lengths);
+	return rc;
+}
+
+/* Sparse matrices beside X, which only version 2 has. */
+static int put_beside(struct pen_cells_writer *w, struct pen_buf *dir,
+		      struct pen_err *err)
+{
+	struct pen_pk *p = w->priv;
+	int rc = 0;
+
+	pen__buf_le(dir, w->spec->ncsr, 4);
+	for (uint32_t i = 0; rc >= 0 && i < w->spec->ncsr; i++) {
+		struct pen_pk_matrix *m = &p->matrix[i + 1];
+
+		put_str(dir, m->path);
+		pen__buf_le(dir, m->ncols, 8);
+		pen__buf_le(dir, m->nnz, 8);
+		rc = put_chunks(w, m, dir, err);
+	}
+	return rc;
+}
+
+static void put_meta(const struct pen_pk *p, struct pen_buf *dir)
 {
 	const char *const pair[][2] = {
 		{ "writer", "penstock " PEN_VERSION },
@@ -485,36 +456,27 @@ static int put_directory(struct pen_cells_writer *w, struct pen_buf *dir,
 			 struct pen_err *err)
 {
 	const struct pen_cells_spec *s = w->spec;
-	struct packed *p = w->priv;
-	int rc = s->sparse ? end_column(w, &p->lengths, err) : 0;
+	struct pen_pk *p = w->priv;
+	int rc;
 
-	if (rc < 0)
-		return rc;
 	pen__buf_le(dir, s->nrows, 8);
 	pen__buf_le(dir, s->ncols, 8);
 	pen__buf_le(dir, s->sparse ? w->nnz : s->nrows * s->ncols, 8);
-	pen__buf_le(dir, s->sparse, 1);
-	pen__buf_le(dir, s->dtype, 1);
-	pen__buf_le(dir, s->indices, 1);
-	pen__buf_le(dir,
-		    p->top <= UINT8_MAX	   ? 1
-		    : p->top <= UINT16_MAX ? 2
-					   : 0,
-		    1);
-	pen__buf_le(dir, p->group, 4);
-	put_pieces(dir, &p->chunks, 16);
-	if (s->sparse)
-		put_table(dir, &p->lengths);
+	rc = put_chunks(w, &p->matrix[0], dir, err);
+	if (rc < 0)
+		return rc;
 	put_meta(p, dir);
 	rc = put_columns(w, dir, err);
 	if (rc >= 0)
 		rc = put_matrices(w, dir, err);
+	if (rc >= 0 && version_of(s) > 1)
+		rc = put_beside(w, dir, err);
 	if (rc >= 0 && dir->bad)
 		rc = pen__fail_nomem(err, w->path, dir->n);
 	return rc;
 }
 
-static void put_foot(struct packed *p, const struct pen_buf *dir)
+static void put_foot(struct pen_pk *p, const struct pen_buf *dir)
 {
 	const uint64_t at = p->at + p->out.n;
 
@@ -528,15 +490,15 @@ static void put_foot(struct packed *p, const struct pen_buf *dir)
 
 static int packed_finish(struct pen_cells_writer *w, struct pen_err *err)
 {
-	struct packed *p = w->priv;
+	struct pen_pk *p = w->priv;
 	struct pen_buf dir = { 0 };
-	int rc = waiting(p) ? put_chunk(w, err) : 0;
+	int rc = pen__pk_end(w, err);
 
 	if (rc >= 0)
 		rc = put_directory(w, &dir, err);
 	if (rc >= 0) {
 		put_foot(p, &dir);
-		rc = flush(w, err);
+		rc = pen__pk_flush(w, true, err);
 	}
 	pen__buf_fini(&dir);
 	return rc;
@@ -545,11 +507,10 @@ static int packed_finish(struct pen_cells_writer *w, struct pen_err *err)
 /* ---- open and close ---- */
 
 /* A power of two, so that shuffle blocks of one fall on chunks. */
-static uint32_t choose_group(const struct packed *p,
-			     const struct pen_cells_spec *s)
+static uint32_t choose_group(const struct pen_pk *p, uint64_t nrows,
+			     uint64_t nnz)
 {
-	const uint64_t nnz = s->sparse ? s->nnz : s->nrows * s->ncols;
-	const uint64_t row = s->nrows ? nnz / s->nrows + 1 : 1;
+	const uint64_t row = nrows ? nnz / nrows + 1 : 1;
 	uint32_t group = 1;
 
 	if (p->rows)
@@ -559,18 +520,33 @@ static uint32_t choose_group(const struct packed *p,
 	return group;
 }
 
-static int packed_open(struct pen_cells_writer *w, struct pen_err *err)
+static void set_matrix(const struct pen_cells_writer *w,
+		       struct pen_pk_matrix *m,
+		       const struct pen_cells_csr_spec *s, bool sparse)
+{
+	*m = (struct pen_pk_matrix){ .path = s->path,
+				     .dtype = s->dtype,
+				     .indices = s->indices,
+				     .sparse = sparse,
+				     .ncols = s->ncols,
+				     .nnz = s->nnz };
+	m->lengths = column_of(PEN_U32);
+	m->group = choose_group(w->priv, w->spec->nrows, s->nnz);
+}
+
+static int set_columns(struct pen_cells_writer *w, struct pen_err *err)
 {
 	const struct pen_cells_spec *s = w->spec;
-	struct packed *p = w->priv;
-	uint8_t head[PEN_PACKED_HEAD] = { 0 };
+	const struct pen_cells_csr_spec x = { "X", s->dtype, s->indices,
+					      s->ncols,
+					      s->sparse ? s->nnz
+							: s->nrows * s->ncols };
+	struct pen_pk *p = w->priv;
 
-	p->fd = -1;
-	p->group = choose_group(p, s);
-	p->lengths = column_of(PEN_U32);
 	p->obs = pen__calloc(s->nobs + 1, sizeof(*p->obs));
 	p->dense = pen__calloc(s->ndense + 1, sizeof(*p->dense));
-	if (!p->obs || !p->dense)
+	p->matrix = pen__calloc((size_t)s->ncsr + 1, sizeof(*p->matrix));
+	if (!p->obs || !p->dense || !p->matrix)
 		return pen__fail_nomem(err, w->path, sizeof(*p->obs));
 	for (uint32_t i = 0; i < s->nobs; i++)
 		p->obs[i] = column_for(&s->obs[i]);
@@ -578,33 +554,57 @@ static int packed_open(struct pen_cells_writer *w, struct pen_err *err)
 		p->dense[i] = column_of(s->dense[i].dtype);
 		p->dense[i].item *= s->dense[i].ncols;
 	}
+	set_matrix(w, &p->matrix[0], &x, s->sparse);
+	for (uint32_t i = 0; i < s->ncsr; i++)
+		set_matrix(w, &p->matrix[i + 1], &s->csr[i], true);
+	return 0;
+}
+
+static int packed_open(struct pen_cells_writer *w, struct pen_err *err)
+{
+	struct pen_pk *p = w->priv;
+	uint8_t head[PEN_PACKED_HEAD] = { 0 };
+	int rc;
+
+	p->fd = -1;
+	rc = set_columns(w, err);
+	if (!rc)
+		rc = pen__pk_team(w, err);
+	if (rc)
+		return rc;
 	p->fd = open(w->tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (p->fd < 0)
 		return pen__fail_sys(err, errno, w->path, "cannot be written");
 	memcpy(head, pen__packed_magic, sizeof(pen__packed_magic));
-	head[8] = PEN_PACKED_VERSION;
+	head[8] = (uint8_t)version_of(w->spec);
 	pen__buf_put(&p->out, head, sizeof(head));
 	return p->out.bad ? pen__fail_nomem(err, w->path, sizeof(head)) : 0;
 }
 
 static void packed_close(struct pen_cells_writer *w)
 {
-	struct packed *p = w->priv;
+	struct pen_pk *p = w->priv;
 
+	pen__pk_disband(w);
 	if (p->fd >= 0)
 		close(p->fd);
 	for (uint32_t i = 0; p->obs && i < w->spec->nobs; i++)
 		free_column(&p->obs[i]);
 	for (uint32_t i = 0; p->dense && i < w->spec->ndense; i++)
 		free_column(&p->dense[i]);
-	free_column(&p->lengths);
+	for (uint32_t i = 0; p->matrix && i <= w->spec->ncsr; i++) {
+		struct pen_pk_matrix *m = &p->matrix[i];
+
+		free_column(&m->lengths);
+		pen__buf_fini(&m->chunks);
+		pen__buf_fini(&m->places);
+		pen__buf_fini(&m->values);
+		pen__buf_fini(&m->starts);
+	}
 	pen__buf_fini(&p->out);
-	pen__buf_fini(&p->chunks);
-	pen__buf_fini(&p->places);
-	pen__buf_fini(&p->values);
-	pen__buf_fini(&p->starts);
 	pen__free(p->obs);
 	pen__free(p->dense);
+	pen__free(p->matrix);
 }
 
 const struct pen_cells_writer_ops pen__cells_packed_write = {
@@ -612,7 +612,7 @@ const struct pen_cells_writer_ops pen__cells_packed_write = {
 	.help = "the layout made for loading: half of gzip, fast to unpack",
 	.suffix = ".pen",
 	.opts = opts,
-	.priv_size = sizeof(struct packed),
+	.priv_size = sizeof(struct pen_pk),
 	.open = packed_open,
 	.rows = packed_rows,
 	.finish = packed_finish,

@@ -56,6 +56,9 @@ int pen__zarr_read(const struct pen_zarr *, const struct pen_zarr_part *,
 int pen__zarr_load(const struct pen_zarr *, const struct pen_zarr_part *,
 		   const char *key, uint64_t limit, struct pen_buf *,
 		   struct pen_err *);
+/* Directories of the store, "a/b", in any order, some more than once. */
+void pen__zarr_dirs(const struct pen_zarr *,
+		    void (*see)(void *arg, const char *dir), void *arg);
 /* "FILE:key", FILE being the store. */
 void pen__zarr_where(const struct pen_zarr *, const char *key, char *buf,
 		     size_t cap);
@@ -124,6 +127,7 @@ struct pen_zarr_chunk {
 	uint64_t cell; /* in the grid, row-major */
 	uint64_t at;
 	uint32_t object, size, mask;
+	uint32_t crc; /* of a member of an archive, unless it is a shard */
 };
 struct pen_zarr_chunks {
 	struct pen_zarr_chunk *c; /* by cell */

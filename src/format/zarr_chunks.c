@@ -172,6 +172,7 @@ static int put_file(struct walk *w, uint64_t row, uint64_t col)
 	c.at = p.at;
 	c.size = (uint32_t)p.len;
 	c.mask = p.deflated ? 0 : w->zip_bit;
+	c.crc = p.crc;
 	w->deflated |= p.deflated;
 	return put(w, &c);
 }

@@ -188,7 +188,8 @@ static struct pen_cells_place place(const void *arg, size_t i)
 					 .at = c->at,
 					 .object = c->object,
 					 .size = c->size,
-					 .mask = c->mask };
+					 .mask = c->mask,
+					 .crc = c->crc };
 }
 
 static int check(struct pen_cells_file *f, const char *path,
@@ -222,6 +223,8 @@ static void put(const struct pen_zarr *z, const struct pen_zarr_array *a,
 		.ncells = cs->ncells,
 		.pipe = &a->pipe,
 		.objects = !z->zipped,
+		.crcs = z->zipped && !a->sharded && !blocks->cols &&
+			a->pipe.n > 0,
 		.n = cs->n,
 		.place = place,
 		.arg = cs->c,
@@ -302,12 +305,13 @@ static void describe(struct pen_cells_file *f, const char *frame,
 {
 	const struct pen_jdoc *j;
 	struct pen_zarr_node node;
-	struct pen_zarr_array a;
+	struct pen_zarr_array a = { 0 };
 	const char *kind;
 	char path[512];
 	uint32_t v;
 
-	snprintf(path, sizeof(path), "%.100s/%.300s", frame, name);
+	snprintf(path, sizeof(path), "%.100s%s%.300s", frame, *frame ? "/" : "",
+		 name);
 	if (pen__zarr_node_open(f->in, path, &node, f->err) <= 0)
 		goto out;
 	v = pen__zarr_attr(&node, "encoding-type", &j);
@@ -327,8 +331,24 @@ static void describe(struct pen_cells_file *f, const char *frame,
 			 a.dtype >= 0 ? pen_dtype_name((enum pen_dtype)a.dtype)
 			 : a.text == PEN_ZARR_OTHER ? a.type_name
 						    : "strings");
+	if (!node.group && a.ndim == 2)
+		snprintf(text + strlen(text), cap - strlen(text),
+			 " %" PRIu64 "x%" PRIu64, a.dim[0], a.dim[1]);
 out:
 	pen__zarr_node_close(&node);
+}
+
+/* Damage need not keep anyone from reading the matrix. */
+static int inventory_end(const struct pen_cells_file *f,
+			 const struct pen_err *why, const struct pen_buf *out)
+{
+	if (out->bad)
+		return pen__fail_nomem(f->err, f->name, out->n);
+	if (why->code != PEN_ENOMEM && why->code != PEN_EIO)
+		return 0;
+	if (f->err)
+		*f->err = *why;
+	return why->code;
 }
 
 static int zarr_inventory(struct pen_cells_file *f, const char *frame,
@@ -358,13 +378,57 @@ static int zarr_inventory(struct pen_cells_file *f, const char *frame,
 		pen__cells_put_text(out, text, strlen(text));
 	}
 	pen__zarr_node_close(&obs);
-	if (why.code == PEN_ENOMEM || why.code == PEN_EIO || out->bad) {
-		if (f->err)
-			*f->err = why;
-		return out->bad ? pen__fail_nomem(f->err, f->name, out->n)
-				: why.code;
-	}
-	return 0;
+	return inventory_end(f, &why, out);
+}
+
+/* Nodes that are directories right below that of the group. */
+struct children {
+	struct pen_cells_file f; /* with an error of its own */
+	const char *group;
+	struct pen_buf *out;
+};
+
+static bool is_listed(const struct pen_buf *out, const char *name, size_t n)
+{
+	struct pen_bytes b = pen__bytes(out->p, out->n);
+	struct pen_span s, kind;
+
+	while (pen__cells_next_name(&b, &s) && pen__cells_next_name(&b, &kind))
+		if (s.n == n && memcmp(s.p, name, n) == 0)
+			return true;
+	return false;
+}
+
+static void see_child(void *arg, const char *dir)
+{
+	struct children *c = arg;
+	const size_t n = strlen(c->group);
+	char name[256], text[96] = "unreadable";
+	size_t len;
+
+	if (n && (strncmp(dir, c->group, n) != 0 || dir[n] != '/'))
+		return;
+	dir += n ? n + 1 : 0;
+	len = strcspn(dir, "/");
+	if (!len || len >= sizeof(name))
+		return;
+	snprintf(name, sizeof(name), "%.*s", (int)len, dir);
+	if (is_listed(c->out, name, len))
+		return;
+	describe(&c->f, c->group, name, text, sizeof(text));
+	pen__cells_put_text(c->out, name, len);
+	pen__cells_put_text(c->out, text, strlen(text));
+}
+
+static int zarr_children(struct pen_cells_file *f, const char *group,
+			 struct pen_buf *out)
+{
+	struct pen_err why = { 0 };
+	struct children c = { .f = *f, .group = group, .out = out };
+
+	c.f.err = &why;
+	pen__zarr_dirs(f->in, see_child, &c);
+	return inventory_end(f, &why, out);
 }
 
 const struct pen_cells_source pen__cells_in_zarr = {
@@ -375,5 +439,6 @@ const struct pen_cells_source pen__cells_in_zarr = {
 	.shape_attr = zarr_shape_attr,
 	.list = zarr_list,
 	.inventory = zarr_inventory,
+	.children = zarr_children,
 	.array = zarr_array,
 };

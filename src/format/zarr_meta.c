@@ -381,8 +381,9 @@ static int take_v2(const struct reading *r)
 	if (n == 2 && a->chunk[0] > 1 && a->chunk[1] > 1 &&
 	    !pen__jdoc_is(r->j, pen__jdoc_get(r->j, 0, "order"), "C"))
 		return pen__fail(r->err, PEN_ENOTSUP, r->where,
-				 "is stored by column (order F); store it by "
-				 "row (order C)");
+				 "is stored by column (order F), so that a "
+				 "cell is all over it; anndata.read_zarr(this)"
+				 ".write_zarr(that) stores it by row");
 	rc = take_fill(r);
 	return rc < 0 ? rc : take_v2_codecs(r);
 }
@@ -522,7 +523,9 @@ static int take_codecs(const struct reading *r, uint32_t list, bool inner)
 			if (r->a->sharded && !inner)
 				return pen__fail(r->err, PEN_ENOTSUP, r->where,
 						 "its shards are packed as a "
-						 "whole (%.40s)",
+						 "whole (%.40s), which is not "
+						 "read; pack the chunks in "
+						 "them instead",
 						 name);
 			rc = add_step(r, name, conf_of(r, v));
 			continue;

@@ -168,6 +168,29 @@ bool pen__zarr_find(const struct pen_zarr *z, const char *key,
 	return true;
 }
 
+void pen__zarr_dirs(const struct pen_zarr *z,
+		    void (*see)(void *arg, const char *dir), void *arg)
+{
+	const size_t n = strlen(z->prefix);
+
+	if (!z->zipped && z->pk->dirs)
+		z->pk->dirs(z->pk, see, arg);
+	for (size_t i = 0; z->zipped && i < z->nnames; i++) {
+		const struct pen_zip_member *m = &z->zip.m[z->by_name[i]];
+		char dir[PEN_ZARR_PATH];
+		size_t end = m->name_len;
+
+		while (end > n && m->name[end - 1] != '/')
+			end--;
+		if (end <= n + 1 || end - n > sizeof(dir) ||
+		    memcmp(m->name, z->prefix, n) != 0)
+			continue;
+		snprintf(dir, sizeof(dir), "%.*s", (int)(end - n - 1),
+			 m->name + n);
+		see(arg, dir);
+	}
+}
+
 int pen__zarr_read(const struct pen_zarr *z, const struct pen_zarr_part *p,
 		   uint64_t off, void *buf, size_t len, struct pen_err *err)
 {

@@ -55,7 +55,8 @@ static void put_attrs(struct pen_text *t, const struct pen_ad_attrs *at)
 		pen__json_str(t, "_index", at->index);
 		pen__json_open(t, "column-order", '[');
 		for (uint32_t i = 0; i < at->ncolumns; i++)
-			if (!at->columns[i].coded || !at->columns[i].index)
+			if ((!at->columns[i].coded || !at->columns[i].index) &&
+			    !at->columns[i].mask)
 				pen__json_str(t, NULL, at->columns[i].name);
 		pen__json_close(t, ']');
 	}

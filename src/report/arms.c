@@ -254,19 +254,6 @@ void pen__arms_fini(struct pen_arms *a)
 
 /* ---- figures ---- */
 
-static int by_value(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-double pen__median(double *v, size_t n)
-{
-	qsort(v, n, sizeof(*v), by_value);
-	return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
-}
-
 double pen__arms_get(const struct pen_arms *a, const struct pen_arm *m,
 		     const char *key, enum pen_of of)
 {

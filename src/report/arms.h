@@ -15,6 +15,7 @@
 #ifndef PEN_REPORT_ARMS_H
 #define PEN_REPORT_ARMS_H
 
+#include "report/spread.h"
 #include "report/report.h"
 
 struct pen_arm {
@@ -97,7 +98,6 @@ double pen__arms_get(const struct pen_arms *, const struct pen_arm *,
 /* The median; of NULL: NAN. */
 double pen__arms_median(const struct pen_arms *, const struct pen_arm *,
 			const char *key);
-double pen__median(double *v, size_t n); /* sorts; n > 0 */
 bool pen__arms_together(const struct pen_arms *, const struct pen_arm *,
 			const struct pen_arm *); /* the same group? */
 /* The first arm of that name and group (NULL: any) that has figures. */

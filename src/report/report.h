@@ -6,6 +6,7 @@
 #ifndef PEN_REPORT_REPORT_H
 #define PEN_REPORT_REPORT_H
 
+#include "report/doc.h"
 #include "report/page.h"
 #include "report/lines.h"
 
@@ -42,11 +43,26 @@ extern const struct pen_kind pen__kind_blocks, pen__kind_chunks,
 	pen__kind_shuffle, pen__kind_startup, pen__kind_resume, pen__kind_mmap,
 	pen__kind_neighbour, pen__kind_overlap, pen__kind_workers,
 	pen__kind_iterate, pen__kind_prealloc, pen__kind_memory,
-	pen__kind_headspace;
+	pen__kind_headspace, pen__kind_sweep;
+
+/* What a report is of. */
+struct pen_results {
+	struct pen_lines rows;
+	struct pen_doc *doc;
+	size_t ndocs;
+};
+/* A file of rows, or a document: by its name, and directories are documents. */
+int pen__results_read(struct pen_results *, const char *path, struct pen_err *);
+void pen__results_fini(struct pen_results *);
 
 /* The whole page. */
-int pen__report_html(const struct pen_lines *, struct pen_text *,
+int pen__report_html(const struct pen_results *, struct pen_text *,
 		     struct pen_err *);
+/* export.c: documents as CSV (file, key, value), and as OpenMetrics text. */
+void pen__documents_csv(const struct pen_results *, struct pen_text *);
+void pen__documents_metrics(const struct pen_results *, struct pen_text *);
+void pen__csv_field(struct pen_text *, const char *, bool first);
+
 /* All keys of all rows, in the order they came. */
 int pen__report_csv(const struct pen_lines *, struct pen_text *,
 		    struct pen_err *);

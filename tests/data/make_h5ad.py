@@ -210,7 +210,7 @@ def make_anndata():
         make_several(comp, f, a, m, raw)
         make_changes(comp, f, m, chosen)
     f = 'anndata-None.h5ad'
-    refuse(f, 'a.X.tocsr()', 'matrix=layers/csc')
+    refuse(f, "a.layers['csc'].tocsr()", 'matrix=layers/csc')
     refuse(f, 'no such matrix', 'matrix=layers/none')
     refuse(f, 'no such matrix', 'matrix=X,obsm/none')
     refuse(f, "of kind 'dataframe'", 'matrix=X,obsm/table')
@@ -543,6 +543,52 @@ def make_obs_kinds():
         case(name + '-genes', name + '.h5ad', rows(m[:, [2, 0]]),
              'genes=@' + path('old.txt'))
         case(name + '-csr', name + '.h5ad', lists(m), 'output=csr')
+    make_old_obsm(m)
+
+
+def make_old_obsm(m):
+    """All of obsm in one data set of structures."""
+    n = len(m)
+    t = [('X_pca', '<f4', (6,)), ('X_umap', '>f8', (2,)), ('bins', 'u1', (8,)),
+         ('one', '<f8'), ('word', 'S8')]
+    o = np.zeros(n, t)
+    o['X_pca'], o['X_umap'] = rng.random((n, 6)), rng.random((n, 2))
+    o['bins'], o['one'] = rng.integers(0, 9, (n, 8)), rng.random(n)
+    for name, kw in (('flat', {}), ('chunks', {'chunks': (3,)}),
+                     ('gzip', {'chunks': (3,), 'compression': 'gzip',
+                               'shuffle': True})):
+        f = 'old5-%s.h5ad' % name
+        h = by_hand(f, m)
+        h.create_dataset('obsm', data=o, **kw)
+        h.close()
+        case('old5-pca-' + name, f, rows(o['X_pca']), 'matrix=obsm/X_pca')
+        case('old5-all-' + name, f, rows(
+            m, X_umap=o['X_umap'].astype('f8'), bins=o['bins'].astype('f4'),
+            X_pca=o['X_pca'], one=o['one'][:, None]),
+            'matrix=X,obsm/X_umap,obsm/bins,obsm/X_pca,obsm/one')
+        case('old5-csr-' + name, f, lists(m, X_pca=o['X_pca']),
+             'matrix=X,obsm/X_pca', 'output=csr')
+    refuse(f, 'lie in a row', 'matrix=obsm/word')
+    refuse(f, 'there are X, obsm/X_pca, obsm/X_umap, obsm/bins',
+           'matrix=obsm/none')
+    h = by_hand('old5-odd.h5ad', m)
+    h['obsm'] = np.zeros(n, [('a', 'f4', (3,)), ('b', 'f8', (2,))])
+    h.close()
+    refuse('old5-odd.h5ad', 'lie in a row', 'matrix=obsm/b')
+    with h5py.File(path('no-x.h5ad'), 'w') as h:
+        put_frame(h, 'obs', n)
+        put_frame(h, 'var', m.shape[1])
+        refuse('no-x.h5ad', 'nor any other')
+    with h5py.File(path('no-x2.h5ad'), 'w') as h:
+        put_frame(h, 'obs', n)
+        put_frame(h, 'var', m.shape[1])
+        put_sparse(h, 'layers/a', sp.csr_matrix(m))
+        h['layers/b'] = m
+        h['layers/c'] = np.arange(n)
+        h['obsm/d'] = m
+        put_sparse(h, 'raw/X', sp.csr_matrix(m))
+    refuse('no-x2.h5ad', 'there are layers/a, layers/b, obsm/d, raw: choose '
+           'one with matrix=, as in matrix=layers/a')
 
 
 def make_many():
@@ -812,7 +858,7 @@ def make_archive(folder):
         os.symlink(os.path.abspath(at), path('archive-' + name))
         name = 'archive-' + name
         if a is None:
-            refuse(name, 'no such matrix')
+            refuse(name, 'nor any other')
             continue
         cols = {}
         for c in a.obs:

@@ -98,8 +98,11 @@ def make_anndata():
         case(n + '-filter', f, rows(m[keep], i8=obs.i8.values[keep]),
              'filter=tissue:lung', 'obs=i8')
     f = 'ad.zarr'
-    refuse(f, 'a.X.tocsr()', 'matrix=layers/csc')
-    refuse(f, 'no such matrix', 'matrix=layers/none')
+    refuse(f, "a.layers['csc'].tocsr()", 'matrix=layers/csc')
+    refuse(f, 'there are X, layers/dense, layers/f8, obsm/X_pca, raw: choose',
+           'matrix=layers/none')
+    refuse('ad.zarr.zip', 'there are X, layers/dense, layers/f8, obsm/X_pca, '
+           'raw: choose', 'matrix=layers/none')
     refuse(f, 'has no column none', 'obs=none')
     refuse(f, 'not a matrix', 'matrix=obs')
     refuse(f + '/X/data', 'no such matrix')
@@ -261,7 +264,32 @@ def make_types():
     g.array('layers/f1', np.asfortranarray(m), chunks=(1, 8), order='F')
     g.array('layers/f', np.asfortranarray(m), chunks=(5, 8), order='F')
     case('order-1', 'order.zarr', rows(m), 'matrix=layers/f1')
-    refuse('order.zarr', 'order F', 'matrix=layers/f')
+    refuse('order.zarr', 'stores it by row', 'matrix=layers/f')
+    for name, how in (('bz2', {'compressor': numcodecs.BZ2()}),
+                      ('lzma', {'compressor': numcodecs.LZMA()}),
+                      ('delta', {'filters': [numcodecs.Delta('f4')]})):
+        g.array('layers/' + name, m, **how)
+        refuse('order.zarr', 'packed by %s, which is not read' % name,
+               'matrix=layers/' + name)
+    make_sums(m)
+
+
+def make_sums(m):
+    """Chunks of an archive that are not what its checksums say."""
+    for name, how in (('stored', zipfile.ZIP_STORED),
+                      ('deflated', zipfile.ZIP_DEFLATED)):
+        g = by_hand('sum-%s.zarr' % name, m)
+        g.array('layers/d', m, chunks=(10, G), compressor=numcodecs.GZip(1)
+                if name == 'stored' else None)
+        f = 'sum-%s.zarr.zip' % name
+        zipped(f, 'sum-%s.zarr' % name, how=how)
+        case('sum-' + name, f, rows(m), 'matrix=layers/d')
+        with open(path(f), 'rb') as file:
+            b = bytearray(file.read())
+        b[b.rfind(b'PK\x03\x04', 0, b.find(b'layers/d/0.0')) + 14] ^= 1
+        b[b.rfind(b'PK\x01\x02', 0, b.rfind(b'layers/d/0.0')) + 16] ^= 1
+        mf.put('bad-' + f, bytes(b))
+        refuse('bad-' + f, 'checksum in the archive', 'matrix=layers/d')
 
 
 def make_missing():

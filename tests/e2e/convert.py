@@ -177,6 +177,116 @@ def test_shuffle(tmp):
           f"left behind: {os.listdir(tmp)}")
 
 
+def make_full(path, n=700, genes=60, seed=5, **more):
+    """All that an AnnData can have."""
+    rng = np.random.default_rng(seed)
+    obs = pd.DataFrame({f"n{i}": rng.integers(0, 99, n) for i in range(80)},
+                       index=[f"c{i}" for i in range(n)])
+    obs["long " * 20] = 1.5
+    obs["with,comma"] = np.arange(n) % 3 == 0
+    obs["maybe"] = pd.array(rng.integers(-9, 9, n), dtype="Int64")
+    obs["perhaps"] = pd.array(rng.integers(0, 2, n) > 0, dtype="boolean")
+    obs["small"] = pd.array(rng.integers(0, 9, n), dtype="UInt8")
+    obs.loc[obs.index[::7], ["maybe", "perhaps", "small"]] = pd.NA
+    var = pd.DataFrame({"v": rng.normal(size=genes)},
+                       index=[f"g{i}" for i in range(genes)])
+    var["vn"] = pd.array(rng.integers(0, 9, genes), dtype="Int32")
+    var.loc["g3", "vn"] = pd.NA
+    a = anndata.AnnData(sp.random(n, genes, 0.1, "csr", "f4", 1), obs=obs,
+                        var=var, dtype="f4")
+    a.layers["counts"] = (a.X * 10).astype("i4").tocsr()
+    a.layers["spliced"] = sp.random(n, genes, 0.02, "csr", "f8", 2)
+    a.layers["scaled"] = rng.normal(size=(n, genes))
+    a.obsm["counts"] = rng.normal(size=(n, 7)).astype("f4")
+    a.obsm["ints"] = rng.integers(0, 2**40, (n, 3))
+    a.obsm["sparse"] = sp.random(n, 11, 0.2, "csr", "f4", 3)
+    for k, v in more.items():
+        a.layers[k] = v
+    if path.endswith(".zarr"):
+        a.write_zarr(path)
+    else:
+        a.write_h5ad(path)
+    return a
+
+
+def same_full(a, b, what, order=None):
+    at = np.arange(a.n_obs) if order is None else order
+    for group in "layers", "obsm":
+        x, y = getattr(a, group), getattr(b, group)
+        check(sorted(x) == sorted(y), f"{what}: {group} {list(y)}")
+        for k in x:
+            check(x[k].dtype == y[k].dtype, f"{what}: {k} {y[k].dtype}")
+            check((x[k][at] != y[k]).nnz == 0 if sp.issparse(x[k]) else
+                  np.array_equal(x[k][at], y[k]), f"{what}: {group}/{k}")
+    same(a, b, what, order=order)
+
+
+def test_all_of_it(tmp):
+    for src in "a.h5ad", "a.zarr":
+        a = make_full(f"{tmp}/{src}")
+        p = src.replace(".", "-") + ".pen"
+        out, _ = run(src, p, "to.source=", cwd=tmp)
+        check("left out" not in out, f"{src}: {out}")
+        for back in "b.h5ad", "b.zarr":
+            run(p, back, "--force", cwd=tmp)
+            read = anndata.read_zarr if back[2] == "z" else anndata.read_h5ad
+            same_full(a, read(f"{tmp}/{back}"), f"{src} to {back}")
+    for args in ("threads=1",), ("threads=5",):
+        run("a.h5ad", "t.pen", "to.source=", "to." + args[0], "--force",
+            cwd=tmp)
+        with open(f"{tmp}/t.pen", "rb") as x, \
+                open(f"{tmp}/a-h5ad.pen", "rb") as y:
+            check(x.read() == y.read(), f"{args}: other bytes")
+    run("a.h5ad", "s.pen", "shuffle=true", "memory=200k", cwd=tmp)
+    run("s.pen", "s.h5ad", cwd=tmp)
+    b = anndata.read_h5ad(f"{tmp}/s.h5ad")
+    same_full(a, b, "shuffled", order=order_of(a, b))
+    # several files: what all have comes along, by what it means
+    make_full(f"{tmp}/two.h5ad", seed=6, other=np.ones((700, 60)))
+    out, _ = run("a.h5ad", "two.h5ad", "both.h5ad", "filter=with,comma:true",
+                 "--json", cwd=tmp)
+    check(json.loads(out)["left_out"] == [
+        {"kind": "layers", "names": ["other"]}], out)
+    keep = np.arange(700) % 3 == 0
+    two = anndata.read_h5ad(f"{tmp}/two.h5ad")
+    both = anndata.read_h5ad(f"{tmp}/both.h5ad")
+    want = anndata.concat([a[keep], two[keep]])
+    check((both.layers["counts"] != want.layers["counts"]).nnz == 0 and
+          np.array_equal(both.obsm["ints"], want.obsm["ints"]), "two files")
+    check(list(both.obs["maybe"].astype(str)) ==
+          list(want.obs["maybe"].astype(str)), "two files: missing values")
+
+
+def test_left_out(tmp):
+    a = make_full(f"{tmp}/a.h5ad")
+    a.layers["by_column"] = sp.csc_matrix(a.X)
+    a.obsm["table"] = pd.DataFrame({"q": np.arange(700)}, index=a.obs_names)
+    a.varm["PCs"] = np.ones((60, 4))
+    a.obsp["near"] = sp.identity(700, format="csr")
+    a.varp["far"] = np.ones((60, 60))
+    a.uns["log"] = {"base": 2}
+    a.raw = a
+    a.write_h5ad(f"{tmp}/a.h5ad")
+    a.write_zarr(f"{tmp}/a.zarr")
+    want = {"layers": ["by_column"], "obsm": ["table"], "varm": ["PCs"],
+            "obsp": ["near"], "varp": ["far"], "uns": ["log"]}
+    for src in "a.h5ad", "a.zarr":
+        out, _ = run(src, "x.pen", "--json", "--force", cwd=tmp)
+        left = {x["kind"]: x["names"] for x in json.loads(out)["left_out"]}
+        check(sorted(left.pop("raw"))[:2] == ["X", "var"], f"{src}: {left}")
+        check(left == want, f"{src}: {left}")
+    out, _ = run("a.h5ad", "x.pen", "--force", cwd=tmp)
+    check(out.count("left out:") == 7 and "left out: uns (log)" in out, out)
+    out, _ = run("a.h5ad", "y.pen", "matrix=layers/counts", "obs=maybe", "var=",
+                 "--json", cwd=tmp)
+    left = {x["kind"]: x["names"] for x in json.loads(out)["left_out"]}
+    check(sorted(left) == ["obsp", "uns", "varm", "varp"], f"chosen: {left}")
+    run("y.pen", "y.h5ad", cwd=tmp)
+    b = anndata.read_h5ad(f"{tmp}/y.h5ad")
+    check((b.X != a.layers["counts"]).nnz == 0 and not b.layers and
+          list(b.obs) == ["maybe"] and not len(b.var.columns), f"{b}")
+
+
 def test_several(tmp):
     a = make(f"{tmp}/a.h5ad", seed=1)
     b = make(f"{tmp}/b.h5ad", seed=3, first=100)
@@ -328,9 +438,12 @@ def test_interrupted(tmp):
         code = interrupt(tmp, signal.SIGKILL, *args)
         check(code == -signal.SIGKILL, f"kill -9: exit {code}")
         check(not os.path.exists(f"{tmp}/x.pen"), "kill -9 left a file")
-        for f in os.listdir(tmp):
-            if f.startswith("x.pen."):
-                os.unlink(f"{tmp}/{f}")
+        check(any(f.startswith("x.pen.") for f in os.listdir(tmp)),
+              "kill -9 came too late")
+        # the next one clears up
+        run("a.h5ad", "x.pen", "--no-verify", cwd=tmp)
+        nothing(tmp, "x.pen.", "after kill -9")
+        os.unlink(f"{tmp}/x.pen")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 /* See alias.h. The table is made by Vose's pairing, in O(n). */
-#include "sampler/alias.h"
+#include "base/alias.h"
 
 #include "base/mem.h"
 #include "penstock.h"

@@ -2,8 +2,8 @@
  * Draws in proportion to weights in O(1): Walker's alias table. Draw number i
  * is a function of (key, i), so that any of them can be made alone.
  */
-#ifndef PEN_SAMPLER_ALIAS_H
-#define PEN_SAMPLER_ALIAS_H
+#ifndef PEN_BASE_ALIAS_H
+#define PEN_BASE_ALIAS_H
 
 #include "base/rng.h"
 
