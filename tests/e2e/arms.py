@@ -215,7 +215,7 @@ def test_others(tmp):
                n * 249 + n * (n - 1) // 2, names, "prealloc")
     # of this one the command adds up all processes, so they have to be its
     run(tmp, "memory", "--rows", "512", "--columns", "8", "--batch", "64",
-        "--workers", "1,2", "--repeats", "1", "--python", PYTHON)
+        "--workers", "2", "--repeats", "1", "--python", PYTHON)
     got = rows(f"{tmp}/memory.jsonl")
     expect(got, 512, sum(made(i, k) for i in range(512) for k in range(8)),
            own("penstock", "penstock from Python", "DataLoader array",
