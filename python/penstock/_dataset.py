@@ -32,6 +32,24 @@ def rows_of(batch, how="numpy"):
     return out
 
 
+def numbers_of(ids, length):
+    """Numbers of samples as the engine takes them; negative ones count from
+    the end. One conversion in C for lists, arrays and tensors."""
+    from array import array
+    try:
+        if hasattr(ids, "tolist"):
+            ids = ids.tolist()
+        wanted = array("q", ids)
+    except (TypeError, OverflowError):
+        raise IndexError("samples are asked for by whole numbers") from None
+    if wanted and min(wanted) < 0:
+        if min(wanted) < -length:
+            raise IndexError(f"index {min(wanted)} is not a sample of "
+                             f"0..{length - 1}")
+        wanted = array("q", [i + length if i < 0 else i for i in wanted])
+    return wanted
+
+
 class Dataset:
     """A data set by index.
 
@@ -108,21 +126,10 @@ class Dataset:
 
     def fetch(self, ids):
         """A batch of these samples, in this order."""
-        from array import array
         n = len(ids)
         if not n:
             raise IndexError("no samples were asked for")
-        try:
-            # one conversion in C for lists, arrays and tensors
-            if hasattr(ids, "tolist"):
-                ids = ids.tolist()
-            wanted = array("q", ids)
-        except (TypeError, OverflowError):
-            raise IndexError("samples are asked for by whole numbers") \
-                from None
-        if min(wanted) < 0:
-            length = len(self)
-            wanted = array("q", [i + length if i < 0 else i for i in wanted])
+        wanted = numbers_of(ids, len(self))
         if self._forks != _penstock.forks():
             self._reset()
         with self._lock:

@@ -166,6 +166,8 @@ class Loader:
         return state["epoch"], state["position"]
 
     def _restore(self, epoch, position):
+        if epoch >= 2**64:
+            raise SettingError("there are no such epochs")
         s = self._engine.state()
         self._at = None
         if (s["epoch"], s["position"]) == (epoch, position):
@@ -211,7 +213,9 @@ class Loader:
             values = [int(state[k]) for k in (
                 "version", "seed", "epoch", "position", "length", "order")]
         except (KeyError, TypeError, ValueError):
-            raise SettingError("this is not the state of a loader") from None
+            values = [-1]
+        if not all(0 <= v < 2**64 for v in values):
+            raise SettingError("this is not the state of a loader")
         self._join()
         self._engine.restore(*values)
         self._run += 1

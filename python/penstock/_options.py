@@ -17,7 +17,11 @@ def paths_of(path):
     """A path, or several, as a list of str."""
     if isinstance(path, (str, bytes, os.PathLike)):
         path = [path]
-    return [os.fsdecode(p) for p in path]
+    try:
+        return [os.fsdecode(p) for p in path]
+    except TypeError:
+        raise TypeError(f"a path or several are needed, not {path!r}") \
+            from None
 
 
 def text_of(value):

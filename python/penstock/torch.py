@@ -13,7 +13,7 @@ import warnings
 import torch
 
 from . import _options, _penstock, _ranks
-from ._dataset import Dataset, Samples, rows_of
+from ._dataset import Dataset, Samples, numbers_of, rows_of
 from ._loader import Loader
 
 __all__ = ["DataLoader", "collate"]
@@ -89,18 +89,13 @@ class _Asked:
 
     def iterate(self, groups):
         """A batch for each list of indices."""
-        from array import array
         engine, under_way = None, 0
         length = len(self._dataset)
         try:
             for ids in groups:
-                ids = ids.tolist() if hasattr(ids, "tolist") else ids
-                wanted = array("q", ids)
+                wanted = numbers_of(ids, length)
                 if not wanted:
                     raise IndexError("an empty batch was asked for")
-                if min(wanted) < 0:
-                    wanted = array("q", [i + length if i < 0 else i
-                                         for i in wanted])
                 if engine is None or len(wanted) > self._most:
                     for _ in range(under_way):  # of the smaller one
                         yield engine.next()

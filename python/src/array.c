@@ -278,6 +278,11 @@ static PyObject *array_item(PyObject *self, PyObject *key)
 	return numpy_then(self, "__getitem__", key);
 }
 
+static PyObject *array_iter(PyObject *self)
+{
+	return numpy_then(self, "__iter__", NULL);
+}
+
 static PyObject *array_tolist(PyObject *self, PyObject *unused)
 {
 	PyObject *view = PyMemoryView_FromObject(self), *out;
@@ -435,6 +440,7 @@ static PyType_Slot array_slots[] = {
 	{ Py_tp_methods, array_methods },
 	{ Py_tp_getset, array_fields },
 	{ Py_tp_repr, array_repr },
+	{ Py_tp_iter, array_iter },
 	{ Py_mp_subscript, array_item },
 	{ Py_mp_length, array_len },
 	{ Py_bf_getbuffer, array_buffer },

@@ -71,7 +71,9 @@ int arms_folder(struct arms *a)
 		return -1;
 	a->folder[0] = '\0';
 	pen__fail_sys(&err, errno, tmp && *tmp ? tmp : "/tmp",
-		      "no folder for data can be made there; see --dir");
+		      a->dir ? "no folder for data can be made there"
+			     : "no folder for data can be made there; TMPDIR "
+			       "names another place");
 	return complain(&err);
 }
 

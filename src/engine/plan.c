@@ -480,7 +480,11 @@ void pen__plan_rows(void *loader, struct pen_pooled *b)
 	for (uint32_t g = 0, k; g < n; g += k) {
 		for (k = 0; k < 64 && g + k < n; k++)
 			some[k] = &b->grain[g + k];
-		pen__ring_push_many(l->ring, PEN_LANE_ROWS, some, k);
+		if (n > 1)
+			pen__ring_push_many(l->ring, PEN_LANE_ROWS, some, k);
+		else /* this thread takes it itself, next thing */
+			pen__ring_push_lazily(l->ring, PEN_LANE_ROWS, some[0],
+					      2);
 	}
 }
 

@@ -150,9 +150,12 @@ static void listen_to(const struct pen_peer *p, bool memory,
 			continue;
 		if (n <= 0 || out->n + (size_t)n > MOST)
 			return;
-		/* its first line says that its data is there */
+		/* its first line says that its data is there; the last one may
+		 * come before a busy machine let us look */
 		if (memory && !a->base_bytes)
 			look(p->pid, &a->base_bytes);
+		if (memory)
+			look(p->pid, &a->peak_bytes);
 		pen__text_put(out, buf, (size_t)n);
 	}
 }

@@ -2,13 +2,16 @@
 """Experiments in which other loaders take part: what every arm delivered
 against NumPy, arms that are wrong, Pythons without PyTorch, interrupts, and
 the page. No time is looked at."""
+import atexit
 import glob
 import json
 import os
+import shutil
 import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
@@ -29,7 +32,66 @@ except ImportError as e:
 OWN = not os.environ.get("SANITIZE")
 
 
+# Importing PyTorch takes longer than any of the runs. So it is done once, by
+# a process that forks for each Python the command starts, with its files.
+SERVER = """
+import os, signal, socket, sys
+import numpy, torch, torch.utils.data
+s = socket.socket(socket.AF_UNIX)
+s.bind(sys.argv[1])
+s.listen()
+print("ready", flush=True)
+while True:
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    c, _ = s.accept()
+    said, fds, *_ = socket.recv_fds(c, 1 << 20, 3)
+    while not said.endswith(b"\\0"):
+        said += c.recv(1 << 20)
+    if not os.fork():
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        s.close()
+        for i, fd in enumerate(fds):
+            os.dup2(fd, i)
+            os.close(fd)
+        where, tmp, code = said[:-1].decode().split("\\0", 2)
+        os.environ["TMPDIR"] = tmp
+        os.chdir(where)
+        exec(compile(code, "peers.py", "exec"), {"__name__": "__main__"})
+        os._exit(0)
+    for fd in fds:
+        os.close(fd)
+    c.close()
+"""
+CLIENT = """#!{python} -S
+import os, socket, sys
+c = socket.socket(socket.AF_UNIX)
+c.connect({where!r})
+text = "\\0".join((os.getcwd(), os.environ["TMPDIR"], sys.argv[2])) + "\\0"
+socket.send_fds(c, [b"\\0"[:0] + text[:1].encode()], [0, 1, 2])
+c.sendall(text[1:].encode())
+c.recv(1)
+"""
+
+
+def served():
+    """A Python that has PyTorch imported already."""
+    if not hasattr(served, "path"):
+        folder = tempfile.mkdtemp(prefix="pen-e2e.")
+        server = subprocess.Popen([PYTHON, "-c", SERVER, f"{folder}/s"],
+                                  stdout=subprocess.PIPE)
+        atexit.register(shutil.rmtree, folder, True)
+        atexit.register(server.kill)
+        server.stdout.readline()
+        served.path = f"{folder}/python"
+        with open(served.path, "w", encoding="utf-8") as f:
+            f.write(CLIENT.format(python=PYTHON, where=f"{folder}/s"))
+        os.chmod(served.path, stat.S_IRWXU)
+    return served.path
+
+
 def run(tmp, *args, code=0, **env):
+    if "--python" not in args and not env:
+        args = [*args, "--python", served()]
     p = subprocess.run([PENSTOCK, "bench", *args], cwd=tmp, text=True,
                        capture_output=True, timeout=120,
                        stdin=subprocess.DEVNULL,
@@ -151,8 +213,9 @@ def test_others(tmp):
     for n in (3, 5):
         expect([r for r in got if r["length"] == n], n,
                n * 249 + n * (n - 1) // 2, names, "prealloc")
+    # of this one the command adds up all processes, so they have to be its
     run(tmp, "memory", "--rows", "512", "--columns", "8", "--batch", "64",
-        "--workers", "1,2", "--repeats", "1")
+        "--workers", "2", "--repeats", "1", "--python", PYTHON)
     got = rows(f"{tmp}/memory.jsonl")
     expect(got, 512, sum(made(i, k) for i in range(512) for k in range(8)),
            own("penstock", "penstock from Python", "DataLoader array",
@@ -174,7 +237,7 @@ def test_wrong(tmp):
     has no figure."""
     for n, change in enumerate(('s/"samples": [0-9]*/"samples": 255/',
                                 's/"content_sum": "./"content_sum": "9/')):
-        fake = script(tmp, f'"{PYTHON}" "$@" | sed -u \'{change}\'\n')
+        fake = script(tmp, f'"{served()}" "$@" | sed -u \'{change}\'\n')
         p = run(tmp, "iterate", "--rows", "256", "--columns", "4", "--batch",
                 "64", "--workers", "0", "--repeats", "1", "--python", fake,
                 "-o", f"{n}.jsonl", code=3)
@@ -185,8 +248,8 @@ def test_wrong(tmp):
             check(("samples_per_s" in r) != python and
                   ("seconds" in r) != python, f"{r['arm']}: has a rate")
         check(p.stdout.count("WRONG") == len(got) - 1, p.stdout)
-        run(tmp, "iterate", "--rows", "256", "--batch", "64", "--python",
-            script(tmp, "echo nonsense\n"), "-o", "n.jsonl")
+    run(tmp, "iterate", "--rows", "256", "--batch", "64", "--python",
+        script(tmp, "echo nonsense\n"), "-o", "n.jsonl")
     subprocess.run([PENSTOCK, "report", "0.jsonl"], cwd=tmp, check=True,
                    capture_output=True)
     with open(f"{tmp}/report.html", encoding="utf-8") as f:

@@ -23,6 +23,8 @@ def test_index(data, x):
                   np.ones(3, bool)):
         with pytest.raises((IndexError, ValueError, TypeError)):
             ds[wrong]
+    with pytest.raises(IndexError, match="-1001"):
+        ds[-1001]
     assert np.array_equal(ds[17]["x"], x[17])
     with pytest.raises(FileNotFoundError):
         penstock.Dataset(data / "none.npy")

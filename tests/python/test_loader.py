@@ -304,3 +304,23 @@ def test_labels_of_a_field_that_is_left_out(data):
                         **{**settings, "fields": ["y"]})
     with pytest.raises(OSError, match="no member z"):
         penstock.Loader(data / "tables", 10, labels="field:z", **settings)
+
+
+def test_what_is_no_number_or_path(data):
+    loader = penstock.Loader(data / "x.npy", 10)
+    state = loader.state_dict()
+    for wrong in (-1, 2**64, 2**70, "x", None):
+        with pytest.raises(penstock.SettingError):
+            loader.load_state_dict({**state, "position": wrong})
+    with pytest.raises(penstock.SettingError):
+        loader.set_epoch(2**64)
+    for wrong in (None, 5, [None]):
+        with pytest.raises(TypeError, match="path"):
+            penstock.Loader(wrong)
+    assert len(ids_of(loader)) == 100
+
+
+def test_rows_of_an_array(data, x):
+    batch = next(iter(penstock.Loader(data / "x.npy", 10)))
+    assert [r.tolist() for r in batch["x"]] == x[:10].tolist()
+    assert list(batch.ids) == list(range(10))
