@@ -6,7 +6,7 @@
 static void test_packer(void)
 {
 	struct pen_rng g = pen__rng(4, 4);
-	struct pen_packer *p;
+	struct pen_row_packer *p;
 	struct pen_err err;
 	uint64_t used = 0, room = 0;
 

@@ -341,7 +341,7 @@ static int cut_tokens(struct pen_cutter *c, uint64_t epoch, uint64_t pos,
 static int cut_packed(struct pen_cutter *c, uint64_t epoch, uint64_t pos,
 		      struct end *out, struct pen_err *err)
 {
-	struct pen_packer *p = c->packer;
+	struct pen_row_packer *p = c->packer;
 	const uint64_t length = c->l->length;
 	uint64_t at = pos, len, over;
 
@@ -423,7 +423,7 @@ uint64_t pen__cut_count(struct pen_loader *l, uint64_t epoch)
 	return n;
 }
 
-static void place_pieces(struct pen_pooled *b, const struct pen_packer *p)
+static void place_pieces(struct pen_pooled *b, const struct pen_row_packer *p)
 {
 	for (uint32_t f = 0; f < b->pool->nfields; f++) {
 		if (b->pool->field[f].layout != PEN_PACKED)
@@ -440,7 +440,7 @@ static void place_pieces(struct pen_pooled *b, const struct pen_packer *p)
 int pen__cut_pack(struct pen_cutter *c, const struct pen_step *step,
 		  struct pen_pooled *b, struct pen_err *err)
 {
-	struct pen_packer *p = c->packer;
+	struct pen_row_packer *p = c->packer;
 	uint64_t len = 0;
 
 	pen__packer_clear(p);

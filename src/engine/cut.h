@@ -46,7 +46,7 @@ struct pen_cut_run {
 struct pen_cutter {
 	struct pen_loader *l;
 	struct pen_sampler *s;
-	struct pen_packer *packer; /* NULL: nothing is packed */
+	struct pen_row_packer *packer; /* NULL: nothing is packed */
 	/* what it was at lately: a batch is gone over more than once */
 	struct pen_cut_run run[PEN_CUT_RUNS];
 };

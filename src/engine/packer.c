@@ -9,10 +9,10 @@
 
 #define NONE UINT32_MAX
 
-int pen__packer_new(struct pen_packer **out, uint32_t nrows, uint32_t pack,
+int pen__packer_new(struct pen_row_packer **out, uint32_t nrows, uint32_t pack,
 		    uint32_t cap, struct pen_err *err)
 {
-	struct pen_packer *p = pen__calloc(1, sizeof(*p));
+	struct pen_row_packer *p = pen__calloc(1, sizeof(*p));
 	const size_t nbits = (size_t)pack + 1, nwords = nbits / 64 + 1;
 
 	*out = p;
@@ -41,7 +41,7 @@ int pen__packer_new(struct pen_packer **out, uint32_t nrows, uint32_t pack,
 	return 0;
 }
 
-void pen__packer_free(struct pen_packer *p)
+void pen__packer_free(struct pen_row_packer *p)
 {
 	if (!p)
 		return;
@@ -58,13 +58,13 @@ void pen__packer_free(struct pen_packer *p)
 	pen__free(p);
 }
 
-void pen__packer_clear(struct pen_packer *p)
+void pen__packer_clear(struct pen_row_packer *p)
 {
 	p->npieces = p->nsamples = 0;
 	p->tokens = 0;
 }
 
-bool pen__packer_add(struct pen_packer *p, uint64_t len)
+bool pen__packer_add(struct pen_row_packer *p, uint64_t len)
 {
 	const uint64_t all = (uint64_t)p->nrows * p->pack;
 	const uint64_t took = p->split || len < p->pack ? len : p->pack;
@@ -87,7 +87,7 @@ bool pen__packer_add(struct pen_packer *p, uint64_t len)
 	return true;
 }
 
-static void push(struct pen_packer *p, uint32_t row, uint32_t room)
+static void push(struct pen_row_packer *p, uint32_t row, uint32_t room)
 {
 	p->room[row] = room;
 	p->next[row] = p->head[room];
@@ -96,7 +96,7 @@ static void push(struct pen_packer *p, uint32_t row, uint32_t room)
 	p->words[room / 4096] |= UINT64_C(1) << room / 64 % 64;
 }
 
-static void mark_empty(struct pen_packer *p, uint32_t room)
+static void mark_empty(struct pen_row_packer *p, uint32_t room)
 {
 	p->head[room] = NONE;
 	p->bits[room / 64] &= ~(UINT64_C(1) << room % 64);
@@ -117,7 +117,7 @@ static uint32_t next_bit(const uint64_t *w, size_t n, uint32_t at)
 }
 
 /* The least room that is enough. */
-static uint32_t find(const struct pen_packer *p, uint32_t len)
+static uint32_t find(const struct pen_row_packer *p, uint32_t len)
 {
 	const size_t nwords = ((size_t)p->pack + 1) / 64 + 1;
 	const uint64_t here = p->bits[len / 64] & ~UINT64_C(0) << len % 64;
@@ -131,7 +131,7 @@ static uint32_t find(const struct pen_packer *p, uint32_t len)
 	return word * 64 + (unsigned)__builtin_ctzll(p->bits[word]);
 }
 
-static uint32_t pop(struct pen_packer *p, uint32_t room)
+static uint32_t pop(struct pen_row_packer *p, uint32_t room)
 {
 	const uint32_t row = p->head[room];
 
@@ -142,7 +142,7 @@ static uint32_t pop(struct pen_packer *p, uint32_t room)
 }
 
 /* All rows empty, the first one on top. */
-static void clear_rows(struct pen_packer *p)
+static void clear_rows(struct pen_row_packer *p)
 {
 	for (uint32_t r = 0; r < p->nrows; r++)
 		mark_empty(p, p->room[r]);
@@ -150,7 +150,7 @@ static void clear_rows(struct pen_packer *p)
 		push(p, r, p->pack);
 }
 
-uint64_t pen__packer_place(struct pen_packer *p)
+uint64_t pen__packer_place(struct pen_row_packer *p)
 {
 	uint64_t over = 0;
 
@@ -179,7 +179,7 @@ uint64_t pen__packer_place(struct pen_packer *p)
 	return over;
 }
 
-void pen__packer_drop(struct pen_packer *p, uint64_t elements)
+void pen__packer_drop(struct pen_row_packer *p, uint64_t elements)
 {
 	uint64_t gone = 0;
 
@@ -195,7 +195,7 @@ void pen__packer_drop(struct pen_packer *p, uint64_t elements)
 /* Pieces of a row were placed from its start on, so going through them as they
  * were placed leaves only rows to be sorted. Those without elements are in the
  * first row, and come first. */
-void pen__packer_sort(struct pen_packer *p)
+void pen__packer_sort(struct pen_row_packer *p)
 {
 	uint32_t *at = p->next; /* its lists are not needed any more */
 	uint32_t sum = 0, first = 0;

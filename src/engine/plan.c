@@ -668,7 +668,7 @@ static void reset(struct pen_loader *l, struct pen_pooled *b,
 static int fill_batch(struct pen_loader *l, struct pen_pooled *b,
 		      const struct pen_step *s, struct pen_err *err)
 {
-	struct pen_packer *pack = l->cut.pack ? l->cut.plan->packer : NULL;
+	struct pen_row_packer *pack = l->cut.pack ? l->cut.plan->packer : NULL;
 	int rc = fill_ids(l, s->at.epoch, s->first, s->n,
 			  pack ? pack->ids : b->ids, err);
 
