@@ -7,6 +7,7 @@ import subprocess
 
 import contenders_cells
 import contenders_python
+import contenders_tokens
 import emulate
 from tools import Missing, fio_job, rate, run_json
 
@@ -261,7 +262,8 @@ def direct(tools, work, path):
 KINDS = {"rows": rows, "files": files, "null": null, "open": open_index,
          "shuffle": shuffle, "direct": direct, "decode": decode,
          "text": text, "open_chunks": open_chunks, **emulate.KINDS,
-         **contenders_cells.KINDS, **contenders_python.KINDS}
+         **contenders_cells.KINDS, **contenders_python.KINDS,
+         **contenders_tokens.KINDS}
 
 
 def contenders(tools, name, work, path):

@@ -247,3 +247,32 @@ class Text(Set):
         with open(name, "w", encoding="ascii") as f:
             for row in x.tolist():
                 print(*row, sep=",", file=f)
+
+
+class Fasta(Set):
+    """One long sequence in lines of 60, read in windows."""
+
+    LINE, HEAD = 60, ">chr\n"
+
+    def __init__(self, name, letters, window):
+        super().__init__(name, 1, ".fa", letters * 61 // 60)
+        self.letters, self.row = letters, window
+        self.n = letters // window
+
+    def write(self, name, i, rng):
+        letters = np.frombuffer(b"ACGT", np.uint8)
+        lines = letters[rng.integers(0, 4, self.letters, np.uint8)]
+        lines = lines.reshape(-1, self.LINE)
+        with open(name, "wb") as f:
+            f.write(self.HEAD.encode())
+            np.pad(lines, ((0, 0), (0, 1)), constant_values=10).tofile(f)
+
+    def at(self, letter):
+        return (len(self.HEAD) + letter // self.LINE * (self.LINE + 1) +
+                letter % self.LINE)
+
+    def ranges(self, path):
+        for i in range(self.n):
+            first = self.at(i * self.row)
+            yield (first, self.at((i + 1) * self.row - 1) + 1 - first, 0,
+                   self.paths(path)[0])

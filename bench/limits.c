@@ -265,6 +265,8 @@ static const struct {
 	{ "decode", "KIND LIST ROW BATCH THREADS SECONDS", 6, cmd_decode },
 	{ "cells", "MAP PATH pread|mmap dense|csr ROWS CHUNKS BATCH THREADS", 8,
 	  cmd_cells },
+	{ "tokens", "copy|chars|vocab|dm FILE BATCH THREADS SECONDS", 5,
+	  cmd_tokens },
 	{ "warm", "LIST", 1, cmd_warm },
 	{ "scan", "DIR", 1, cmd_scan },
 	{ "run", "COMMAND...", -1, cmd_run },

@@ -215,9 +215,13 @@ void cmd_warm(char **arg)
 
 	items = read_list(arg[0], &n, &row);
 	for (uint32_t i = 0; i < n; i++) {
-		const int fd = open(items[i].path, O_RDONLY | O_CLOEXEC);
+		int fd;
 		ssize_t r;
 
+		/* ranges of one file follow one another */
+		if (i && !strcmp(items[i].path, items[i - 1].path))
+			continue;
+		fd = open(items[i].path, O_RDONLY | O_CLOEXEC);
 		if (fd < 0)
 			die("%s: %s", items[i].path, strerror(errno));
 		while ((r = read(fd, buf, PIECE)) > 0)

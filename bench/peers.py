@@ -20,6 +20,7 @@ import numpy as np
 
 import data
 import peers_cells
+import peers_tokens
 from works import WORKS
 
 try:
@@ -152,7 +153,27 @@ def numpy_batches(work, path, name):
                 yield x[ids]
 
 
-PASSES = "pandas", "pillow", "h5py", "numpy_npz"
+PASSES = "pandas", "pillow", "h5py", "numpy_npz", "pysam", "pyfaidx"
+
+
+def windows(data, path, name):
+    """Windows of a FASTA file by its index, then a table for the letters."""
+    codes = np.zeros(256, np.uint8)
+    codes[np.frombuffer(b"ACGTN", np.uint8)] = range(7, 12)
+    if name == "pysam":
+        import pysam
+        chromosome = pysam.FastaFile(path)
+
+        def letters(a, b):
+            return chromosome.fetch("chr", a, b)
+    else:
+        import pyfaidx
+        chromosome = pyfaidx.Fasta(path, as_raw=True)["chr"]
+
+        def letters(a, b):
+            return chromosome[a:b]
+    return lambda i: codes[np.frombuffer(
+        letters(i * data.row, (i + 1) * data.row).encode(), np.uint8)]
 
 
 def passes(work, path, name):
@@ -176,6 +197,8 @@ def passes(work, path, name):
 
         def read(i):
             return records[i]
+    elif name in ("pysam", "pyfaidx"):
+        read = windows(work.data, paths[0], name)
     else:
         def read(i):
             return np.load(paths[i])["x"]
@@ -239,6 +262,8 @@ def measure(work, path, name, seconds, cells):
         return drain(passes(work, path, name), None, 1, seconds, 1)
     if work.kind == "cells":
         return peers_cells.measure(work, path, name, cells)
+    if work.kind.startswith("tokens"):
+        return peers_tokens.measure(work, path, name, seconds)
     if name == "libhdf5":
         file = work.data.path(path, work.more["file"])
         return once(lambda: peers_cells.open_file(file), 1, 0)

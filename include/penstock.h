@@ -72,8 +72,9 @@ PEN_API const char *pen_dtype_name(enum pen_dtype); /* "float32", ... */
 
 enum pen_layout {
 	PEN_DENSE,  /* every sample has the same shape */
-	PEN_PADDED, /* shapes differ: zero-filled up to the largest */
+	PEN_PADDED, /* shapes differ: filled up to the largest */
 	PEN_RAGGED, /* shapes differ: values one after another + offsets */
+	PEN_PACKED, /* lengths differ: several samples in a row (pack=) */
 };
 
 /* One named array of every sample. */
@@ -91,6 +92,15 @@ struct pen_field {
  * tensor is one-dimensional: row i is data[offsets[i] .. offsets[i+1]) in
  * elements, and its shape is shapes[i*row_ndim ...]. Padded tensors carry
  * shapes, too. All memory belongs to the batch.
+ *
+ * A packed tensor (pack=N) is [batch_size, N]: sample i is the shapes[i]
+ * elements from offsets[i] on, counted through all rows, and never leaves its
+ * row; samples are in the order of their offsets, and what is in none of them
+ * is filled. With it come two int32 tensors of the same shape, offsets and
+ * shapes, named after the first packed field: NAME.segment, 1, 2, ... for the
+ * samples of a row and 0 for filling, and NAME.position, an element's place in
+ * its sample. Of a sample that was split (too_long=split) each piece counts as
+ * a sample: its id, its labels and the like come again.
  */
 struct pen_tensor {
 	const char *name;
@@ -101,8 +111,10 @@ struct pen_tensor {
 	uint32_t ndim;
 	int64_t shape[PEN_MAX_DIMS + 1];
 	uint32_t row_ndim;
-	const int64_t *offsets; /* ragged: nsamples + 1, in elements */
-	const int64_t *shapes;	/* ragged, padded: nsamples x row_ndim */
+	const int64_t *offsets; /* ragged, packed: nsamples + 1, in elements */
+	const int64_t *shapes;	/* unless dense: nsamples x row_ndim */
+	int pad_before; /* padded: filling comes first, the sample ends the row
+			 */
 };
 
 /* Ready for the model. Reference-counted; content is yours until unref. */
@@ -149,7 +161,8 @@ struct pen_option {
 	const char *dflt;	    /* as a user would write it, or NULL */
 	const char *const *choices; /* NULL-terminated, or NULL: any value */
 };
-/* An option of one of them, or, with kind "loader" and name NULL, a setting.
+/* An option of one of them, or, with kind "loader" or "ddict" and name NULL, a
+ * setting.
  * PEN_ENOTFOUND past the last, or when there is no such thing. */
 PEN_API int pen_option_at(const char *kind, const char *name, uint32_t i,
 			  struct pen_option *out);
@@ -252,7 +265,12 @@ PEN_API PEN_MUST int pen_loader_open_asked(struct pen_loader **out,
 PEN_API PEN_MUST int pen_loader_ask(struct pen_loader *, const uint64_t *ids,
 				    uint32_t n, struct pen_err *err);
 PEN_API const struct pen_dataset *pen_loader_dataset(const struct pen_loader *);
-PEN_API uint64_t pen_loader_nbatches(const struct pen_loader *); /* an epoch */
+/*
+ * Batches of an epoch. With batch_tokens= or pack= that differs from epoch to
+ * epoch: of the one that is under way or comes next, counted by going through
+ * its order once.
+ */
+PEN_API uint64_t pen_loader_nbatches(const struct pen_loader *);
 PEN_API void pen_loader_state(const struct pen_loader *, struct pen_state *);
 /* Go to a saved state, also one saved with another rank or batch count. */
 PEN_API PEN_MUST int pen_loader_restore(struct pen_loader *,
@@ -289,6 +307,134 @@ PEN_API PEN_MUST int pen_copier_copy(struct pen_copier *,
 				     const struct pen_rows *arrays,
 				     uint32_t narrays, const int64_t *ids,
 				     uint64_t n, struct pen_err *err);
+
+/*
+ * Ranks: this process among those that mpirun or srun started together; alone
+ * it is rank 0 of 1. Opened the first time before threads are started. Calls
+ * are collective: every rank makes them, in one order, from one thread.
+ */
+struct pen_ranks;
+PEN_API PEN_MUST int pen_ranks_open(struct pen_ranks **out,
+				    struct pen_err *err);
+PEN_API void pen_ranks_close(struct pen_ranks *); /* NULL ok */
+PEN_API int pen_ranks_rank(const struct pen_ranks *);
+PEN_API int pen_ranks_size(const struct pen_ranks *);
+PEN_API PEN_MUST int pen_ranks_barrier(struct pen_ranks *, struct pen_err *err);
+
+/*
+ * A dictionary of samples in the memory of many processes: of one machine by
+ * name, and of all ranks of a job. Keys are numbers or bytes, values bytes of
+ * any length. A value is written whole: readers see the old one, the new one,
+ * or none. Any thread may call, unless a call is collective.
+ */
+struct pen_ddict;
+struct pen_key {
+	const void *bytes; /* NULL: the key is `number` */
+	uint64_t number;   /* or the length of bytes */
+};
+struct pen_value {
+	const void *data; /* NULL from a get: there is no such key */
+	uint64_t len;
+};
+
+/*
+ * Opens it with n settings "key=value"; pen_option_at("ddict", NULL, i) lists
+ * them. ranks NULL: of this machine; with name= made or joined under that name,
+ * without it of this process and those it forks. With ranks: collective, every
+ * rank holds a share, and `ranks` has to outlive it.
+ */
+PEN_API PEN_MUST int pen_ddict_open(struct pen_ddict **out,
+				    struct pen_ranks *ranks,
+				    const char *const *settings, uint32_t n,
+				    struct pen_err *err);
+PEN_API void pen_ddict_close(struct pen_ddict *); /* collective; NULL ok */
+/* How it reaches the others, and why so: one line, until close. */
+PEN_API const char *pen_ddict_transport(const struct pen_ddict *);
+
+/*
+ * What a put returned from, every later get sees. PEN_ENOMEM: the share that
+ * owns a key is full; of many some may be there then. Bytes are copied.
+ */
+PEN_API PEN_MUST int pen_ddict_put(struct pen_ddict *, struct pen_key,
+				   struct pen_value, struct pen_err *err);
+PEN_API PEN_MUST int pen_ddict_put_many(struct pen_ddict *,
+					const struct pen_key *,
+					const struct pen_value *, uint64_t n,
+					struct pen_err *err);
+
+/*
+ * Several at once: one request for each rank that owns some. ask() sends them
+ * and returns; wait() returns when all values are there; any number may be
+ * under way. Values of this machine are lent without a copy. All stay as they
+ * are until free, whatever becomes of their keys, but not after close; a
+ * forked child has none of them. `values` is in the order of the keys.
+ */
+struct pen_got {
+	uint64_t n;
+	const struct pen_value *values;
+};
+PEN_API PEN_MUST int pen_ddict_ask(struct pen_ddict *, const struct pen_key *,
+				   uint64_t n, struct pen_got **out,
+				   struct pen_err *err);
+PEN_API PEN_MUST int pen_ddict_wait(struct pen_got *, struct pen_err *err);
+PEN_API void pen_got_free(struct pen_got *); /* waited for or not; NULL ok */
+/* ask and wait */
+PEN_API PEN_MUST int pen_ddict_get_many(struct pen_ddict *,
+					const struct pen_key *, uint64_t n,
+					struct pen_got **out,
+					struct pen_err *err);
+/* One, copied to buf; *len is its room before and the value's length after.
+ * PEN_ENOTFOUND; PEN_ENOMEM: too little room, and *len says what it takes. */
+PEN_API PEN_MUST int pen_ddict_get(struct pen_ddict *, struct pen_key,
+				   void *buf, uint64_t *len,
+				   struct pen_err *err);
+/* Takes the key out; its value goes to *out unless that is NULL.
+ * PEN_ENOTFOUND */
+PEN_API PEN_MUST int pen_ddict_pop(struct pen_ddict *, struct pen_key,
+				   struct pen_got **out, struct pen_err *err);
+/* 1, 0, or an error */
+PEN_API PEN_MUST int pen_ddict_contains(struct pen_ddict *, struct pen_key,
+					struct pen_err *err);
+PEN_API PEN_MUST int pen_ddict_len(struct pen_ddict *, uint64_t *out,
+				   struct pen_err *err);
+PEN_API PEN_MUST int pen_ddict_clear(struct pen_ddict *, struct pen_err *err);
+/* From now on nobody writes: reading needs no bookkeeping. */
+PEN_API PEN_MUST int pen_ddict_freeze(struct pen_ddict *, struct pen_err *err);
+
+/* Calls fn with every key of a shard, or of all (-1), once and in no order,
+ * until it returns other than 0, and returns that. The key's bytes are lent for
+ * the call. */
+PEN_API int pen_ddict_keys(struct pen_ddict *, int shard,
+			   int (*fn)(void *arg, struct pen_key), void *arg,
+			   struct pen_err *err);
+
+/*
+ * Saves it: one file a shard, `path`, or path.R-of-N of N shards. Opening with
+ * restore=path maps them, or reads them in when there are other ranks now or
+ * the dictionary is to be written to. Collective.
+ */
+PEN_API PEN_MUST int pen_ddict_persist(struct pen_ddict *, const char *path,
+				       struct pen_err *err);
+
+/* Shards: one a rank; 1 without ranks. */
+PEN_API uint32_t pen_ddict_nshards(const struct pen_ddict *);
+struct pen_ddict_stats {
+	char host[64];
+	uint32_t shard;
+	uint32_t nprocesses;  /* that have it mapped */
+	uint64_t total_bytes; /* the budget */
+	uint64_t used_bytes;  /* keys, values, index; dead ones, too */
+	uint64_t free_bytes;  /* total - used */
+	uint64_t value_bytes; /* of values alone */
+	uint64_t nkeys;
+	double utilisation;    /* used / total */
+	uint64_t nputs, ngets; /* keys, of all processes so far */
+	uint64_t nserved;      /* keys asked for by other nodes */
+	uint64_t wait_ns;      /* this process, in wait() for others */
+};
+PEN_API PEN_MUST int pen_ddict_stats(struct pen_ddict *, uint32_t shard,
+				     struct pen_ddict_stats *out,
+				     struct pen_err *err);
 
 PEN_API const char *pen_version(void);
 

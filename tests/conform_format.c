@@ -66,11 +66,19 @@ static unsigned keeps(const struct pen_format_ops *ops, const struct shape *s)
 		/* one NaN is as good as another */
 		return s->dtype >= PEN_F16 ? flat & ~(unsigned)BYTES : flat;
 	}
+	if (pen__opt_find(ops->opts, "tokens"))
+		return s->dtype == PEN_U8 && s->ndim == 1 ? ALL : 0;
 	if (strcmp(name, "hdf5") == 0)
 		return s->dtype < PEN_C64 ? ALL : 0;
 	if (strcmp(name, "synthetic") == 0)
 		return TAKEN | AXES;
 	return ALL;
+}
+
+/* Rows are letters. */
+static bool has_letters(const char *format)
+{
+	return pen__opt_find(pen__format_find(format)->opts, "tokens") != NULL;
 }
 
 /* Samples are cut out of a file by an axis. */
@@ -111,7 +119,8 @@ static int write_shape(const struct pen_format_ops *ops, const struct shape *s,
 	struct pen_field field = { .name = "x",
 				   .dtype = s->dtype,
 				   .ndim = s->ndim };
-	struct eng_set set = { .field = { { .dtype = s->dtype } } };
+	struct eng_set set = { .field = { { .dtype = s->dtype } },
+			       .letters = has_letters(ops->name) };
 	size_t row = 0;
 	const void *data[1];
 	struct pen_table t = { .nsamples = s->nsamples,
@@ -136,7 +145,9 @@ static int write_shape(const struct pen_format_ops *ops, const struct shape *s,
 static void check_shape(struct pen_loader *l, const struct shape *s,
 			unsigned kept)
 {
-	struct eng_set set = { .field = { { .dtype = s->dtype } } };
+	struct eng_set set = { .field = { { .dtype = s->dtype } },
+			       .letters =
+				       has_letters(pen_dataset_format(l->ds)) };
 	uint8_t want[8192];
 	struct pen_batch *b;
 	uint64_t id = 0;

@@ -29,6 +29,7 @@ struct eng_set {
 	uint32_t per_file;
 	uint32_t more; /* samples that every second file has on top */
 	bool varies;   /* shapes depend on the sample */
+	bool letters;  /* bytes of field 0 are ACGT */
 	struct pen_field field[2]; /* those with a name */
 };
 
@@ -190,6 +191,51 @@ static const struct eng_set eng_sets[] = {
 		       .dtype = PEN_I16,
 		       .ndim = 1,
 		       .shape = { 7 } } } },
+	{ .name = "lines",
+	  .format = "lines",
+	  .read = "",
+	  .nfiles = 4,
+	  .per_file = 6,
+	  .more = 1,
+	  .letters = true,
+	  .field = { { .name = "seq",
+		       .dtype = PEN_U8,
+		       .ndim = 1,
+		       .shape = { 30 } },
+		     { .name = "label", .dtype = PEN_I64 } } },
+	{ .name = "fasta",
+	  .format = "fasta",
+	  .write = "line=10",
+	  .read = "",
+	  .nfiles = 13,
+	  .per_file = 1,
+	  .varies = true,
+	  .letters = true,
+	  .field = { { .name = "seq",
+		       .dtype = PEN_U8,
+		       .ndim = 1,
+		       .shape = { 25 } } } },
+	{ .name = "fasta_bgzip",
+	  .format = "fasta",
+	  .write = "line=10 compress=bgzip",
+	  .read = "",
+	  .nfiles = 3,
+	  .per_file = 9,
+	  .letters = true,
+	  .field = { { .name = "seq",
+		       .dtype = PEN_U8,
+		       .ndim = 1,
+		       .shape = { 25 } } } },
+	{ .name = "fastq",
+	  .format = "fastq",
+	  .read = "",
+	  .nfiles = 4,
+	  .per_file = 6,
+	  .letters = true,
+	  .field = { { .name = "seq",
+		       .dtype = PEN_U8,
+		       .ndim = 1,
+		       .shape = { 40 } } } },
 };
 #define ENG_NSETS (sizeof(eng_sets) / sizeof(*eng_sets))
 
@@ -282,6 +328,8 @@ static inline void eng_fill(const struct eng_set *s, uint32_t field,
 	pen__rng_fill(77 + field, id, 0, buf, n);
 	for (size_t i = 0; s->field[field].dtype == PEN_BOOL && i < n; i++)
 		((uint8_t *)buf)[i] &= 1;
+	for (size_t i = 0; s->letters && !field && i < n; i++)
+		((uint8_t *)buf)[i] = (uint8_t) "ACGT"[((uint8_t *)buf)[i] & 3];
 }
 
 /* ---- writing ---- */

@@ -258,7 +258,7 @@ static inline int drv_fetch(struct drv *d, const struct pen_unit *u,
 
 	*out = NULL;
 	DRV_MUST(u->offset <= o->n && u->len <= o->n - u->offset);
-	DRV_MUST(u->field < d->f->nfields);
+	DRV_MUST(u->field < d->f->nfields || !(u->flags & PEN_UNIT_PLAIN));
 	if ((u->flags & PEN_UNIT_CRC32) &&
 	    pen__crc32(u->crc_seed, o->p + u->offset, u->len) != u->crc)
 		return pen__fail(err, PEN_EDATA, o->name, "crc32 differs");

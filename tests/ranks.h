@@ -18,6 +18,7 @@ struct ranks {
 	pthread_barrier_t gate;
 	const void *given[RANKS_MAX];
 	size_t len[RANKS_MAX];
+	int rc; /* of rank 0 */
 	struct pen_comm comm[RANKS_MAX];
 };
 
@@ -74,7 +75,6 @@ static inline int ranks_gather(struct pen_comm *c, const void *mine, size_t n,
 	struct ranks *r = c->priv;
 	size_t total = 0, at = 0;
 	char *to = NULL;
-	int rc = 0;
 
 	*all = NULL;
 	r->given[c->rank] = mine;
@@ -84,7 +84,7 @@ static inline int ranks_gather(struct pen_comm *c, const void *mine, size_t n,
 		total += r->len[k];
 	if (!c->rank) {
 		to = pen__alloc(total ? total : 1, 1);
-		rc = to ? 0 : pen__fail_nomem(err, "gather", total);
+		r->rc = to ? 0 : PEN_ENOMEM;
 	}
 	for (int k = 0; to && k < r->n; k++) {
 		memcpy(to + at, r->given[k], r->len[k]);
@@ -92,7 +92,7 @@ static inline int ranks_gather(struct pen_comm *c, const void *mine, size_t n,
 	}
 	*all = to;
 	ranks_meet(c);
-	return rc;
+	return r->rc ? pen__fail_nomem(err, "gather", total) : 0;
 }
 
 static inline void ranks_close(struct pen_comm *c)

@@ -1,12 +1,13 @@
 /*
- * Numbers kept in two bytes: what goes in comes out bit by bit, what would not
- * is left alone, for every type and at every limit.
+ * Numbers kept in one or two bytes: what goes in comes out bit by bit, what
+ * would not is left alone, for every type and at every limit.
  */
 #include "test.h"
 
 #include <math.h>
 
 #include "base/rng.h"
+#include "codec/shuffle.h"
 #include "format/cells.h"
 
 enum { N = 2051 };
@@ -29,8 +30,34 @@ static void put(enum pen_dtype t, uint8_t *p, size_t i, double v)
 		memcpy(p + i * item_of(t), &u, item_of(t));
 }
 
-/* One value among others that are small; does it narrow, and come back? */
-static void one(enum pen_dtype t, size_t at, double v, bool small)
+/* The same from streams of bytes, in memory of just their size. */
+static void streams(const struct pen_cells_array *a, const uint8_t *in,
+		    const uint8_t *narrow, int want)
+{
+	uint8_t *mem[4], *out = malloc(N * 4);
+	const uint8_t *s[4];
+	int rc;
+
+	for (size_t i = 0; i < 4; i++) {
+		s[i] = mem[i] = malloc(N);
+		for (size_t k = 0; k < N; k++)
+			mem[i][k] = in[k * 4 + i];
+	}
+	rc = pen__cells_narrow_streams(a, s, N, out);
+	/* where there is no fast way it is left to the other one */
+	CHECK(rc == want || !rc);
+	CHECK(!memcmp(out, narrow, (size_t)rc));
+	pen__weave4(s, N, out);
+	CHECK(!memcmp(out, in, N * 4));
+	for (size_t i = 0; i < 4; i++)
+		free(mem[i]);
+	free(out);
+}
+
+/* One value among others up to `most`; in how many bytes is it kept, and does
+ * it come back? */
+static void among(enum pen_dtype t, uint64_t most, size_t at, double v,
+		  int width)
 {
 	const struct pen_cells_array a = {
 		.dtype = (uint8_t)t,
@@ -42,22 +69,31 @@ static void one(enum pen_dtype t, size_t at, double v, bool small)
 	int rc;
 
 	for (size_t i = 0; i < N; i++)
-		put(t, in, i, (double)(pen__rng_at(7, i) & UINT16_MAX));
+		put(t, in, i, (double)(pen__rng_at(7, i) & most));
 	put(t, in, at, v);
 	memcpy(work, in, n);
 	rc = pen__cells_narrow(&a, work, a.chunk_bytes);
-	if (!CHECK_EQ(rc, small ? N * 2 : 0))
+	if (!CHECK_EQ(rc, N * width))
 		fprintf(stderr, "%s, %g at %zu\n", pen_dtype_name(t), v, at);
+	if (a.item == 4)
+		streams(&a, in, work, rc);
 	if (!rc) {
 		CHECK(!memcmp(work, in, n));
 		return;
 	}
 	for (size_t from = 0; from < 40; from += 13) {
 		memset(out, 0xaa, sizeof(out));
-		pen__cells_restore(&a, work + from * 2, N - from, out);
+		pen__cells_restore(&a, (unsigned)width,
+				   work + from * (size_t)width, N - from, out);
 		CHECK(!memcmp(out, in + from * a.item, n - from * a.item));
 		CHECK_EQ(out[n - from * a.item], 0xaa);
 	}
+}
+
+static void one(enum pen_dtype t, size_t at, double v, bool small)
+{
+	among(t, UINT16_MAX, at, v, small ? 2 : 0);
+	among(t, UINT8_MAX, at, v, !small ? 0 : v > 255 ? 2 : 1);
 }
 
 static void limits(void)
@@ -72,6 +108,8 @@ static void limits(void)
 
 		for (size_t i = 0; i < 5; i++) {
 			one(t, places[i], 0, true);
+			one(t, places[i], 255, true);
+			one(t, places[i], 256, true);
 			one(t, places[i], 65535, true);
 			one(t, places[i], 65536, false);
 			one(t, places[i], -1, false);
@@ -108,7 +146,7 @@ static void left_alone(void)
 	a.swap = true;
 	CHECK_EQ(pen__cells_narrow(&a, work, a.chunk_bytes), 0);
 	a.swap = false;
-	CHECK_EQ(pen__cells_narrow(&a, work, a.chunk_bytes), 4096);
+	CHECK_EQ(pen__cells_narrow(&a, work, a.chunk_bytes), 2048);
 	for (size_t k = 0; k < 4; k++) {
 		a.dtype = (uint8_t)types[k];
 		a.item = (uint8_t)item_of(types[k]);

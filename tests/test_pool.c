@@ -21,7 +21,8 @@ static struct pen_pool *new_pool(uint32_t nbatches, enum pen_layout layout)
 					 .ndim = 1,
 					 .shape = { 8 },
 					 .max_bytes = 16 };
-	CHECK_EQ(pen__pool_new(&p, &f, nbatches, 4, false, false, NULL), 0);
+	CHECK_EQ(pen__pool_new(&p, &f, 4, false, NULL), 0);
+	CHECK_EQ(pen__pool_fill(p, nbatches, NULL), 0);
 	return p;
 }
 

@@ -239,11 +239,11 @@ static unsigned count(const char *text, const char *what)
 
 static void test_page(void)
 {
-	struct pen_lines rows = { 0 };
+	struct pen_results r = { 0 };
 	struct pen_text t = { 0 };
 	struct pen_err err = { 0 };
 
-	if (!load(&rows) || !CHECK_EQ(pen__report_html(&rows, &t, &err), 0) ||
+	if (!load(&r.rows) || !CHECK_EQ(pen__report_html(&r, &t, &err), 0) ||
 	    !CHECK(t.p && !t.failed))
 		return;
 	/* the page's own script is the only one */
@@ -265,22 +265,22 @@ static void test_page(void)
 	/* what a row does not say is not said */
 	CHECK_EQ(count(t.p, "nan B") + count(t.p, "( usable)"), 0);
 	pen__text_fini(&t);
-	CHECK_EQ(pen__report_csv(&rows, &t, &err), 0);
+	CHECK_EQ(pen__report_csv(&r.rows, &t, &err), 0);
 	CHECK(t.p && strstr(t.p, "\"v,\"\"w\"\"\""));
 	CHECK(t.p && strstr(t.p, "quality.n_eff"));
 	CHECK_EQ(t.p ? count(t.p, "\n") : 0, 7);
 	pen__text_fini(&t);
-	pen__lines_fini(&rows);
+	pen__results_fini(&r);
 }
 
 static void test_none(void)
 {
-	struct pen_lines rows = { 0 };
+	struct pen_results r = { 0 };
 	struct pen_text t = { 0 };
 	struct pen_err err = { 0 };
 
-	CHECK_EQ(pen__report_html(&rows, &t, &err), PEN_ENOTFOUND);
-	CHECK_EQ(pen__report_csv(&rows, &t, &err), PEN_ENOTFOUND);
+	CHECK_EQ(pen__report_html(&r, &t, &err), PEN_ENOTFOUND);
+	CHECK_EQ(pen__report_csv(&r.rows, &t, &err), PEN_ENOTFOUND);
 	pen__text_fini(&t);
 }
 
@@ -289,7 +289,7 @@ static void test_memory(void)
 	int rc = PEN_ENOMEM;
 
 	for (uint64_t k = 1; rc && k < 500; k++) {
-		struct pen_lines rows = { 0 };
+		struct pen_results r = { 0 };
 		struct pen_text t = { 0 };
 		struct pen_err err = { 0 };
 		FILE *f = fopen(FILE_NAME, "w");
@@ -299,14 +299,14 @@ static void test_memory(void)
 		if (f)
 			fclose(f);
 		pen__mem_fail_nth(k, false);
-		rc = pen__lines_read(&rows, FILE_NAME, &err);
+		rc = pen__results_read(&r, FILE_NAME, &err);
 		if (!rc)
-			rc = pen__report_html(&rows, &t, &err);
+			rc = pen__report_html(&r, &t, &err);
 		if (!rc && t.failed)
 			rc = PEN_ENOMEM;
 		if (!rc) {
 			pen__text_fini(&t);
-			rc = pen__report_csv(&rows, &t, &err);
+			rc = pen__report_csv(&r.rows, &t, &err);
 		}
 		if (!rc && t.failed)
 			rc = PEN_ENOMEM;
@@ -314,7 +314,7 @@ static void test_memory(void)
 		CHECK(pen__mem_count() < k ? !rc : rc == PEN_ENOMEM);
 		pen__mem_fail_nth(0, false);
 		pen__text_fini(&t);
-		pen__lines_fini(&rows);
+		pen__results_fini(&r);
 	}
 	CHECK_EQ(rc, 0);
 	unlink(FILE_NAME);

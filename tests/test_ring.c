@@ -177,6 +177,54 @@ static void ring_close_busy(void)
 	}
 }
 
+/* Items that nobody is woken for come out when there are enough of them, and
+ * before that when someone rouses. */
+struct lazy {
+	struct pen_ring *ring;
+	atomic_uint got;
+};
+
+static void lazy_popper(void *arg, unsigned i)
+{
+	struct lazy *z = arg;
+
+	(void)i;
+	while (pen__ring_pop(z->ring, NULL, true)) {
+		atomic_fetch_add(&z->got, 1);
+		pen__ring_done(z->ring, 2);
+	}
+}
+
+static void ring_lazy(void)
+{
+	struct lazy z = { 0 };
+	struct pen_team *team;
+	int v;
+
+	CHECK_EQ(pen__ring_new(&z.ring, 16, 2), 0);
+	pen__ring_rouse(z.ring);
+	CHECK_EQ(pen__team_start(&team, 2, "t", lazy_popper, &z, NULL), 0);
+	for (unsigned n = 1; n <= 200; n++) {
+		CHECK(pen__ring_push_lazily(z.ring, 2, &v, 8));
+		pen__ring_rouse(z.ring);
+		while (atomic_load(&z.got) < n)
+			sched_yield();
+	}
+	for (unsigned n = 0; n < 800; n += 8) {
+		for (unsigned i = 0; i < 8; i++)
+			CHECK(pen__ring_push_lazily(z.ring, 2, &v, 8));
+		/* some may have come before the others: then nobody was woken
+		 */
+		pen__ring_rouse(z.ring);
+		while (atomic_load(&z.got) < 200 + n + 8)
+			sched_yield();
+	}
+	pen__ring_close(z.ring);
+	CHECK(!pen__ring_push_lazily(z.ring, 2, &v, 8));
+	pen__team_join(team);
+	pen__ring_free(z.ring);
+}
+
 static void order_basic(void)
 {
 	struct pen_order *o;
@@ -359,6 +407,7 @@ int main(void)
 	ring_basic();
 	ring_stress();
 	ring_close_busy();
+	ring_lazy();
 	order_basic();
 	order_stress(1);
 	order_stress(4);

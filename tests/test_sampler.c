@@ -513,7 +513,7 @@ static void refusals(void)
 	refused("shufle", &pop, NULL, NULL, "did you mean 'shuffle'?");
 	refused("zzz", &pop, NULL, NULL,
 		"sequential, shuffle, block, census, scdataset, "
-		"annbatch, weighted, balanced");
+		"annbatch, weighted, balanced, bucket");
 	refused("shuffle", &none, NULL, NULL, "cannot draw from 0");
 	refused("shuffle", &toomany, NULL, NULL, "cannot draw from");
 	refused("shuffle", &pop, "x", "1", "there are none here");
@@ -522,6 +522,7 @@ static void refusals(void)
 	refused("block", &pop, "chunkz", "1", "did you mean 'chunk'?");
 	refused("weighted", &pop, NULL, NULL, "weights=FILE.npy");
 	refused("balanced", &pop, NULL, NULL, "labels=FILE.npy");
+	refused("bucket", &pop, NULL, NULL, "give lengths=");
 	pop.weights = nan_;
 	refused("weighted", &pop, NULL, NULL, "weight 1 is");
 	pop.weights = neg;
@@ -537,12 +538,102 @@ static void refusals(void)
 	CHECK(strstr(e.msg, "only 1 samples") != NULL);
 }
 
+/* What was cut as one batch: whole ones of the window, sorted by length. */
+static uint64_t bucket_spread(struct pen_sampler *s, const uint32_t *len)
+{
+	static uint64_t a[MAX_N];
+	const uint64_t n = s->length, batch = s->pop.batch;
+	uint64_t spread = 0;
+
+	ids(s, 0, 0, n, a);
+	CHECK(is_permutation(a, n));
+	for (uint64_t at = 0; at + batch <= n; at += batch) {
+		uint32_t lo = UINT32_MAX, hi = 0;
+
+		for (uint64_t i = at; i < at + batch; i++) {
+			lo = len[a[i]] < lo ? len[a[i]] : lo;
+			hi = len[a[i]] > hi ? len[a[i]] : hi;
+		}
+		spread += hi - lo;
+	}
+	return spread;
+}
+
+/* Batches by tokens end where they are full, and nowhere else in a window. */
+static void bucket_ends(struct pen_sampler *s, const uint32_t *len)
+{
+	static uint64_t a[MAX_N];
+	const struct pen_population *p = &s->pop;
+	uint64_t pos = 0, nth = 0;
+
+	ids(s, 3, 0, s->length, a);
+	CHECK(is_permutation(a, s->length));
+	for (; pos < s->length; nth++) {
+		const uint64_t end = s->ops->batch_end(s, 3, pos);
+		uint64_t sum = 0, longest = 0;
+
+		if (!CHECK(end > pos && end <= s->length))
+			return;
+		for (uint64_t i = pos; i < end; i++) {
+			CHECK_EQ(s->ops->batch_end(s, 3, i), end);
+			CHECK(i == pos || len[a[i]] >= len[a[i - 1]]);
+			longest = len[a[i]] > longest ? len[a[i]] : longest;
+			sum += len[a[i]];
+		}
+		if (p->padded)
+			sum = longest * (end - pos);
+		CHECK(sum <= p->tokens || end == pos + 1);
+		pos = end;
+	}
+	CHECK(nth > 1);
+}
+
+static void bucket(void)
+{
+	static uint32_t len[MAX_N];
+	const struct pen_opts_kv kv[] = { { "window", "10" },
+					  { "together", "4" } };
+	struct pen_rng r = pen__rng(11, 1);
+
+	for (uint64_t i = 0; i < MAX_N; i++)
+		len[i] = (uint32_t)pen__rng_below(&r, 1000);
+	for (uint64_t n = 1; n <= MAX_N; n = n * 5 / 3 + 1)
+		for (uint32_t batch = 1; batch < 70; batch = batch * 3 + 1) {
+			struct pen_population pop = { .n = n,
+						      .lengths = len,
+						      .batch = batch };
+			struct pen_sampler *s =
+				open_ok("bucket", &pop, n, kv, batch % 3);
+			static uint64_t a[MAX_N];
+
+			ids(s, 0, 0, n, a);
+			check_pieces(s, a, 0, n);
+			/* sorted, they differ by a part of what all do */
+			if (n > 1000 && batch > 1)
+				CHECK(bucket_spread(s, len) <
+				      n / batch * 1000 * 15 / 100);
+			pen__sampler_close(s);
+			pop.tokens = 5000;
+			pop.most = 64;
+			pop.padded = batch % 2;
+			s = open_ok("bucket", &pop, n, kv, batch % 3);
+			if (n > 1000)
+				bucket_ends(s, len);
+			pen__sampler_close(s);
+		}
+}
+
 /* Every allocation of every sampler fails once: told, and nothing leaks. */
 static void no_memory(void)
 {
 	static const double w[] = { 1, 2, 3 };
 	static const int64_t labels[] = { 1, 2, 1 };
-	const struct pen_population pop = { 3, w, labels, 1 };
+	static const uint32_t lengths[] = { 4, 1, 9 };
+	const struct pen_population pop = { .n = 3,
+					    .weights = w,
+					    .labels = labels,
+					    .lengths = lengths,
+					    .batch = 1 };
 	const struct pen_opts_kv kv[] = { { NULL, NULL },
 					  { "replacement", "no" },
 					  { "chunk", "2" } };
@@ -581,6 +672,7 @@ static void no_memory(void)
 int main(void)
 {
 	properties();
+	bucket();
 	block_locality();
 	big();
 	weighted_with();

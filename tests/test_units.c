@@ -24,7 +24,8 @@ static struct pen_pool *new_pool(void)
 	struct pen_format f = { .nfields = 0, .units_per_sample = 1 };
 	struct pen_pool *p;
 
-	CHECK_EQ(pen__pool_new(&p, &f, 2, 4, true, false, NULL), 0);
+	CHECK_EQ(pen__pool_new(&p, &f, 4, true, NULL), 0);
+	CHECK_EQ(pen__pool_fill(p, 2, NULL), 0);
 	return p;
 }
 
@@ -241,6 +242,45 @@ static void test_idle(void)
 	pen__pool_close(p);
 }
 
+/* One that was not held by all who will wait for them, within bounds. */
+static void test_later(void)
+{
+	struct pen_pool *p = new_pool();
+	struct pen_units u;
+	struct pen_live *l[3];
+
+	CHECK_EQ(pen__units_init(&u, p, 0, 0, UINT64_MAX), 0);
+	u.later_bytes = 2 * 4096;
+	for (uint64_t i = 0; i < 3; i++) {
+		l[i] = hold(&u, i, 10, true);
+		l[i]->users = i == 1 ? 1 : 2;
+		pen__units_ready(&u, l[i], NULL, wake, &woken);
+	}
+	pen__units_release(&u, l, 3);
+	CHECK(!pen__units_bytes(&u) && !pen__units_held(&u));
+	CHECK(!pen__units_find(&u, 1)); /* nobody else needs it */
+	CHECK_EQ(u.later.n, 2);
+	l[0] = hold(&u, 0, 10, false);
+	CHECK(l[0]->ready && u.later.n == 1);
+	pen__units_release(&u, l, 1);
+	CHECK(!pen__units_find(&u, 0)); /* that was the last one */
+	/* the one that waits longest goes first */
+	for (uint64_t i = 3; i < 5; i++) {
+		l[0] = hold(&u, i, 10, true);
+		l[0]->users = 2;
+		pen__units_ready(&u, l[0], NULL, wake, &woken);
+		pen__units_release(&u, l, 1);
+	}
+	CHECK(!pen__units_find(&u, 2) && pen__units_find(&u, 3));
+	/* and gives way to what is held */
+	u.most = 4096;
+	l[0] = hold(&u, 5, 100000, true);
+	CHECK(!pen__units_find(&u, 3) && !pen__units_find(&u, 4));
+	pen__units_fini(&u);
+	CHECK_EQ(p->bytes, 0);
+	pen__pool_close(p);
+}
+
 /* ---- through the loader ---- */
 
 static const struct eng_set packed = {
@@ -430,6 +470,7 @@ int main(void)
 	test_spares();
 	test_many();
 	test_idle();
+	test_later();
 	eng_make(&packed);
 	eng_make(&records);
 	eng_make(&fat);

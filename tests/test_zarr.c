@@ -86,6 +86,36 @@ static void test_blocks(void)
 	}
 }
 
+static uint64_t reads_of(const char *file, const char *how)
+{
+	struct pen_loader *l = eng_open(NULL,
+					"%s/%s batch_size=64 threads=2 "
+					"store=posix epochs=3 %s",
+					golden_dir, file, how);
+	struct pen_stats st = { 0 };
+
+	for (int i = 0; CHECK(l) && i < 3; i++)
+		CHECK_EQ(eng_run(l, 1, NULL, NULL), PEN_END);
+	pen_loader_stats(l, &st);
+	pen_loader_close(l);
+	return st.nreads;
+}
+
+/* A chunk that several blocks of the shuffle need waits for them: it is read
+ * once an epoch, as if cells came one after another. */
+static void test_borders(void)
+{
+	static const char *const files[] = { "blocks-lz4-2.zarr",
+					     "big-v2.zarr" };
+
+	for (size_t i = 0; i < 2; i++) {
+		const uint64_t n = reads_of(files[i], "sampler=sequential");
+
+		CHECK(reads_of(files[i], "sampler=block sampler.chunk=4 "
+					 "sampler.chunks=8") <= n);
+	}
+}
+
 /* The index is kept, and taken again until a file comes or goes. */
 static void test_kept(void)
 {
@@ -223,6 +253,7 @@ int main(void)
 	test_orders();
 	test_reads();
 	test_blocks();
+	test_borders();
 	test_kept();
 	test_damage();
 	return test_end();

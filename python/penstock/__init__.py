@@ -13,10 +13,11 @@ from ._penstock import (Array, Batch, DataError, Error, Ragged, SettingError,
                         version as __version__)
 from ._loader import Loader
 
-__all__ = ["Array", "Batch", "CellLoader", "DataError", "Dataset", "Error",
+__all__ = ["Array", "Batch", "CellLoader", "DDict", "DataError", "Dataset", "Error",
            "Loader", "Ragged", "SettingError", "TensorStore", "torch"]
 
 _LATER = {"Dataset": "_dataset", "CellLoader": "_cells",
+          "Asked": "_ddict", "DDict": "_ddict",
           "RaggedArrays": "_convert",
           "TensorStore": "_tensors"}
 

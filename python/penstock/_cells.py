@@ -69,7 +69,7 @@ class CellLoader(Loader):
     All other settings are those of Loader.
     """
 
-    def __init__(self, path, batch_size=64, shuffle=None, *, obs=None,
+    def __init__(self, path, batch_size=None, shuffle=None, *, obs=None,
                  layer=None, use_raw=False, genes=None, var_names=None,
                  obs_filter=None, **settings):
         if genes is not None and var_names is not None:
@@ -88,6 +88,8 @@ class CellLoader(Loader):
         if settings.get("format") is None and _options.format_of(
                 paths[0] if paths else "") is None:
             settings["format"] = "h5ad"
+        if batch_size is None and not settings.get("batch_tokens"):
+            batch_size = 64
         super().__init__(paths, batch_size, shuffle, **settings)
 
     @property

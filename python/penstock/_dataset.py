@@ -16,9 +16,14 @@ def rows_of(batch, how="numpy"):
     for name, array in batch.items():
         if isinstance(array, _penstock.Ragged):
             rows = [getattr(r, how)() for r in array]
+        elif array.offsets is not None:     # packed: several in a row
+            flat = getattr(array, how)().reshape(-1)
+            rows = [flat[at:at + n] for at, (n,) in zip(
+                array.offsets.tolist(), array.shapes.tolist())]
         elif array.shapes is not None:
             rows = getattr(array, how)()
-            rows = [row[tuple(slice(n) for n in shape)]
+            rows = [row[tuple(slice(m - n, m) if array.before else slice(n)
+                              for n, m in zip(shape, row.shape))]
                     for row, shape in zip(rows, array.shapes.tolist())]
         else:
             rows = getattr(array, how)()

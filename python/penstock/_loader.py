@@ -43,8 +43,11 @@ class Loader:
 
     fields     only these fields
     dtype      convert the largest field (a format with an option dtype: that)
-    subset, weights, labels
+    subset, weights, labels, lengths
                arrays, or files of them; subset also a slice
+    batch_tokens, pack
+               batches by length: batch_size (32, but any number with
+               batch_tokens) is the most samples, or the rows
     rank, world
                found (torch.distributed, torchrun, MPI, SLURM) when not given
     transform  called with each batch, ahead, in a thread: what it returns is
@@ -56,7 +59,7 @@ class Loader:
     epoch before its end and iterating again begins the next epoch.
     """
 
-    def __init__(self, path=(), batch_size=32, shuffle=None, *, seed=None,
+    def __init__(self, path=(), batch_size=None, shuffle=None, *, seed=None,
                  epochs=0, rank=None, world=None, transform=None, collate=None,
                  ahead=2, **settings):
         paths = _options.paths_of(path)
@@ -72,6 +75,7 @@ class Loader:
         self._depth = ahead
         self._thread = None     # the transform's, of this epoch
         self._run = 0           # number of the iteration that may go on
+        self._forks = _penstock.forks()
         self._begun = False     # ... has given a batch and not ended
         self._at = None         # with a transform: where the user is
         self._engine = _penstock.Engine(
@@ -80,14 +84,15 @@ class Loader:
             about = self._engine.about()
             self._engine.ncols = int(about.get("genes taken") or
                                      about.get("genes") or 0)
-        self.batch_size = batch_size
+        self.batch_size = 32 if batch_size is None else batch_size
         self.rank, self.world = rank, world
         _live.add(self)
 
     # -- iterating --
 
     def __len__(self):
-        """Batches in an epoch."""
+        """Batches in an epoch. With batch_tokens or pack, of the epoch that
+        is under way or comes next, which takes going through its order."""
         return self._engine.nbatches
 
     def __iter__(self):
@@ -104,6 +109,8 @@ class Loader:
         return self._iterate(self._run)
 
     def _check(self, run):
+        if self._forks != _penstock.forks():
+            self._engine.state()    # says that it is not usable here
         if run != self._run:
             raise RuntimeError("another iteration over this loader was begun; "
                                "open two loaders to iterate twice at a time")

@@ -10,7 +10,7 @@ from ._penstock import SettingError
 
 KINDS = ("format", "store", "sampler")
 # Settings that may be given as arrays, which the engine reads from files.
-ARRAYS = ("subset", "weights", "labels")
+ARRAYS = ("subset", "weights", "labels", "lengths")
 
 
 def paths_of(path):

@@ -45,7 +45,25 @@ class _Order:
         self._loader.set_epoch(epoch)
 
     def __len__(self):
-        return self._loader.nsamples // self._loader.world
+        """Samples of this rank, as PyTorch's samplers have it."""
+        loader = self._loader
+        return -(-loader._engine.state()["length"] // loader.world)
+
+
+def _check_sizes(batch_size, batch_sampler, drop_last, timeout):
+    """What PyTorch refuses, too."""
+    if batch_sampler is not None:
+        return
+    if batch_size is None:
+        if drop_last:
+            raise ValueError("batch_size=None takes samples one by one: "
+                             "drop_last has no meaning then")
+    elif isinstance(batch_size, bool) or not hasattr(batch_size, "__index__") \
+            or batch_size < 1:
+        raise ValueError(f"batch_size is a whole number from 1 on, not "
+                         f"{batch_size!r}")
+    if timeout < 0:
+        raise ValueError("timeout is not below 0")
 
 
 class _Asked:
@@ -148,6 +166,9 @@ class DataLoader:
                              "sampler and drop_last")
         if sampler is not None and shuffle:
             raise ValueError("sampler excludes shuffle")
+        _check_sizes(batch_size, batch_sampler, drop_last, timeout)
+        if batch_sampler is not None:
+            batch_size = None   # as PyTorch says it
         if isinstance(dataset, Dataset):
             settings = {**dataset.settings, **settings}
             self._dataset = dataset
@@ -157,7 +178,8 @@ class DataLoader:
             self._dataset = None
         self._paths = paths
         self._kept = {k: v for k, v in settings.items() if k not in (
-            "prefetch", "sampler", "epoch_batches", "epochs")}
+            "prefetch", "sampler", "epoch_batches", "epochs", "batch_tokens",
+            "pack", "too_long")}
         self.num_workers = num_workers
         self.batch_size = batch_size
         self.drop_last = drop_last
@@ -182,6 +204,9 @@ class DataLoader:
         self.sampler = sampler
         if sampler is None and batch_sampler is None:
             self.sampler = range(len(self.dataset))
+            if shuffle:
+                self.sampler = torch.utils.data.RandomSampler(
+                    self.sampler, generator=generator)
         self._asked = _Asked(self.dataset, ahead or 4, num_workers)
 
     def _open_loader(self, paths, settings, shuffle, generator, seed, rank,
@@ -192,8 +217,11 @@ class DataLoader:
         elif seed is None and world == 1:
             seed = torch.initial_seed()     # torch.manual_seed() counts
         settings = {"threads": self.num_workers, **settings}
+        size = self.batch_size
+        if settings.get("batch_tokens") and size == 1:
+            size = None     # nobody said: as many as fit
         self._loader = Loader(
-            paths, self.batch_size, bool(shuffle) if shuffle in
+            paths, size, bool(shuffle) if shuffle in
             (None, True, False) else shuffle, seed=(seed or 0) % 2**63,
             rank=rank, world=world, drop_last=self.drop_last, **settings)
         self.sampler = _Order(self._loader)

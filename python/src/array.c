@@ -13,7 +13,9 @@ struct array {
 	PyVarObject head;
 	struct pen_batch *batch;
 	void *data;
-	const int64_t *shapes; /* padded: of each row; NULL */
+	const int64_t *shapes;	/* padded, packed: of each sample; NULL */
+	const int64_t *offsets; /* packed: where samples begin; NULL */
+	bool before;		/* padded: filling comes first */
 	Py_ssize_t nbytes;
 	uint32_t nrows, row_ndim; /* of shapes */
 	enum pen_dtype dtype;
@@ -110,6 +112,12 @@ static int array_buffer(PyObject *self, Py_buffer *view, int flags)
 {
 	struct array *a = (struct array *)self;
 
+	if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && a->ndim > 1) {
+		view->obj = NULL;
+		PyErr_SetString(PyExc_BufferError,
+				"the array is in C order, not Fortran's");
+		return -1;
+	}
 	*view = (Py_buffer){
 		.buf = a->data,
 		.len = a->nbytes,
@@ -357,6 +365,25 @@ static PyObject *array_shapes(PyObject *self, void *unused)
 						PEN_I64, 2, shape });
 }
 
+static PyObject *array_offsets(PyObject *self, void *unused)
+{
+	struct array *a = (struct array *)self;
+	int64_t shape[] = { (int64_t)a->nrows + 1 };
+
+	(void)unused;
+	if (!a->offsets)
+		Py_RETURN_NONE;
+	return penpy_array_new(
+		a->batch, &(struct penpy_view){ (void *)(uintptr_t)a->offsets,
+						PEN_I64, 1, shape });
+}
+
+static PyObject *array_before(PyObject *self, void *unused)
+{
+	(void)unused;
+	return PyBool_FromLong(((struct array *)self)->before);
+}
+
 static PyObject *array_repr(PyObject *self)
 {
 	PyObject *shape = array_shape(self, NULL), *out;
@@ -392,7 +419,14 @@ static PyGetSetDef array_fields[] = {
 	{ "ndim", array_ndim, NULL, "number of axes", NULL },
 	{ "nbytes", array_nbytes, NULL, "bytes", NULL },
 	{ "shapes", array_shapes, NULL,
-	  "padded fields: the shape each row had; else None", NULL },
+	  "padded and packed fields: the shape each sample had; else None",
+	  NULL },
+	{ "offsets", array_offsets, NULL,
+	  "packed fields: where each sample begins, counted through all rows; "
+	  "else None",
+	  NULL },
+	{ "before", array_before, NULL,
+	  "padded fields: filling comes first, samples end their rows", NULL },
 	{ NULL, NULL, NULL, NULL, NULL },
 };
 
@@ -585,8 +619,10 @@ PyObject *penpy_tensor_new(struct pen_batch *b, const struct pen_tensor *t)
 		penpy_array_new(b, &(struct penpy_view){ t->data, t->dtype,
 							 t->ndim, t->shape });
 
-	if (a && t->layout == PEN_PADDED) {
+	if (a && (t->layout == PEN_PADDED || t->layout == PEN_PACKED)) {
 		((struct array *)a)->shapes = t->shapes;
+		((struct array *)a)->offsets = t->offsets;
+		((struct array *)a)->before = t->pad_before;
 		((struct array *)a)->nrows = b->nsamples;
 		((struct array *)a)->row_ndim = t->row_ndim;
 	}

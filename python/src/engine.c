@@ -381,7 +381,8 @@ static PyObject *shape_of(const struct pen_field *f)
 /* [(name, dtype, shape, layout)] */
 static PyObject *engine_fields(PyObject *self, void *unused)
 {
-	static const char *const layouts[] = { "dense", "padded", "ragged" };
+	static const char *const layouts[] = { "dense", "padded", "ragged",
+					       "packed" };
 	struct pen_loader *l = usable((struct engine *)self);
 	PyObject *out = l ? PyList_New(0) : NULL;
 	const struct pen_dataset *ds = l ? pen_loader_dataset(l) : NULL;

@@ -168,6 +168,7 @@ PyMODINIT_FUNC PyInit__penstock(void)
 		return NULL;
 	if (errors_ready(m) || penpy_array_ready(m) || penpy_batch_ready(m) ||
 	    penpy_engine_ready(m) || penpy_memory_ready(m) ||
+	    penpy_ddict_ready(m) ||
 	    PyModule_AddStringConstant(m, "version", pen_version()) ||
 	    pthread_atfork(NULL, NULL, forked)) {
 		Py_DECREF(m);

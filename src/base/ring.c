@@ -122,8 +122,8 @@ static void wake(struct pen_ring *r, unsigned n)
 		pthread_cond_signal(&r->work);
 }
 
-bool pen__ring_push_many(struct pen_ring *r, unsigned lane, void *const *items,
-			 unsigned n)
+static bool push(struct pen_ring *r, unsigned lane, void *const *items,
+		 unsigned n, unsigned enough)
 {
 	const unsigned bit = 1u << lane;
 	struct lane *l = &r->lane[lane];
@@ -144,16 +144,39 @@ bool pen__ring_push_many(struct pen_ring *r, unsigned lane, void *const *items,
 	}
 	r->full |= bit;
 	/* of an exclusive lane only one can be taken now */
-	if (!(r->busy & bit))
+	if (!(r->busy & bit) && l->tail - l->head >= enough)
 		nwake = to_wake(r, r->exclusive & bit ? 1 : n);
 	pthread_mutex_unlock(&r->lock);
 	wake(r, nwake);
 	return true;
 }
 
+bool pen__ring_push_many(struct pen_ring *r, unsigned lane, void *const *items,
+			 unsigned n)
+{
+	return push(r, lane, items, n, 0);
+}
+
 bool pen__ring_push(struct pen_ring *r, unsigned lane, void *item)
 {
-	return pen__ring_push_many(r, lane, &item, 1);
+	return push(r, lane, &item, 1, 0);
+}
+
+bool pen__ring_push_lazily(struct pen_ring *r, unsigned lane, void *item,
+			   unsigned enough)
+{
+	return push(r, lane, &item, 1, enough);
+}
+
+void pen__ring_rouse(struct pen_ring *r)
+{
+	unsigned nwake = 0;
+
+	pthread_mutex_lock(&r->lock);
+	if (poppable(r))
+		nwake = to_wake(r, 1);
+	pthread_mutex_unlock(&r->lock);
+	wake(r, nwake);
 }
 
 static void *take(struct pen_ring *r, unsigned *lane)
@@ -383,6 +406,11 @@ void *pen__order_get_within(struct pen_order *o, int64_t ns, unsigned *ready)
 void *pen__order_get(struct pen_order *o, unsigned *ready)
 {
 	return pen__order_get_within(o, -1, ready);
+}
+
+uint64_t pen__order_pace_ns(const struct pen_order *o)
+{
+	return o->pace_ns;
 }
 
 void pen__order_close(struct pen_order *o)

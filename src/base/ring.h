@@ -28,6 +28,12 @@ void pen__ring_free(struct pen_ring *);
 bool pen__ring_push(struct pen_ring *, unsigned lane, void *item);
 bool pen__ring_push_many(struct pen_ring *, unsigned lane, void *const *items,
 			 unsigned n);
+/* The same, but nobody is woken before the lane has `enough` items: being woken
+ * for each costs more than small items do. Who then waits for what they become
+ * has to call pen__ring_rouse() first. */
+bool pen__ring_push_lazily(struct pen_ring *, unsigned lane, void *item,
+			   unsigned enough);
+void pen__ring_rouse(struct pen_ring *); /* wakes one, if there is work */
 /* Blocks when `wait`. NULL: closed, or empty and not waiting. */
 void *pen__ring_pop(struct pen_ring *, unsigned *lane, bool wait);
 void pen__ring_done(struct pen_ring *, unsigned lane);
@@ -43,6 +49,8 @@ void *pen__order_get(struct pen_order *, unsigned *ready);
 /* The same, but not for longer than ns (0: not at all; below: for ever). NULL:
  * closed, or it did not come. */
 void *pen__order_get_within(struct pen_order *, int64_t ns, unsigned *ready);
+/* Between two that were taken, about; of the thread that takes. */
+uint64_t pen__order_pace_ns(const struct pen_order *);
 void pen__order_close(struct pen_order *);
 
 #endif

@@ -1,4 +1,4 @@
-/* Arms: arguments, data made on the spot, runs in turns, the table. */
+/* Arms: arguments, the folder, runs in turns, the table. */
 #include "cli/arms.h"
 
 #include <errno.h>
@@ -8,48 +8,12 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "engine/loader.h"
 #include "engine/spec.h"
-#include "engine/synth.h"
 
 #define DEFAULT_SAMPLES 10000
 #define DEFAULT_REPEATS 3
 
-int arms_init(struct arms *a, const struct command *cmd,
-	      const struct pen_way_kind *kind, const char *out)
-{
-	int rc;
-
-	*a = (struct arms){
-		.cmd = cmd, .kind = kind, .shape = "32x32", .dtype = "float32"
-	};
-	a->made.nsamples = DEFAULT_SAMPLES;
-	rc = bench_init(&a->b, out);
-	a->b.repeats = DEFAULT_REPEATS;
-	a->b.any_order = true;
-	return rc;
-}
-
-int arms_arg(struct arms *a, const struct args *arg, int kind)
-{
-	if (kind == ARG_BAD)
-		return EXIT_USAGE;
-	if (kind != ARG_FLAG)
-		return bench_arg(&a->b, arg, kind);
-	if (!strcmp(arg->key, "--shape"))
-		a->shape = arg->value;
-	else if (!strcmp(arg->key, "--dtype"))
-		a->dtype = arg->value;
-	else if (!strcmp(arg->key, "--dir"))
-		a->dir = arg->value;
-	else if (strcmp(arg->key, "--samples") != 0)
-		return bench_arg(&a->b, arg, kind);
-	else if (pen__parse_count(arg->value, &a->made.nsamples) ||
-		 !a->made.nsamples || a->made.nsamples > (uint64_t)1 << 40)
-		return complain_usage("%s: --samples: '%s' does not do",
-				      a->cmd->name, arg->value);
-	return -1;
-}
+/* ---- arguments ---- */
 
 bool arms_list(const char *text, uint64_t *v, size_t *n, size_t most)
 {
@@ -69,7 +33,30 @@ bool arms_list(const char *text, uint64_t *v, size_t *n, size_t most)
 	return *n > 0;
 }
 
-/* ---- data made on the spot ---- */
+int arms_choose(const struct args *a, const char *const *names, bool *chosen,
+		int n)
+{
+	for (int i = 0; i < n; i++)
+		if (*a->value &&
+		    !strncmp(names[i], a->value, strlen(a->value))) {
+			chosen[i] = true;
+			return -1;
+		}
+	return complain_usage("%s: %s: there is no '%s'", a->cmd->name, a->key,
+			      a->value);
+}
+
+void arms_settle(bool *chosen, int n)
+{
+	bool any = false;
+
+	for (int i = 0; i < n; i++)
+		any = any || chosen[i];
+	for (int i = 0; i < n; i++)
+		chosen[i] = !any || chosen[i];
+}
+
+/* ---- the folder ---- */
 
 int arms_folder(struct arms *a)
 {
@@ -96,101 +83,6 @@ static int remove_one(const char *path, const struct stat *st, int flag,
 	(void)ftw;
 	remove(path); /* what stays is found by its name */
 	return 0;
-}
-
-static int make_data(struct bench *b, const struct trial *t, struct pen_text *j,
-		     struct pen_err *err)
-{
-	const struct arms *a = t->arg;
-	const struct pen_fresh_file file = { .path = b->spec->paths[0],
-					     .format = "npy",
-					     .n = a->made.nsamples };
-	uint64_t sum = 0;
-	char hex[24];
-	int rc = pen__synth_space(a->folder, a->made.nsamples * a->made.row,
-				  err);
-
-	if (!rc)
-		rc = pen__fresh_write(&a->made, &file, err);
-	if (!rc)
-		rc = pen__fresh_sum(&a->made, 0, a->made.nsamples, &sum, err);
-	snprintf(hex, sizeof(hex), "%016llx", (unsigned long long)sum);
-	pen__json_open(j, NULL, '{');
-	pen__json_str(j, "sum", hex);
-	pen__json_close(j, '}');
-	return rc;
-}
-
-static int make_in_child(struct arms *a)
-{
-	const struct trial t = { .title = "making data",
-				 .run = make_data,
-				 .arg = a };
-	struct pen_text out = { 0 };
-	struct pen_line row;
-	bool oom, nomem;
-	int rc = trial_run(&a->b, &t, &out, &oom);
-
-	if (rc < 0 && (oom || !pen__line_parse(&row, out.p, out.n, &nomem)))
-		rc = EXIT_FAILED;
-	if (rc < 0) {
-		snprintf(a->sum, sizeof(a->sum), "%s",
-			 pen__line_text(&row, "sum"));
-		pen__line_fini(&row);
-	}
-	pen__text_fini(&out);
-	return rc;
-}
-
-int arms_made(struct arms *a)
-{
-	struct pen_err err = { 0 };
-
-	if (pen__fresh_init(&a->made, a->shape, a->dtype, &err))
-		return complain(&err);
-	if (a->made.nsamples > UINT64_MAX / 2 / a->made.row)
-		return complain_usage("%s: --samples: too many", a->cmd->name);
-	a->made.seed = a->b.spec->seed;
-	a->is_made = true;
-	return arms_folder(a);
-}
-
-static int make(struct arms *a)
-{
-	struct pen_err err = { 0 };
-	char path[4096];
-	const int rc = arms_made(a);
-
-	if (rc >= 0)
-		return rc;
-	snprintf(path, sizeof(path), "%s/x.npy", a->folder);
-	if (pen_spec_add_path(a->b.spec, path, &err))
-		return complain(&err);
-	return make_in_child(a);
-}
-
-int arms_open(struct arms *a)
-{
-	int rc = a->b.spec->npaths ? -1 : make(a);
-
-	if (rc < 0)
-		rc = bench_open(&a->b);
-	/* another folder every time, but the same data */
-	if (rc < 0 && a->is_made)
-		snprintf(a->b.path, sizeof(a->b.path),
-			 "made: %s samples of %.64s %.16s, seed %llu",
-			 grouped(a->made.nsamples), a->shape, a->dtype,
-			 (unsigned long long)a->made.seed);
-	return rc;
-}
-
-void arms_close(struct arms *a)
-{
-	if (a->folder[0])
-		nftw(a->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-	pen__lines_fini(&a->rows);
-	pen__free(a->arm);
-	bench_close(&a->b);
 }
 
 /* ---- arms ---- */
@@ -234,62 +126,73 @@ static void head(struct pen_text *j, const struct trial *t)
 	pen__json_int(j, "epochs", m->of->b.spec->epochs);
 }
 
-static int keep(struct arms *a, const struct pen_line *row)
+/* A row of this run beside those of before. */
+static int keep(struct arms *a, struct pen_line *row)
 {
+	struct pen_lines *rows = &a->b.rows;
 	struct pen_line *more =
-		pen__realloc(a->rows.row, a->rows.n + 1, sizeof(*more));
+		pen__realloc(rows->row, rows->n + 1, sizeof(*more));
 	struct pen_err err = { 0 };
 
 	if (!more) {
+		pen__line_fini(row);
 		pen__fail_nomem(&err, a->cmd->name, sizeof(*more));
 		return complain(&err);
 	}
-	a->rows.row = more;
-	more[a->rows.n++] = *row;
+	rows->row = more;
+	more[rows->n++] = *row;
 	return -1;
 }
 
-/* Was left out: the row of before has its place. */
-static int keep_before(struct arms *a, const struct trial *t)
+static void describe(const struct arm *m, struct trial *t)
 {
-	unsigned nth = t->repeat;
-	int rc = -1;
+	const struct arms *a = m->of;
 
-	for (size_t i = 0; i < a->b.before.n; i++) {
-		struct pen_line *r = &a->b.before.row[i];
+	snprintf(t->title, sizeof(t->title), "%s%s%s", m->group,
+		 m->group[0] ? ", " : "", m->name);
+	bench_setup(&a->b, t, a->kind->experiment,
+		    "arm=%s group=%s check=%s epochs=%llu", m->name, m->group,
+		    m->check, (unsigned long long)a->b.spec->epochs);
+}
 
-		if (strcmp(pen__line_text(r, "setup"), t->setup) != 0 || nth--)
-			continue;
-		rc = keep(a, r);
-		if (rc < 0) /* it has moved; an empty one stays */
-			*r = (struct pen_line){ 0 };
-		break;
-	}
-	return rc;
+static struct trial trial_of(const struct arms *a, const struct arm *m,
+			     bool cold)
+{
+	struct trial t = { .cold = cold,
+			   .head = a->head ? a->head : head,
+			   .run = a->run,
+			   .arg = m };
+
+	(a->describe ? a->describe : describe)(m, &t);
+	return t;
 }
 
 static int run_arm(struct arms *a, const struct arm *m, unsigned repeat,
 		   bool cold)
 {
-	struct trial t = { .cold = cold,
-			   .repeat = repeat,
-			   .head = head,
-			   .run = a->run,
-			   .arg = m };
+	struct trial t = trial_of(a, m, cold);
 	struct pen_line row;
 	int rc;
 
-	snprintf(t.title, sizeof(t.title), "%s%s%s", m->group,
-		 m->group[0] ? ", " : "", m->name);
-	bench_setup(&a->b, &t, a->kind->experiment,
-		    "arm=%s group=%s check=%s epochs=%llu", m->name, m->group,
-		    m->check, (unsigned long long)a->b.spec->epochs);
+	t.repeat = repeat;
 	rc = bench_trial(&a->b, &t, &row);
-	if (rc < 0 && row.n)
+	if (rc < 0 && row.n) { /* else it was there before */
+		if (a->row)
+			a->row(a, m, &row);
 		rc = keep(a, &row);
-	else if (rc < 0)
-		rc = keep_before(a, &t);
+	} else if (rc >= 0 && m->may_fail) {
+		a->failed = true; /* it was said why */
+		rc = -1;
+	}
 	return interrupted() ? 128 + interrupted() : rc;
+}
+
+/* Is the arm run from a cold cache, or a warm one? */
+static bool is_run(const struct arms *a, const struct arm *m, bool cold)
+{
+	if (m->as_it_is)
+		return !cold;
+	return cold ? a->b.cold : a->b.warm;
 }
 
 static int run_all(struct arms *a)
@@ -298,194 +201,161 @@ static int run_all(struct arms *a)
 
 	/* repeats outside: what the machine does meanwhile hits all alike */
 	for (unsigned r = 0; rc < 0 && r < a->b.repeats; r++)
-		for (size_t i = 0; rc < 0 && i < a->n; i++) {
-			const struct arm *m = &a->arm[i];
-
-			if (a->b.cold && !m->as_it_is)
-				rc = run_arm(a, m, r, true);
-			if (rc < 0 && (a->b.warm || m->as_it_is))
-				rc = run_arm(a, m, r, false);
-		}
+		for (size_t i = 0; rc < 0 && i < 2 * a->n; i++)
+			if (is_run(a, &a->arm[i / 2], i % 2 == 0))
+				rc = run_arm(a, &a->arm[i / 2], r, i % 2 == 0);
 	return rc;
 }
 
-static int print_all(struct arms *a, const struct pen_line *const *row)
+/* ---- the table ---- */
+
+static void print_words(const struct pen_arms *found)
+{
+	struct pen_text t = { 0 };
+	char *p, *end;
+
+	pen__arms_words(&t, found);
+	for (p = t.n ? t.p : NULL; p && *p; p = end ? end + 1 : NULL) {
+		end = strchr(p, '\n');
+		if (end)
+			*end = '\0';
+		/* where sentences are long, with space between them */
+		printf("%s  ", found->kind->versus || p == t.p ? "\n" : "");
+		print_wrapped(stdout, p, 2, 2);
+	}
+	pen__text_fini(&t);
+}
+
+static int print_all(struct arms *a, const struct pen_line *const *row,
+		     size_t n)
 {
 	struct pen_text out = { 0 };
 	struct pen_err err = { 0 };
-	struct pen_ways found;
+	struct pen_arms found;
 	size_t nwrong;
-	int rc = -1;
 
-	if (pen__ways_init(&found, row, a->rows.n, &err))
+	if (pen__arms_init(&found, a->kind, row, n, &err))
 		return complain(&err);
-	pen__ways_print(&out, a->kind, &found);
-	nwrong = found.nwrong;
-	pen__ways_fini(&found);
-	if (out.failed)
-		rc = complain((pen__fail_nomem(&err, "table", out.n), &err));
-	else if (!a->b.json && out.n)
+	pen__arms_print(&out, &found);
+	if (!a->b.json && out.n)
 		fwrite(out.p, 1, out.n, stdout);
+	if (!a->b.json)
+		print_words(&found);
+	if (out.failed)
+		pen__fail_nomem(&err, "table", out.n);
+	nwrong = found.nwrong;
 	pen__text_fini(&out);
-	if (rc < 0 && nwrong) {
-		fprintf(stderr,
-			"penstock: %s: other samples than there should have "
-			"been, so no rate is shown\n",
-			counted(nwrong, "arm"));
-		return EXIT_DATA;
-	}
-	return rc;
+	pen__arms_fini(&found);
+	if (err.code)
+		return complain(&err);
+	if (!nwrong)
+		return -1;
+	fprintf(stderr,
+		"penstock: %s: other samples than there should have been, so "
+		"no rate is shown\n",
+		counted(nwrong, "arm"));
+	return EXIT_DATA;
 }
 
-int arms_run(struct arms *a)
+/* Rows of these arms: the file may have others. */
+static size_t gather(const struct arms *a, const struct pen_line **row)
 {
-	const unsigned tempers = (unsigned)(a->b.cold + a->b.warm);
+	const struct pen_lines *all = &a->b.rows;
+	size_t n = 0;
+
+	for (size_t i = 0; i < 2 * a->n; i++) {
+		const struct arm *m = &a->arm[i / 2];
+		struct trial t;
+
+		if (!is_run(a, m, i % 2 == 0))
+			continue;
+		t = trial_of(a, m, i % 2 == 0);
+		for (size_t k = 0; k < all->n && n < all->n; k++)
+			if (!strcmp(pen__line_text(&all->row[k], "setup"),
+				    t.setup))
+				row[n++] = &all->row[k];
+	}
+	return n;
+}
+
+static int show(struct arms *a)
+{
 	const struct pen_line **row;
 	struct pen_err err = { 0 };
-	int rc, said = -1;
+	size_t n;
+	int rc = -1;
 
-	for (size_t i = 0; i < a->n; i++)
-		a->b.ntrials +=
-			a->b.repeats * (a->arm[i].as_it_is ? 1 : tempers);
-	rc = run_all(a);
-	row = pen__alloc(a->rows.n + 1, sizeof(const struct pen_line *));
-	for (size_t i = 0; row && i < a->rows.n; i++)
-		row[i] = &a->rows.row[i];
-	if (!row)
-		said = complain(
-			(pen__fail_nomem(&err, "rows", a->rows.n * 8), &err));
-	else if (a->rows.n && (rc < 0 || rc >= 128))
-		said = print_all(a, row);
+	if (!a->kind->columns || !a->b.rows.n)
+		return -1;
+	row = pen__alloc(a->b.rows.n, sizeof(const struct pen_line *));
+	if (!row) {
+		pen__fail_nomem(&err, "rows", a->b.rows.n * sizeof(*row));
+		return complain(&err);
+	}
+	n = gather(a, row);
+	if (n)
+		rc = print_all(a, row, n);
 	pen__free(row);
-	return bench_end(&a->b, rc < 0 && said >= 0 ? said : rc);
-}
-
-/* ---- in a child ---- */
-
-int arms_spec(const struct bench *b, const struct setting *set, size_t n,
-	      struct pen_spec **out, struct pen_err *err)
-{
-	int rc = pen__spec_copy(out, b->spec, err);
-
-	if (rc)
-		return rc;
-	for (size_t i = 0; !rc && i < n; i++)
-		rc = pen_spec_set(*out, set[i].key, set[i].value, err);
-	if (rc)
-		pen_spec_free(*out);
 	return rc;
 }
 
-int arms_path(struct pen_spec *s, const char *path, struct pen_err *err)
+static int run(struct arms *a)
 {
-	char *copy = pen__strdup(path);
+	int rc, said = -1;
 
-	if (!copy)
-		return pen__fail_nomem(err, path, strlen(path));
-	pen__free(s->paths[0]);
-	s->paths[0] = copy;
-	return 0;
+	for (size_t i = 0; i < 2 * a->n; i++)
+		if (is_run(a, &a->arm[i / 2], i % 2 == 0))
+			a->b.ntrials += a->b.repeats;
+	rc = run_all(a);
+	if (rc < 0 && a->finish)
+		said = a->finish(a);
+	else if (rc < 0 || rc >= 128)
+		said = show(a);
+	if (rc < 0 && said < 0 && a->failed)
+		said = EXIT_FAILED;
+	/* what is wrong does not hide where the rows are */
+	rc = bench_end(&a->b, rc);
+	return rc || said < 0 ? rc : said;
 }
 
-/* Every sample of the data, once an epoch, as it is in the files? */
-static bool is_whole(const struct pen_spec *s)
+/* ---- the command ---- */
+
+static int init(struct arms *a)
 {
-	static const char *const all[] = {
-		"sequential", "shuffle",   "block",
-		"census",     "scdataset", "annbatch"
-	};
-	const char *sampler = pen__spec_sampler(s);
-
-	if (s->subset || s->drop_last || s->tail == PEN_TAIL_DROP ||
-	    s->tail == PEN_TAIL_PAD || s->world > 1 || s->epoch_batches)
-		return false;
-	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-		if (!sampler || !strcmp(sampler, all[i]))
-			return true;
-	return false;
-}
-
-/* Samples in the first n batches (0: all): each epoch ends with a short one. */
-static uint64_t in_batches(uint64_t samples, const struct pen_spec *s,
-			   uint64_t n)
-{
-	const uint64_t each = (samples + s->batch_size - 1) / s->batch_size;
-	const uint64_t whole = n && each ? n / each : s->epochs;
-	const uint64_t rest = n && each ? n % each : 0;
-
-	if (s->epochs && whole >= s->epochs)
-		return s->epochs * samples;
-	return whole * samples + rest * s->batch_size;
-}
-
-/* What has to come, by the data and not by the loader, where that is clear. */
-static void put_expected(const struct arms *a, const struct pen_pass *p,
-			 const struct arm *m, struct pen_text *j)
-{
-	const struct pen_spec *s = p->spec;
-	const uint64_t samples = m->samples ? m->samples
-					    : (uint64_t)a->b.samples;
-	char hex[24];
-
-	if (is_whole(s))
-		pen__json_int(j, "expected_rows",
-			      in_batches(samples, s, p->max_batches));
-	else if (!p->max_batches)
-		pen__json_int(j, "expected_rows",
-			      atomic_load(&a->b.watch->total));
-	if (!a->sum[0] || m->lossy || !is_whole(s) || p->max_batches ||
-	    s->cast || s->take.n || !s->decode)
-		return;
-	snprintf(hex, sizeof(hex), "%016llx",
-		 (unsigned long long)s->epochs * strtoull(a->sum, NULL, 16));
-	pen__json_str(j, "expected_sum", hex);
-}
-
-int arms_pass(struct bench *b, const struct trial *t, struct pen_pass *p,
-	      struct pen_text *j, struct pen_err *err)
-{
-	const struct arm *m = t->arg;
-	const struct pen_spec *s = p->spec;
-	double nbatches;
+	static char out[64];
+	struct pen_err err = { 0 };
 	int rc;
 
-	p->content = true;
-	p->done = &b->watch->done;
-	p->total = &b->watch->total;
-	if (p->temper == PEN_AS_IT_IS && !m->as_it_is)
-		p->temper = t->cold ? PEN_COLD : PEN_WARM;
-	rc = pen__pass_run(p, err);
-	if (rc)
+	snprintf(out, sizeof(out), "%s.jsonl", a->kind->experiment);
+	rc = bench_init(&a->b, out);
+	if (rc >= 0)
 		return rc;
-	nbatches = p->nbatches ? (double)p->nbatches : 1;
-	pen__pass_json(j, p);
-	put_expected(m->of, p, m, j);
-	pen__json_int(j, "batch", s->batch_size);
-	pen__json_num(j, "s_per_batch", p->seconds / nbatches);
-	pen__json_num(j, "s_per_sample",
-		      p->nsamples ? p->seconds / (double)p->nsamples : 0);
-	pen__json_num(j, "wait_share",
-		      p->seconds > 0 ? p->wait_s / p->seconds : 0);
-	pen__json_num(j, "bytes_per_s",
-		      p->seconds > 0
-			      ? (double)p->stats.payload_bytes / p->seconds
-			      : 0);
-	return 0;
+	if (a->kind->columns)
+		a->b.repeats = DEFAULT_REPEATS;
+	a->b.any_order = a->any_order;
+	a->made.nsamples = DEFAULT_SAMPLES;
+	a->shape = a->shape ? a->shape : "32x32";
+	a->dtype = "float32";
+	if (a->preset.key &&
+	    pen_spec_set(a->b.spec, a->preset.key, a->preset.value, &err))
+		return complain(&err);
+	return -1;
 }
 
-int arms_pass_with(struct bench *b, const struct trial *t,
-		   const struct setting *set, size_t n, struct pen_text *j,
-		   struct pen_err *err)
+int arms_main(struct arms *a, int argc, char **argv)
 {
-	struct pen_pass pass = { .max_batches = b->batches };
-	struct pen_spec *s;
-	int rc = arms_spec(b, set, n, &s, err);
+	struct args arg = { .cmd = a->cmd, .argc = argc, .argv = argv };
+	int kind, rc = init(a);
 
-	if (rc)
-		return rc;
-	pass.spec = s;
-	rc = arms_pass(b, t, &pass, j, err);
-	pen__pass_fini(&pass);
-	pen_spec_free(s);
+	while (rc < 0 && (kind = args_next(&arg)) != ARG_END)
+		rc = kind == ARG_BAD ? EXIT_USAGE : a->take(a, &arg, kind);
+	if (rc < 0)
+		rc = a->prepare(a);
+	if (rc < 0)
+		rc = run(a);
+	if (a->folder[0])
+		nftw(a->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	pen__free(a->arm);
+	bench_close(&a->b);
 	return rc;
 }

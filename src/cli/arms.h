@@ -1,14 +1,15 @@
 /*
- * Experiments that hold arms against one another: what they share besides
- * bench.h. An experiment lists its arms and runs one; repeats in turns, the
- * check that all delivered the same, table and words are here. Without a PATH
- * data are made in a folder that is removed at the end.
+ * What the experiments of `penstock bench` share besides bench.h. An
+ * experiment takes its arguments, lists its arms and runs one; repeats in
+ * turns, --resume, the check that all delivered the same, table and words are
+ * here, and so are data made on the spot, in a folder that is removed at the
+ * end. Arms of other loaders are in peers.h.
  */
 #ifndef PEN_CLI_ARMS_H
 #define PEN_CLI_ARMS_H
 
 #include "cli/bench.h"
-#include "report/ways.h"
+#include "report/arms.h"
 
 struct arms;
 
@@ -22,18 +23,36 @@ struct arm {
 	int kind;	  /* the experiment's */
 	bool lossy;	  /* of data made: delivers others than were made */
 	bool as_it_is;	  /* whether cold or warm makes no difference */
+	bool may_fail;	  /* the others go on */
+};
+
+struct setting {
+	const char *key, *value;
 };
 
 struct arms {
 	struct bench b;
 	const struct command *cmd;
-	const struct pen_way_kind *kind;
-	/* In a child: one arm, its figures into j. */
+	const struct pen_kind *kind; /* without columns: no table at the end */
+	/* An argument. EXIT code or -1. */
+	int (*take)(struct arms *, struct args *, int kind);
+	/* All arguments are known: opens the data, adds arms. EXIT or -1. */
+	int (*prepare)(struct arms *);
+	/* In a child: one arm (t->arg), its figures into j. */
 	int (*run)(struct bench *, const struct trial *, struct pen_text *j,
 		   struct pen_err *);
+	/* May be NULL: what a row says of the setup; its title and text; a row
+	 * that has come, to be printed at once; the end, instead of a table. */
+	void (*head)(struct pen_text *, const struct trial *);
+	void (*describe)(const struct arm *, struct trial *);
+	void (*row)(struct arms *, const struct arm *, const struct pen_line *);
+	int (*finish)(struct arms *);
+	struct setting preset; /* unless an argument says otherwise */
+	bool any_order;	       /* the sampler is the user's choice */
+
 	struct arm *arm;
 	size_t n;
-	struct pen_lines rows; /* of this run, and with --resume before it */
+	bool failed; /* one that may */
 	/* Data made on the spot: */
 	struct pen_fresh made;
 	bool is_made;
@@ -53,12 +72,17 @@ struct arms {
 		  "(default: $TMPDIR, or /tmp)" },                             \
 		BENCH_FLAGS
 
-int arms_init(struct arms *, const struct command *,
-	      const struct pen_way_kind *, const char *out);
+/* The whole command: arguments, preparation, runs, table. The exit code. */
+int arms_main(struct arms *, int argc, char **argv);
 /* A flag of ARMS_FLAGS, a setting or the PATH. EXIT code or -1. */
 int arms_arg(struct arms *, const struct args *, int kind);
 /* "1,2,4" as counts; false: not that. At most `most` of them. */
 bool arms_list(const char *text, uint64_t *v, size_t *n, size_t most);
+/* Of what a flag chooses some by the beginning of their names. EXIT or -1. */
+int arms_choose(const struct args *, const char *const *names, bool *chosen,
+		int n);
+/* Nothing chosen is everything. */
+void arms_settle(bool *chosen, int n);
 /* The folder, made when there is none yet. EXIT code or -1. */
 int arms_folder(struct arms *);
 /* What is to be made is settled; the folder is there. EXIT code or -1. */
@@ -68,14 +92,8 @@ int arms_open(struct arms *);
 /* Adds an arm; NULL: no memory, and it was said. */
 struct arm *arms_add(struct arms *, const char *name, const char *group,
 		     uint64_t value);
-/* All arms, repeats in turns; table and words. The exit code. */
-int arms_run(struct arms *);
-void arms_close(struct arms *);
 
 /* In a child: a copy of the spec, changed by these settings. */
-struct setting {
-	const char *key, *value;
-};
 int arms_spec(const struct bench *, const struct setting *, size_t n,
 	      struct pen_spec **out, struct pen_err *);
 /* Puts another path in place of the only one. */

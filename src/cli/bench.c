@@ -74,7 +74,7 @@ void bench_close(struct bench *b)
 	pen_spec_free(b->spec);
 	pen__text_fini(&b->settings);
 	pen__text_fini(&b->meta);
-	pen__lines_fini(&b->before);
+	pen__lines_fini(&b->rows);
 }
 
 /* Keys stand in JSON as they are. */
@@ -201,16 +201,9 @@ static int describe(struct bench *b, const struct trial *t, struct pen_text *j,
 static int look(struct bench *b)
 {
 	const struct trial t = { .title = "opening", .run = describe };
-	struct pen_text out = { 0 };
 	struct pen_line row;
-	bool oom, nomem;
-	int rc = trial_run(b, &t, &out, &oom);
+	const int rc = trial_row(b, &t, &row);
 
-	if (rc < 0 && oom) /* it said why, unless it was killed */
-		rc = EXIT_FAILED;
-	if (rc < 0 && !pen__line_parse(&row, out.p, out.n, &nomem))
-		rc = EXIT_FAILED;
-	pen__text_fini(&out);
 	if (rc >= 0)
 		return rc;
 	snprintf(b->format, sizeof(b->format), "%s",
@@ -259,9 +252,9 @@ int bench_open_rows(struct bench *b)
 
 	if (rc >= 0)
 		return rc;
-	if (b->resume && pen__lines_read(&b->before, b->out, &err))
+	if (b->resume && pen__lines_read(&b->rows, b->out, &err))
 		return complain(&err);
-	warn_bad(&b->before, b->out);
+	warn_bad(&b->rows, b->out);
 	b->start_ns = pen__now_ns();
 	return -1;
 }
@@ -327,8 +320,8 @@ static bool is_done(const struct bench *b, const struct trial *t)
 
 	if (strlen(t->setup) + 1 >= sizeof(t->setup))
 		return false;
-	for (size_t i = 0; i < b->before.n; i++)
-		n += !strcmp(pen__line_text(&b->before.row[i], "setup"),
+	for (size_t i = 0; i < b->rows.n; i++)
+		n += !strcmp(pen__line_text(&b->rows.row[i], "setup"),
 			     t->setup);
 	return n > t->repeat;
 }

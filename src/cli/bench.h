@@ -34,7 +34,7 @@ struct bench {
 	bool resume, quiet, json, cold, warm, made;
 	bool any_order; /* the sampler is the user's choice */
 	uint64_t repeats, batches;
-	struct pen_lines before; /* --resume: rows that are there */
+	struct pen_lines rows; /* --resume: that were there; and new ones */
 	struct pen_host host;
 	/* the data */
 	char format[64];
@@ -58,7 +58,6 @@ struct trial {
 	int (*run)(struct bench *, const struct trial *, struct pen_text *,
 		   struct pen_err *);
 	const void *arg;
-	const char *kind; /* of experiment, for head() */
 };
 
 #define BENCH_FLAGS                                                            \
@@ -106,6 +105,8 @@ int bench_trial(struct bench *, const struct trial *, struct pen_line *row);
  * ran out of memory. */
 int trial_run(struct bench *, const struct trial *, struct pen_text *,
 	      bool *oom);
+/* The same for a text that is an object; out of memory ends it all. */
+int trial_row(struct bench *, const struct trial *, struct pen_line *);
 /* Ends a line of the table: says when a run that should be cold was not. */
 void bench_print_end(const struct pen_line *);
 /* The end of all: what was left out, where the rows are. */

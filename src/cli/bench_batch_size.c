@@ -34,8 +34,10 @@ static int run_arm(struct bench *b, const struct trial *t, struct pen_text *j,
 	return arms_pass_with(b, t, &set, 1, j, err);
 }
 
-static int take_arg(struct sizes *g, const struct args *arg, int kind)
+static int take_arg(struct arms *a, struct args *arg, int kind)
 {
+	struct sizes *g = (struct sizes *)(void *)a;
+
 	if (kind == ARG_FLAG && !strcmp(arg->key, "--sizes"))
 		return arms_list(arg->value, g->size, &g->n, MOST)
 			       ? -1
@@ -48,41 +50,35 @@ static int take_arg(struct sizes *g, const struct args *arg, int kind)
 	if (kind == ARG_SETTING && !strcmp(arg->key, "batch_size"))
 		return complain_usage("bench batch-size: batch_size= is what "
 				      "the experiment sets; see --sizes");
-	return arms_arg(&g->a, arg, kind);
+	return arms_arg(a, arg, kind);
 }
 
-static int add_arms(struct sizes *g)
+static int prepare(struct arms *a)
 {
+	const struct sizes *g = (const struct sizes *)(const void *)a;
+
 	for (size_t i = 0; i < g->n; i++) {
 		if (!g->size[i])
 			return complain_usage("bench batch-size: --sizes: a "
 					      "batch has at least one sample");
-		if (!arms_add(&g->a, grouped(g->size[i]), "", g->size[i]))
+		if (!arms_add(a, grouped(g->size[i]), "", g->size[i]))
 			return EXIT_FAILED;
 	}
-	return -1;
+	return arms_open(a);
 }
 
 static int run_sizes(int argc, char **argv)
 {
-	struct args arg = { .cmd = &pen__bench_batch_size,
-			    .argc = argc,
-			    .argv = argv };
-	struct sizes g = { .size = { 1, 4, 16, 64, 256, 1024, 4096 }, .n = 7 };
-	int kind, rc = arms_init(&g.a, arg.cmd, &pen__ways_batch_size,
-				 "batch-size.jsonl");
+	struct sizes g = { .a = { .cmd = &pen__bench_batch_size,
+				  .kind = &pen__kind_batch_size,
+				  .any_order = true,
+				  .take = take_arg,
+				  .prepare = prepare,
+				  .run = run_arm },
+			   .size = { 1, 4, 16, 64, 256, 1024, 4096 },
+			   .n = 7 };
 
-	g.a.run = run_arm;
-	while (rc < 0 && (kind = args_next(&arg)) != ARG_END)
-		rc = take_arg(&g, &arg, kind);
-	if (rc < 0)
-		rc = add_arms(&g);
-	if (rc < 0)
-		rc = arms_open(&g.a);
-	if (rc < 0)
-		rc = arms_run(&g.a);
-	arms_close(&g.a);
-	return rc;
+	return arms_main(&g.a, argc, argv);
 }
 
 static const char *const examples[] = {

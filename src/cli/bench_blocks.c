@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cli/bench.h"
+#include "cli/arms.h"
 #include "engine/spec.h"
 
 #define DEFAULT_GRID "65536 / [1,4096]"
@@ -17,7 +17,7 @@ enum { DENSE, CSR, NMETHODS };
 static const char *const methods[] = { "dense", "csr" };
 
 struct grid {
-	struct bench b;
+	struct arms a;
 	struct pen_blocks *list;
 	size_t n;
 	bool method[NMETHODS]; /* none: all there are */
@@ -25,11 +25,10 @@ struct grid {
 	const char *label;
 };
 
-struct point {
-	const struct grid *g;
-	struct pen_blocks blocks;
-	int method; /* -1: the format has no choice */
-};
+static const struct grid *grid_of(const struct arm *m)
+{
+	return (const struct grid *)(const void *)m->of;
+}
 
 static const struct flag flags[] = {
 	{ "-B", "N", "rows a batch (default 1024), the same as batch_size=" },
@@ -48,47 +47,67 @@ static const struct flag flags[] = {
 
 /* ---- one run ---- */
 
-static const char *method_name(const struct point *p)
+/* An arm's value is the place of its block, its kind the method; -1: the
+ * format has no choice. */
+static const char *method_name(const struct arm *m)
 {
-	return p->method < 0 ? "as is" : methods[p->method];
+	return m->kind < 0 ? "as is" : methods[m->kind];
 }
 
 static void head(struct pen_text *j, const struct trial *t)
 {
-	const struct point *p = t->arg;
+	const struct arm *m = t->arg;
+	const struct grid *g = grid_of(m);
+	const struct pen_blocks *k = &g->list[m->value];
 
 	pen__json_str(j, "experiment", "blocks");
-	pen__json_int(j, "chunk_rows", p->blocks.chunk);
-	pen__json_int(j, "block_chunks", p->blocks.chunks);
-	pen__json_int(j, "block_rows", p->blocks.chunk * p->blocks.chunks);
-	pen__json_int(j, "batch", p->g->b.spec->batch_size);
-	pen__json_str(j, "method", method_name(p));
-	pen__json_int(j, "epochs", p->g->b.spec->epochs);
-	pen__json_bool(j, "drop_first", !p->g->keep_first);
+	pen__json_int(j, "chunk_rows", k->chunk);
+	pen__json_int(j, "block_chunks", k->chunks);
+	pen__json_int(j, "block_rows", k->chunk * k->chunks);
+	pen__json_int(j, "batch", g->a.b.spec->batch_size);
+	pen__json_str(j, "method", method_name(m));
+	pen__json_int(j, "epochs", g->a.b.spec->epochs);
+	pen__json_bool(j, "drop_first", !g->keep_first);
 }
 
-static int set_up(struct pen_spec *s, const struct point *p,
-		  struct pen_err *err)
+static void describe(const struct arm *m, struct trial *t)
 {
+	const struct grid *g = grid_of(m);
+	const struct pen_blocks *k = &g->list[m->value];
+
+	snprintf(t->title, sizeof(t->title), "%s chunks of %s, %s, %s",
+		 grouped(k->chunks), grouped(k->chunk), method_name(m),
+		 t->cold ? "cold" : "warm");
+	bench_setup(&g->a.b, t, "blocks",
+		    "chunk=%llu chunks=%llu batch=%llu method=%s epochs=%llu",
+		    (unsigned long long)k->chunk, (unsigned long long)k->chunks,
+		    (unsigned long long)g->a.b.spec->batch_size, method_name(m),
+		    (unsigned long long)g->a.b.spec->epochs);
+}
+
+static int set_up(struct pen_spec *s, const struct arm *m, struct pen_err *err)
+{
+	const struct pen_blocks *k = &grid_of(m)->list[m->value];
 	int rc = pen_spec_set(s, "sampler", "block", err);
 
 	if (!rc)
-		rc = bench_set(s, "sampler.chunk", p->blocks.chunk, err);
+		rc = bench_set(s, "sampler.chunk", k->chunk, err);
 	if (!rc)
-		rc = bench_set(s, "sampler.chunks", p->blocks.chunks, err);
-	if (!rc && p->method >= 0)
-		rc = pen_spec_set(s, "format.output", methods[p->method], err);
+		rc = bench_set(s, "sampler.chunks", k->chunks, err);
+	if (!rc && m->kind >= 0)
+		rc = pen_spec_set(s, "format.output", methods[m->kind], err);
 	return rc;
 }
 
-static int run_point(struct bench *b, const struct trial *t, struct pen_text *j,
-		     struct pen_err *err)
+static int run_arm(struct bench *b, const struct trial *t, struct pen_text *j,
+		   struct pen_err *err)
 {
-	const struct point *p = t->arg;
+	const struct arm *m = t->arg;
+	const struct grid *g = grid_of(m);
 	struct pen_pass pass = { .max_batches = b->batches,
 				 .temper = t->cold ? PEN_COLD : PEN_WARM,
-				 .quality = !p->g->no_quality,
-				 .label = p->g->label,
+				 .quality = !g->no_quality,
+				 .label = g->label,
 				 .done = &b->watch->done,
 				 .total = &b->watch->total };
 	struct pen_spec *s;
@@ -96,7 +115,7 @@ static int run_point(struct bench *b, const struct trial *t, struct pen_text *j,
 
 	if (rc)
 		return rc;
-	rc = set_up(s, p, err);
+	rc = set_up(s, m, err);
 	pass.spec = s;
 	if (!rc)
 		rc = pen__pass_run(&pass, err);
@@ -111,7 +130,7 @@ static int run_point(struct bench *b, const struct trial *t, struct pen_text *j,
 
 static void print_header(const struct grid *g)
 {
-	if (g->b.json)
+	if (g->a.b.json)
 		return;
 	printf("\n  %8s %7s %8s %-6s %-5s %10s %10s %9s %9s %9s %5s %6s\n",
 	       "block", "chunks", "rows", "method", "cache", "rows/s",
@@ -124,8 +143,10 @@ static const char *or_dash(bool there, const char *text)
 	return there ? text : "-";
 }
 
-static void print_row(const struct grid *g, const struct pen_line *r)
+static void print_row(struct arms *a, const struct arm *m,
+		      const struct pen_line *r)
 {
+	const struct grid *g = (const struct grid *)(const void *)a;
 	double all = pen__line_number(r, "samples_per_s");
 	double rest = pen__line_number(r, "samples_per_s_rest");
 	double slow = pen__line_number(r, "slow_tenth_share");
@@ -134,7 +155,8 @@ static void print_row(const struct grid *g, const struct pen_line *r)
 	double p99 = pen__line_number(r, "batch_p99_s");
 	char share[16], eff[16];
 
-	if (g->b.json || !r->n)
+	(void)m;
+	if (a->b.json)
 		return;
 	printf("  %8s %7s %8s %-6s %-5s ",
 	       human_count(pen__line_number(r, "block_rows")),
@@ -158,75 +180,6 @@ static void print_row(const struct grid *g, const struct pen_line *r)
 	       or_dash(!isnan(p99), human_time(p99)),
 	       or_dash(!isnan(slow), share), or_dash(!isnan(n_eff), eff));
 	bench_print_end(r);
-}
-
-/* ---- the grid ---- */
-
-static int run_one(struct grid *g, const struct point *p, unsigned repeat,
-		   bool cold)
-{
-	struct trial t = { .cold = cold,
-			   .repeat = repeat,
-			   .head = head,
-			   .run = run_point,
-			   .arg = p };
-	struct pen_line row;
-	int rc;
-
-	snprintf(t.title, sizeof(t.title), "%s x %s rows, %s, %s",
-		 grouped(p->blocks.chunks), grouped(p->blocks.chunk),
-		 method_name(p), cold ? "cold" : "warm");
-	bench_setup(&g->b, &t, "blocks",
-		    "chunk=%llu chunks=%llu batch=%llu method=%s epochs=%llu",
-		    (unsigned long long)p->blocks.chunk,
-		    (unsigned long long)p->blocks.chunks,
-		    (unsigned long long)g->b.spec->batch_size, method_name(p),
-		    (unsigned long long)g->b.spec->epochs);
-	rc = bench_trial(&g->b, &t, &row);
-	if (rc < 0)
-		print_row(g, &row);
-	pen__line_fini(&row);
-	return interrupted() ? 128 + interrupted() : rc;
-}
-
-static int run_point_all(struct grid *g, const struct point *p, unsigned repeat)
-{
-	int rc = -1;
-
-	if (g->b.cold)
-		rc = run_one(g, p, repeat, true);
-	if (rc < 0 && g->b.warm)
-		rc = run_one(g, p, repeat, false);
-	return rc;
-}
-
-static int run_grid(struct grid *g)
-{
-	const bool any = g->method[DENSE] || g->method[CSR];
-	unsigned nmethods = 0;
-	int rc = -1;
-
-	for (int m = 0; m < NMETHODS; m++) {
-		g->method[m] = g->b.has_output && (!any || g->method[m]);
-		nmethods += g->method[m];
-	}
-	g->b.ntrials = g->n * g->b.repeats * (nmethods ? nmethods : 1) *
-		       (unsigned)(g->b.cold + g->b.warm);
-	print_header(g);
-	/* repeats outside: what the machine does meanwhile hits all alike */
-	for (unsigned r = 0; rc < 0 && r < g->b.repeats; r++)
-		for (size_t i = 0; rc < 0 && i < g->n; i++) {
-			struct point p = { g, g->list[i], -1 };
-
-			if (!nmethods)
-				rc = run_point_all(g, &p, r);
-			for (int m = 0; rc < 0 && m < NMETHODS; m++) {
-				p.method = m;
-				if (g->method[m])
-					rc = run_point_all(g, &p, r);
-			}
-		}
-	return rc;
 }
 
 /* ---- arguments ---- */
@@ -259,28 +212,27 @@ static int take_flag(struct grid *g, struct args *a)
 
 		snprintf(a->key, sizeof(a->key), "%s",
 			 batch ? "batch_size" : "epochs");
-		return spec_arg(g->b.spec, a, ARG_SETTING);
+		return spec_arg(g->a.b.spec, a, ARG_SETTING);
 	} else {
-		return bench_arg(&g->b, a, ARG_FLAG);
+		return bench_arg(&g->a.b, a, ARG_FLAG);
 	}
 	return -1;
 }
 
-static int take_arg(struct grid *g, struct args *a, int kind)
+static int take_arg(struct arms *arms, struct args *a, int kind)
 {
+	struct grid *g = (struct grid *)(void *)arms;
 	struct pen_err err = { 0 };
 
-	if (kind == ARG_BAD)
-		return EXIT_USAGE;
 	if (kind == ARG_FLAG)
 		return take_flag(g, a);
-	if (kind == ARG_PATH && g->b.spec->npaths)
+	if (kind == ARG_PATH && g->a.b.spec->npaths)
 		return pen__blocks_parse(a->value, &g->list, &g->n, &err)
 			       ? complain(&err)
 			       : -1;
 	if (kind == ARG_SETTING && !strcmp(a->key, "format.output"))
 		return take_method(g, a->value);
-	return bench_arg(&g->b, a, kind);
+	return bench_arg(&g->a.b, a, kind);
 }
 
 static int default_grid(struct grid *g)
@@ -298,29 +250,46 @@ static int default_grid(struct grid *g)
 	return -1;
 }
 
+static int prepare(struct arms *a)
+{
+	struct grid *g = (struct grid *)(void *)a;
+	int rc = default_grid(g);
+
+	if (rc < 0)
+		rc = bench_open(&a->b);
+	if (rc >= 0)
+		return rc;
+	arms_settle(g->method, NMETHODS);
+	for (size_t i = 0; i < g->n; i++)
+		for (int k = a->b.has_output ? 0 : -1;
+		     k < (a->b.has_output ? NMETHODS : 0); k++) {
+			struct arm *m;
+
+			if (k >= 0 && !g->method[k])
+				continue;
+			m = arms_add(a, "", "", i);
+			if (!m)
+				return EXIT_FAILED;
+			m->kind = k;
+		}
+	print_header(g);
+	return -1;
+}
+
 static int run_blocks(int argc, char **argv)
 {
-	struct args a = { .cmd = &pen__bench_blocks,
-			  .argc = argc,
-			  .argv = argv };
-	struct grid g = { 0 };
-	struct pen_err err = { 0 };
-	int kind, rc = bench_init(&g.b, "blocks.jsonl");
+	struct grid g = { .a = { .cmd = &pen__bench_blocks,
+				 .kind = &pen__kind_blocks,
+				 .preset = { "batch_size", "1024" },
+				 .take = take_arg,
+				 .prepare = prepare,
+				 .head = head,
+				 .describe = describe,
+				 .run = run_arm,
+				 .row = print_row } };
+	const int rc = arms_main(&g.a, argc, argv);
 
-	if (rc < 0 && bench_set(g.b.spec, "batch_size", 1024, &err))
-		rc = complain(&err);
-	while (rc < 0 && (kind = args_next(&a)) != ARG_END)
-		rc = take_arg(&g, &a, kind);
-	if (rc < 0)
-		rc = default_grid(&g);
-	if (rc < 0)
-		rc = bench_open(&g.b);
-	if (rc < 0) {
-		rc = run_grid(&g);
-		rc = bench_end(&g.b, rc);
-	}
 	pen__free(g.list);
-	bench_close(&g.b);
 	return rc;
 }
 

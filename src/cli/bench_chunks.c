@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "cli/bench.h"
+#include "cli/arms.h"
 #include "engine/spec.h"
 
 enum { NONE, INTRA, GLOBAL, NORDERS };
@@ -15,7 +15,7 @@ static const char *const orders[] = { "none", "intra-chunk", "global" };
 #define NREADERS (PEN_READ_CSR + 1)
 
 struct reading {
-	struct bench b;
+	struct arms a;
 	uint64_t rows; /* a chunk */
 	bool order[NORDERS], reader[NREADERS];
 	/* of the first run; of each order's when a run is a part of the rows */
@@ -25,10 +25,10 @@ struct reading {
 	bool differ;
 };
 
-struct point {
-	const struct reading *g;
-	int order, reader;
-};
+static const struct reading *reading_of(const struct arm *m)
+{
+	return (const struct reading *)(const void *)m->of;
+}
 
 static const struct flag flags[] = {
 	{ "-c", "N", "rows a chunk (default 10000)" },
@@ -41,39 +41,53 @@ static const struct flag flags[] = {
 
 /* ---- one run ---- */
 
+/* An arm's kind is its order, its value the reader. */
 static void head(struct pen_text *j, const struct trial *t)
 {
-	const struct point *p = t->arg;
+	const struct arm *m = t->arg;
 
 	pen__json_str(j, "experiment", "read-chunks");
-	pen__json_int(j, "chunk_rows", p->g->rows);
-	pen__json_str(j, "shuffle", orders[p->order]);
-	pen__json_str(j, "reader", pen__readers[p->reader]);
+	pen__json_int(j, "chunk_rows", reading_of(m)->rows);
+	pen__json_str(j, "shuffle", orders[m->kind]);
+	pen__json_str(j, "reader", pen__readers[m->value]);
 }
 
-static int set_up(struct pen_spec *s, const struct point *p,
-		  struct pen_err *err)
+static void describe(const struct arm *m, struct trial *t)
 {
+	const struct reading *g = reading_of(m);
+
+	snprintf(t->title, sizeof(t->title), "%s, %s, %s", orders[m->kind],
+		 pen__readers[m->value], t->cold ? "cold" : "warm");
+	bench_setup(&g->a.b, t, "read-chunks",
+		    "rows=%llu shuffle=%s reader=%s epochs=%llu",
+		    (unsigned long long)g->rows, orders[m->kind],
+		    pen__readers[m->value],
+		    (unsigned long long)g->a.b.spec->epochs);
+}
+
+static int set_up(struct pen_spec *s, const struct arm *m, struct pen_err *err)
+{
+	const uint64_t rows = reading_of(m)->rows;
 	static const char *const sampler[] = { "sequential", "block",
 					       "shuffle" };
-	int rc = pen_spec_set(s, "sampler", sampler[p->order], err);
+	int rc = pen_spec_set(s, "sampler", sampler[m->kind], err);
 
 	if (!rc)
-		rc = bench_set(s, "batch_size", p->g->rows, err);
+		rc = bench_set(s, "batch_size", rows, err);
 	if (!rc)
 		rc = pen_spec_set(s, "format.output", "csr", err);
-	if (!rc && p->order == INTRA)
-		rc = bench_set(s, "sampler.chunk", p->g->rows, err);
-	if (!rc && p->order == INTRA)
+	if (!rc && m->kind == INTRA)
+		rc = bench_set(s, "sampler.chunk", rows, err);
+	if (!rc && m->kind == INTRA)
 		rc = bench_set(s, "sampler.chunks", 1, err);
 	return rc;
 }
 
-static int run_point(struct bench *b, const struct trial *t, struct pen_text *j,
-		     struct pen_err *err)
+static int run_arm(struct bench *b, const struct trial *t, struct pen_text *j,
+		   struct pen_err *err)
 {
-	const struct point *p = t->arg;
-	struct pen_convert c = { .reader = (enum pen_reader)p->reader };
+	const struct arm *m = t->arg;
+	struct pen_convert c = { .reader = (enum pen_reader)m->value };
 	struct pen_pass pass = { .max_batches = b->batches,
 				 .temper = t->cold ? PEN_COLD : PEN_WARM,
 				 .eat = pen__convert_batch,
@@ -85,7 +99,7 @@ static int run_point(struct bench *b, const struct trial *t, struct pen_text *j,
 
 	if (rc)
 		return rc;
-	rc = set_up(s, p, err);
+	rc = set_up(s, m, err);
 	pass.spec = s;
 	if (!rc)
 		rc = pen__pass_run(&pass, err);
@@ -104,7 +118,7 @@ static int run_point(struct bench *b, const struct trial *t, struct pen_text *j,
 /* A part of the rows is another one in each order. */
 static int kept_at(const struct reading *g, int order)
 {
-	return g->b.batches ? order : 0;
+	return g->a.b.batches ? order : 0;
 }
 
 static bool agrees(struct reading *g, int order, const struct pen_line *r)
@@ -122,21 +136,24 @@ static bool agrees(struct reading *g, int order, const struct pen_line *r)
 
 static void print_header(const struct reading *g)
 {
-	if (!g->b.json)
+	if (!g->a.b.json)
 		printf("\n  %-11s %-6s %-5s %10s %14s %10s %10s %9s\n",
 		       "shuffle", "reader", "cache", "time", "non-zeros",
 		       "rows/s", "read", "memory");
 }
 
-static void print_row(struct reading *g, int order, const struct pen_line *r)
+static void print_row(struct arms *a, const struct arm *m,
+		      const struct pen_line *r)
 {
+	struct reading *g = (struct reading *)(void *)a;
+	const int order = m->kind;
 	const double rate = pen__line_number(r, "samples_per_s");
 	const double s = pen__line_number(r, "seconds");
 	const bool oom = pen__line_true(r, "oom");
 	const bool same = oom || agrees(g, order, r);
 
 	g->differ = g->differ || !same;
-	if (g->b.json)
+	if (g->a.b.json)
 		return;
 	printf("  %-11s %-6s %-5s ", pen__line_text(r, "shuffle"),
 	       pen__line_text(r, "reader"),
@@ -160,118 +177,16 @@ static void print_row(struct reading *g, int order, const struct pen_line *r)
 	bench_print_end(r);
 }
 
-/* ---- all of them ---- */
-
-static int run_one(struct reading *g, const struct point *p, unsigned repeat,
-		   bool cold)
-{
-	struct trial t = { .cold = cold,
-			   .repeat = repeat,
-			   .head = head,
-			   .run = run_point,
-			   .arg = p };
-	struct pen_line row;
-	int rc;
-
-	snprintf(t.title, sizeof(t.title), "%s, %s, %s", orders[p->order],
-		 pen__readers[p->reader], cold ? "cold" : "warm");
-	bench_setup(&g->b, &t, "read-chunks",
-		    "rows=%llu shuffle=%s reader=%s epochs=%llu",
-		    (unsigned long long)g->rows, orders[p->order],
-		    pen__readers[p->reader],
-		    (unsigned long long)g->b.spec->epochs);
-	rc = bench_trial(&g->b, &t, &row);
-	if (rc < 0 && row.n)
-		print_row(g, p->order, &row);
-	pen__line_fini(&row);
-	return interrupted() ? 128 + interrupted() : rc;
-}
-
-static int run_order(struct reading *g, int order, unsigned repeat)
-{
-	int rc = -1;
-
-	for (int i = 0; rc < 0 && i < NREADERS; i++) {
-		const struct point p = { g, order, i };
-
-		if (!g->reader[i])
-			continue;
-		if (g->b.cold)
-			rc = run_one(g, &p, repeat, true);
-		if (rc < 0 && g->b.warm)
-			rc = run_one(g, &p, repeat, false);
-	}
-	return rc;
-}
-
-/* Nothing chosen is everything; returns how many then are. */
-static unsigned settle(bool *chosen, int n)
-{
-	unsigned k = 0;
-
-	for (int i = 0; i < n; i++)
-		k += chosen[i];
-	for (int i = 0; !k && i < n; i++)
-		chosen[i] = true;
-	return k ? k : (unsigned)n;
-}
-
-static int run_all(struct reading *g)
-{
-	const unsigned per = settle(g->reader, NREADERS);
-	int rc = -1;
-
-	if (!g->b.has_output) {
-		struct pen_err err = { 0 };
-
-		pen__fail(&err, PEN_ENOTSUP, g->b.path,
-			  "format %s has no format.output=csr: read-chunks is "
-			  "for sparse rows",
-			  g->b.format);
-		return complain(&err);
-	}
-	g->b.ntrials = (uint64_t)settle(g->order, NORDERS) * per *
-		       g->b.repeats * (unsigned)(g->b.cold + g->b.warm);
-	print_header(g);
-	for (unsigned r = 0; rc < 0 && r < g->b.repeats; r++)
-		for (int o = 0; rc < 0 && o < NORDERS; o++)
-			if (g->order[o])
-				rc = run_order(g, o, r);
-	if (rc < 0 && g->differ) {
-		fputs("penstock: readers do not agree on what they read: no "
-		      "rate here means anything\n",
-		      stderr);
-		return EXIT_DATA;
-	}
-	if (rc < 0 && !g->b.json && g->want[0].nnz[0] && !g->b.batches)
-		printf("\n  All runs agree: %s non-zeros, content %s.\n",
-		       g->want[0].nnz, g->want[0].sum);
-	return rc;
-}
-
 /* ---- arguments ---- */
 
-static int choose(const char *flag, const char *value, const char *const *names,
-		  bool *chosen, int n)
+static int take_arg(struct arms *arms, struct args *a, int kind)
 {
-	for (int i = 0; i < n; i++)
-		if (*value && !strncmp(names[i], value, strlen(value))) {
-			chosen[i] = true;
-			return -1;
-		}
-	return complain_usage("bench read-chunks: %s: there is no '%s'", flag,
-			      value);
-}
+	struct reading *g = (struct reading *)(void *)arms;
 
-static int take_arg(struct reading *g, struct args *a, int kind)
-{
-	if (kind == ARG_BAD)
-		return EXIT_USAGE;
 	if (kind == ARG_FLAG && !strcmp(a->key, "-s"))
-		return choose("-s", a->value, orders, g->order, NORDERS);
+		return arms_choose(a, orders, g->order, NORDERS);
 	if (kind == ARG_FLAG && !strcmp(a->key, "-R"))
-		return choose("-R", a->value, pen__readers, g->reader,
-			      NREADERS);
+		return arms_choose(a, pen__readers, g->reader, NREADERS);
 	if (kind == ARG_FLAG && !strcmp(a->key, "-c")) {
 		if (pen__parse_count(a->value, &g->rows) || !g->rows)
 			return complain_usage("bench read-chunks: -c: '%s' is "
@@ -284,27 +199,70 @@ static int take_arg(struct reading *g, struct args *a, int kind)
 		return complain_usage("bench read-chunks: %s= is what the "
 				      "experiment sets (rows a chunk: -c)",
 				      a->key);
-	return bench_arg(&g->b, a, kind);
+	return bench_arg(&arms->b, a, kind);
+}
+
+static int prepare(struct arms *a)
+{
+	struct reading *g = (struct reading *)(void *)a;
+	struct pen_err err = { 0 };
+	int rc = bench_open(&a->b);
+
+	if (rc >= 0)
+		return rc;
+	if (!a->b.has_output) {
+		pen__fail(&err, PEN_ENOTSUP, a->b.path,
+			  "format %s has no format.output=csr: read-chunks is "
+			  "for sparse rows",
+			  a->b.format);
+		return complain(&err);
+	}
+	arms_settle(g->order, NORDERS);
+	arms_settle(g->reader, NREADERS);
+	for (int i = 0; i < NORDERS * NREADERS; i++) {
+		struct arm *m;
+
+		if (!g->order[i / NREADERS] || !g->reader[i % NREADERS])
+			continue;
+		m = arms_add(a, "", "", (uint64_t)(i % NREADERS));
+		if (!m)
+			return EXIT_FAILED;
+		m->kind = i / NREADERS;
+	}
+	print_header(g);
+	return -1;
+}
+
+static int finish(struct arms *a)
+{
+	const struct reading *g = (const struct reading *)(const void *)a;
+
+	if (g->differ) {
+		fputs("penstock: readers do not agree on what they read: no "
+		      "rate here means anything\n",
+		      stderr);
+		return EXIT_DATA;
+	}
+	if (!a->b.json && g->want[0].nnz[0] && !a->b.batches)
+		printf("\n  All runs agree: %s non-zeros, content %s.\n",
+		       g->want[0].nnz, g->want[0].sum);
+	return -1;
 }
 
 static int run_chunks(int argc, char **argv)
 {
-	struct args a = { .cmd = &pen__bench_chunks,
-			  .argc = argc,
-			  .argv = argv };
-	struct reading g = { .rows = 10000 };
-	int kind, rc = bench_init(&g.b, "read-chunks.jsonl");
+	struct reading g = { .a = { .cmd = &pen__bench_chunks,
+				    .kind = &pen__kind_chunks,
+				    .take = take_arg,
+				    .prepare = prepare,
+				    .head = head,
+				    .describe = describe,
+				    .run = run_arm,
+				    .row = print_row,
+				    .finish = finish },
+			     .rows = 10000 };
 
-	while (rc < 0 && (kind = args_next(&a)) != ARG_END)
-		rc = take_arg(&g, &a, kind);
-	if (rc < 0)
-		rc = bench_open(&g.b);
-	if (rc < 0) {
-		rc = run_all(&g);
-		rc = bench_end(&g.b, rc);
-	}
-	bench_close(&g.b);
-	return rc;
+	return arms_main(&g.a, argc, argv);
 }
 
 static const char *const examples[] = {

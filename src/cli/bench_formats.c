@@ -180,17 +180,12 @@ static int write_form(struct bench *b, const struct trial *t,
 static int write_one(struct formats *g, int i)
 {
 	struct trial t = { .run = write_form, .arg = g };
-	struct pen_text out = { 0 };
 	struct pen_line row;
-	bool oom, nomem;
 	int rc;
 
 	g->writing = i;
 	snprintf(t.title, sizeof(t.title), "writing %s", forms[i].name);
-	rc = trial_run(&g->a.b, &t, &out, &oom);
-	if (rc < 0 && (oom || !pen__line_parse(&row, out.p, out.n, &nomem)))
-		rc = EXIT_FAILED;
-	pen__text_fini(&out);
+	rc = trial_row(&g->a.b, &t, &row);
 	if (rc >= 0)
 		return rc;
 	g->there[i] = !pen__line_text(&row, "not")[0];
@@ -287,10 +282,11 @@ static int add_arms(struct formats *g, int order)
 	return -1;
 }
 
-static int prepare(struct formats *g)
+static int prepare(struct arms *a)
 {
+	struct formats *g = (struct formats *)(void *)a;
 	bool any = false;
-	int rc = -1;
+	int rc = arms_open(a);
 
 	for (int i = 0; i < NFORMS; i++)
 		any = any || g->chosen[i];
@@ -328,8 +324,10 @@ static int take_formats(struct formats *g, const char *list)
 	return -1;
 }
 
-static int take_arg(struct formats *g, const struct args *arg, int kind)
+static int take_arg(struct arms *a, struct args *arg, int kind)
 {
+	struct formats *g = (struct formats *)(void *)a;
+
 	if (kind == ARG_FLAG && !strcmp(arg->key, "--formats"))
 		return take_formats(g, arg->value);
 	if (kind == ARG_FLAG && !strcmp(arg->key, "--chunk"))
@@ -349,29 +347,20 @@ static int take_arg(struct formats *g, const struct args *arg, int kind)
 		return complain_usage("bench formats: %s= is what the "
 				      "experiment sets",
 				      arg->key);
-	return arms_arg(&g->a, arg, kind);
+	return arms_arg(a, arg, kind);
 }
 
 static int run_formats(int argc, char **argv)
 {
-	struct args arg = { .cmd = &pen__bench_formats,
-			    .argc = argc,
-			    .argv = argv };
-	struct formats g = { .chunk = 16 };
-	int kind, rc = arms_init(&g.a, arg.cmd, &pen__ways_formats,
-				 "formats.jsonl");
+	struct formats g = { .a = { .cmd = &pen__bench_formats,
+				    .kind = &pen__kind_formats,
+				    .any_order = true,
+				    .take = take_arg,
+				    .prepare = prepare,
+				    .run = run_arm },
+			     .chunk = 16 };
 
-	g.a.run = run_arm;
-	while (rc < 0 && (kind = args_next(&arg)) != ARG_END)
-		rc = take_arg(&g, &arg, kind);
-	if (rc < 0)
-		rc = arms_open(&g.a);
-	if (rc < 0)
-		rc = prepare(&g);
-	if (rc < 0)
-		rc = arms_run(&g.a);
-	arms_close(&g.a);
-	return rc;
+	return arms_main(&g.a, argc, argv);
 }
 
 static const char *const examples[] = {

@@ -3,7 +3,7 @@
  * run with real loading and with a few batches that were kept, which cost
  * nothing to load; what is between the two is all there is to win.
  */
-#include "cli/race.h"
+#include "cli/peers.h"
 
 #define KEPT 8
 
@@ -13,46 +13,57 @@ static const struct flag flags[] = {
 	{ "--steps", "N", "how many (default 200)" },
 	{ "--batch", "N", "samples in a batch (default 64)" },
 	{ "--columns", "N", "of data that is made (default 1024)" },
-	RACE_FLAGS,
+	PEERS_FLAGS,
 	{ NULL, NULL, NULL },
 };
 
-static int add_pair(struct race *r, struct race_point *p, bool cached)
+static int add_pair(struct peers *r, struct peer_point *p, bool cached)
 {
 	int rc;
 
 	p->cached = cached ? KEPT : 0;
 	p->steps = r->steps;
-	rc = race_data(r, p, r->steps * r->batch);
+	rc = peers_data(r, p, r->steps * r->batch);
 	if (rc < 0)
-		rc = race_add(r, p, cached ? "penstock, cached" : "penstock");
+		rc = peers_add(r, p, cached ? "penstock, cached" : "penstock");
 	if (rc < 0)
-		rc = race_add_python(
+		rc = peers_add_python(
 			r, p, cached ? "DataLoader, cached" : "DataLoader",
 			false);
 	return rc;
 }
 
+static int add(struct peers *r)
+{
+	int rc = -1;
+
+	if (r->workers.v[0] < 1)
+		return complain_usage("bench headspace: --workers: one at "
+				      "least");
+	r->steps = r->steps < KEPT ? KEPT : r->steps - r->steps % KEPT;
+	for (size_t i = 0; rc < 0 && i < r->compute.n; i++) {
+		struct peer_point p = { .batch = r->batch,
+					.compute_s = r->compute.v[i],
+					.workers = (uint64_t)r->workers.v[0] };
+
+		rc = add_pair(r, &p, false);
+		if (rc < 0)
+			rc = add_pair(r, &p, true);
+	}
+	return rc;
+}
+
 static int run(int argc, char **argv)
 {
-	struct race r = { .batch = 64, .steps = 200, .cols = 1024 };
-	int rc = race_open(&r, &pen__bench_headspace, argc, argv);
+	struct peers r = { .add = add,
+			   .compute = { { 0, 0.001, 0.005 }, 3 },
+			   .workers = { { 2 }, 1 },
+			   .batch = 64,
+			   .steps = 200,
+			   .cols = 1024 };
 
-	race_default(&r.compute, (const double[]){ 0, 0.001, 0.005 }, 3);
-	race_default(&r.workers, (const double[]){ 2 }, 1);
-	if (rc < 0 && r.workers.v[0] < 1)
-		rc = complain_usage("bench headspace: --workers: one at least");
-	r.steps = r.steps < KEPT ? KEPT : r.steps - r.steps % KEPT;
-	for (size_t i = 0; rc < 0 && i < r.compute.n; i++) {
-		struct race_point p = { .batch = r.batch,
-					.compute_s = r.compute.v[i],
-					.workers = (uint64_t)r.workers.v[0] };
-
-		rc = add_pair(&r, &p, false);
-		if (rc < 0)
-			rc = add_pair(&r, &p, true);
-	}
-	return race_end(&r, rc);
+	return peers_main(&r, &pen__bench_headspace, &pen__kind_headspace, argc,
+			  argv);
 }
 
 static const char *const examples[] = {

@@ -3,7 +3,7 @@
  * for it. Every batch is added up as it comes, so that a view of memory nobody
  * touched, or a loop that ends early, is not called fast.
  */
-#include "cli/race.h"
+#include "cli/peers.h"
 
 static const struct flag flags[] = {
 	{ "--rows", "N,...", "of the array (default 16384,65536)" },
@@ -11,34 +11,34 @@ static const struct flag flags[] = {
 	{ "--batch", "N", "rows in a batch (default 256)" },
 	{ "--workers", "N,...", "of DataLoader (default 0,2)" },
 	{ "--shuffle", NULL, "in random order instead of as they are" },
-	RACE_FLAGS,
+	PEERS_FLAGS,
 	{ NULL, NULL, NULL },
 };
 
 /* Threads are what penstock would take; workers are tried. */
-static int add_arms(struct race *r, struct race_point *p)
+static int add_arms(struct peers *r, struct peer_point *p)
 {
 	static const char *const loaders[] = { "DataLoader",
 					       "DataLoader batched",
 					       "DataLoader mapping" };
 	int rc;
 
-	p->workers = r->b.host.cpus;
-	rc = race_add(r, p, "penstock");
+	p->workers = r->a.b.host.cpus;
+	rc = peers_add(r, p, "penstock");
 	if (rc < 0)
-		rc = race_add_python(r, p, "penstock from Python", true);
+		rc = peers_add_python(r, p, "penstock from Python", true);
 	for (size_t k = 0; k < 3; k++)
 		for (size_t i = 0; rc < 0 && i < r->workers.n; i++) {
 			p->workers = (uint64_t)r->workers.v[i];
-			rc = race_add_python(r, p, loaders[k], false);
+			rc = peers_add_python(r, p, loaders[k], false);
 		}
 	p->has_workers = false;
-	return rc < 0 ? race_add_python(r, p, "slicing", false) : rc;
+	return rc < 0 ? peers_add_python(r, p, "slicing", false) : rc;
 }
 
-static int add_size(struct race *r, uint64_t rows)
+static int add_size(struct peers *r, uint64_t rows)
 {
-	struct race_point p = { .batch = r->batch,
+	struct peer_point p = { .batch = r->batch,
 				.shuffle = r->shuffle,
 				.has_workers = true };
 	int rc;
@@ -48,20 +48,29 @@ static int add_size(struct race *r, uint64_t rows)
 		return complain_usage("bench iterate: --rows: less than one "
 				      "batch of %s",
 				      grouped(p.batch));
-	rc = race_data(r, &p, p.steps * p.batch);
+	rc = peers_data(r, &p, p.steps * p.batch);
 	return rc < 0 ? add_arms(r, &p) : rc;
+}
+
+static int add(struct peers *r)
+{
+	int rc = -1;
+
+	for (size_t i = 0; rc < 0 && i < r->rows.n; i++)
+		rc = add_size(r, (uint64_t)r->rows.v[i]);
+	return rc;
 }
 
 static int run(int argc, char **argv)
 {
-	struct race r = { .batch = 256, .cols = 256 };
-	int rc = race_open(&r, &pen__bench_iterate, argc, argv);
+	struct peers r = { .add = add,
+			   .rows = { { 16384, 65536 }, 2 },
+			   .workers = { { 0, 2 }, 2 },
+			   .batch = 256,
+			   .cols = 256 };
 
-	race_default(&r.rows, (const double[]){ 16384, 65536 }, 2);
-	race_default(&r.workers, (const double[]){ 0, 2 }, 2);
-	for (size_t i = 0; rc < 0 && i < r.rows.n; i++)
-		rc = add_size(&r, (uint64_t)r.rows.v[i]);
-	return race_end(&r, rc);
+	return peers_main(&r, &pen__bench_iterate, &pen__kind_iterate, argc,
+			  argv);
 }
 
 static const char *const examples[] = {

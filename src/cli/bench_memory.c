@@ -4,55 +4,63 @@
  * the peak is kept. A forked worker begins with shared pages and ends up with
  * copies of those that reference counts are in.
  */
-#include "cli/race.h"
+#include "cli/peers.h"
 
 static const struct flag flags[] = {
 	{ "--workers", "N,...", "how many (default 1,2,4)" },
 	{ "--rows", "N", "of the data (default 65536)" },
 	{ "--columns", "N", "of float32 (default 256)" },
 	{ "--batch", "N", "rows in a batch (default 256)" },
-	RACE_FLAGS,
+	PEERS_FLAGS,
 	{ NULL, NULL, NULL },
 };
 
-static int add_arms(struct race *r, struct race_point *p)
+static int add_arms(struct peers *r, struct peer_point *p)
 {
 	int rc = -1;
 
 	for (size_t i = 0; rc < 0 && i < r->workers.n; i++) {
 		p->workers = (uint64_t)r->workers.v[i];
 		if (p->workers)
-			rc = race_add(r, p, "penstock");
+			rc = peers_add(r, p, "penstock");
 		if (rc < 0 && p->workers)
-			rc = race_add_python(r, p, "penstock from Python",
-					     true);
+			rc = peers_add_python(r, p, "penstock from Python",
+					      true);
 		if (rc < 0)
-			rc = race_add_python(r, p, "DataLoader array", false);
+			rc = peers_add_python(r, p, "DataLoader array", false);
 		if (rc < 0)
-			rc = race_add_python(r, p, "DataLoader mapped", false);
+			rc = peers_add_python(r, p, "DataLoader mapped", false);
 		if (rc < 0)
-			rc = race_add_python(r, p, "DataLoader list", false);
+			rc = peers_add_python(r, p, "DataLoader list", false);
 	}
 	return rc;
 }
 
+static int add(struct peers *r)
+{
+	struct peer_point p = { .memory = true,
+				.has_workers = true,
+				.batch = r->batch,
+				.steps = (uint64_t)r->rows.v[0] / r->batch };
+	int rc;
+
+	if (!p.steps)
+		return complain_usage("bench memory: --rows: less than a "
+				      "batch");
+	rc = peers_data(r, &p, p.steps * p.batch);
+	return rc < 0 ? add_arms(r, &p) : rc;
+}
+
 static int run(int argc, char **argv)
 {
-	struct race r = { .batch = 256, .cols = 256 };
-	int rc = race_open(&r, &pen__bench_memory, argc, argv);
-	struct race_point p = { .memory = true, .has_workers = true };
+	struct peers r = { .add = add,
+			   .rows = { { 65536 }, 1 },
+			   .workers = { { 1, 2, 4 }, 3 },
+			   .batch = 256,
+			   .cols = 256 };
 
-	race_default(&r.rows, (const double[]){ 65536 }, 1);
-	race_default(&r.workers, (const double[]){ 1, 2, 4 }, 3);
-	p.batch = r.batch;
-	p.steps = (uint64_t)r.rows.v[0] / r.batch;
-	if (rc < 0 && !p.steps)
-		rc = complain_usage("bench memory: --rows: less than a batch");
-	if (rc < 0)
-		rc = race_data(&r, &p, p.steps * p.batch);
-	if (rc < 0)
-		rc = add_arms(&r, &p);
-	return race_end(&r, rc);
+	return peers_main(&r, &pen__bench_memory, &pen__kind_memory, argc,
+			  argv);
 }
 
 static const char *const examples[] = {

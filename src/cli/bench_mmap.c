@@ -117,10 +117,17 @@ static int settle(struct mapping *g)
 	return -1;
 }
 
-static int add_arms(struct mapping *g)
+static int prepare(struct arms *a)
 {
+	struct mapping *g = (struct mapping *)(void *)a;
+	int rc = arms_open(a);
+
+	if (rc < 0)
+		rc = settle(g);
+	if (rc >= 0)
+		return rc;
 	for (int i = 0; i < NWAYS; i++) {
-		struct arm *m = arms_add(&g->a, ways[i], "", (uint64_t)i);
+		struct arm *m = arms_add(a, ways[i], "", (uint64_t)i);
 
 		if (!m)
 			return EXIT_FAILED;
@@ -133,8 +140,10 @@ static int add_arms(struct mapping *g)
 	return -1;
 }
 
-static int take_arg(struct mapping *g, const struct args *arg, int kind)
+static int take_arg(struct arms *a, struct args *arg, int kind)
 {
+	struct mapping *g = (struct mapping *)(void *)a;
+
 	if (kind == ARG_FLAG && !strcmp(arg->key, "--limit"))
 		return pen__parse_size(arg->value, &g->q.limit) || !g->q.limit
 			       ? complain_usage("bench mmap: --limit: '%s' is "
@@ -152,33 +161,21 @@ static int take_arg(struct mapping *g, const struct args *arg, int kind)
 	if (kind == ARG_SETTING && !strcmp(arg->key, "store"))
 		return complain_usage("bench mmap: store= is what the "
 				      "experiment sets");
-	return arms_arg(&g->a, arg, kind);
+	return arms_arg(a, arg, kind);
 }
 
 static int run_mmap(int argc, char **argv)
 {
-	struct args arg = { .cmd = &pen__bench_mmap,
-			    .argc = argc,
-			    .argv = argv };
-	struct mapping g = { 0 };
-	struct pen_err err = { 0 };
-	int kind, rc = arms_init(&g.a, arg.cmd, &pen__ways_mmap, "mmap.jsonl");
+	struct mapping g = { .a = { .cmd = &pen__bench_mmap,
+				    .kind = &pen__kind_mmap,
+				    .preset = { "sampler", "shuffle" },
+				    .any_order = true,
+				    .take = take_arg,
+				    .prepare = prepare,
+				    .run = run_arm } };
+	const int rc = arms_main(&g.a, argc, argv);
 
-	g.a.run = run_arm;
-	if (rc < 0 && pen_spec_set(g.a.b.spec, "sampler", "shuffle", &err))
-		rc = complain(&err);
-	while (rc < 0 && (kind = args_next(&arg)) != ARG_END)
-		rc = take_arg(&g, &arg, kind);
-	if (rc < 0)
-		rc = arms_open(&g.a);
-	if (rc < 0)
-		rc = settle(&g);
-	if (rc < 0)
-		rc = add_arms(&g);
-	if (rc < 0)
-		rc = arms_run(&g.a);
 	pen__squeeze_close(&g.q);
-	arms_close(&g.a);
 	return rc;
 }
 

@@ -71,9 +71,10 @@ static int run_arm(struct bench *b, const struct trial *t, struct pen_text *j,
 	return rc;
 }
 
-static int add_arms(struct neighbour *g)
+static int prepare(struct arms *a)
 {
-	struct arm *m = arms_add(&g->a, "work alone", "", 0);
+	const struct neighbour *g = (const struct neighbour *)(const void *)a;
+	struct arm *m = arms_add(a, "work alone", "", 0);
 
 	if (!m)
 		return EXIT_FAILED;
@@ -89,12 +90,12 @@ static int add_arms(struct neighbour *g)
 			if (k == BOTH)
 				snprintf(name, sizeof(name), "beside %s busy",
 					 grouped(g->busy));
-			m = arms_add(&g->a, name, group, g->threads[i]);
+			m = arms_add(a, name, group, g->threads[i]);
 			if (!m)
 				return EXIT_FAILED;
 			m->kind = k;
 		}
-	return -1;
+	return arms_open(a);
 }
 
 static int take_number(const struct args *arg, uint64_t most, uint64_t *to)
@@ -105,8 +106,10 @@ static int take_number(const struct args *arg, uint64_t most, uint64_t *to)
 	return -1;
 }
 
-static int take_arg(struct neighbour *g, const struct args *arg, int kind)
+static int take_arg(struct arms *a, struct args *arg, int kind)
 {
+	struct neighbour *g = (struct neighbour *)(void *)a;
+
 	if (kind == ARG_FLAG && !strcmp(arg->key, "--threads")) {
 		bool ok = arms_list(arg->value, g->threads, &g->n, MOST);
 
@@ -124,36 +127,25 @@ static int take_arg(struct neighbour *g, const struct args *arg, int kind)
 	if (kind == ARG_SETTING && !strcmp(arg->key, "threads"))
 		return complain_usage("bench neighbour: threads= is what the "
 				      "experiment sets; see --threads");
-	return arms_arg(&g->a, arg, kind);
+	return arms_arg(a, arg, kind);
 }
 
 static int run_neighbour(int argc, char **argv)
 {
-	struct args arg = { .cmd = &pen__bench_neighbour,
-			    .argc = argc,
-			    .argv = argv };
-	struct neighbour g = { .work_ms = 1000 };
-	struct pen_err err = { 0 };
-	int kind, rc = arms_init(&g.a, arg.cmd, &pen__ways_neighbour,
-				 "neighbour.jsonl");
+	/* epochs enough for a scheduler to have its say */
+	struct neighbour g = { .a = { .cmd = &pen__bench_neighbour,
+				      .kind = &pen__kind_neighbour,
+				      .preset = { "epochs", "10" },
+				      .any_order = true,
+				      .take = take_arg,
+				      .prepare = prepare,
+				      .run = run_arm },
+			       .busy = pen__cpus(),
+			       .work_ms = 1000 };
 
-	g.a.run = run_arm;
-	g.busy = pen__cpus();
 	for (uint64_t t = 1; t <= 2 * g.busy && g.n < MOST; t *= 2)
 		g.threads[g.n++] = t;
-	/* long enough for a scheduler to have its say */
-	if (rc < 0 && bench_set(g.a.b.spec, "epochs", 10, &err))
-		rc = complain(&err);
-	while (rc < 0 && (kind = args_next(&arg)) != ARG_END)
-		rc = take_arg(&g, &arg, kind);
-	if (rc < 0)
-		rc = add_arms(&g);
-	if (rc < 0)
-		rc = arms_open(&g.a);
-	if (rc < 0)
-		rc = arms_run(&g.a);
-	arms_close(&g.a);
-	return rc;
+	return arms_main(&g.a, argc, argv);
 }
 
 static const char *const examples[] = {

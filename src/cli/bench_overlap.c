@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "cli/race.h"
+#include "cli/peers.h"
 
 static const struct flag flags[] = {
 	{ "--load", "MS", "simulated loading of a batch (default 8)" },
@@ -15,33 +15,34 @@ static const struct flag flags[] = {
 	{ "--steps", "N", "how many (default 40)" },
 	{ "--batch", "N", "samples in a batch (default 32)" },
 	{ "--columns", "N", "of data that is made (default 4096)" },
-	RACE_FLAGS,
+	PEERS_FLAGS,
 	{ NULL, NULL, NULL },
 };
 
-static int add_arms(struct race *r, struct race_point *p)
+static int add_arms(struct peers *r, struct peer_point *p)
 {
 	const uint64_t n = (uint64_t)r->workers.v[0];
 	int rc;
 
 	p->workers = 0;
-	rc = race_add(r, p, "penstock, not overlapped");
+	rc = peers_add(r, p, "penstock, not overlapped");
 	if (rc < 0)
-		rc = race_add_python(r, p, "DataLoader, not overlapped", false);
+		rc = peers_add_python(r, p, "DataLoader, not overlapped",
+				      false);
 	p->workers = n;
 	if (rc < 0)
-		rc = race_add(r, p, "penstock, overlapped");
+		rc = peers_add(r, p, "penstock, overlapped");
 	if (rc < 0)
-		rc = race_add_python(r, p, "DataLoader, overlapped", false);
+		rc = peers_add_python(r, p, "DataLoader, overlapped", false);
 	return rc;
 }
 
-static int add_loads(struct race *r, double compute)
+static int add_loads(struct peers *r, double compute)
 {
-	struct race_point p = { .batch = r->batch,
+	struct peer_point p = { .batch = r->batch,
 				.steps = r->steps,
 				.compute_s = compute };
-	int rc = race_data(r, &p, r->steps * r->batch);
+	int rc = peers_data(r, &p, r->steps * r->batch);
 
 	for (size_t i = 0; rc < 0 && !r->given && i < r->load.n; i++) {
 		p.load_s = r->load.v[i] / (double)r->batch;
@@ -54,19 +55,29 @@ static int add_loads(struct race *r, double compute)
 	return rc < 0 ? add_arms(r, &p) : rc;
 }
 
+static int add(struct peers *r)
+{
+	int rc = -1;
+
+	if (r->workers.v[0] < 1)
+		return complain_usage("bench overlap: --workers: one at least");
+	for (size_t i = 0; rc < 0 && i < r->compute.n; i++)
+		rc = add_loads(r, r->compute.v[i]);
+	return rc;
+}
+
 static int run(int argc, char **argv)
 {
-	struct race r = { .batch = 32, .steps = 40, .cols = 4096 };
-	int rc = race_open(&r, &pen__bench_overlap, argc, argv);
+	struct peers r = { .add = add,
+			   .load = { { 0.008 }, 1 },
+			   .compute = { { 0.015 }, 1 },
+			   .workers = { { 1 }, 1 },
+			   .batch = 32,
+			   .steps = 40,
+			   .cols = 4096 };
 
-	race_default(&r.load, (const double[]){ 0.008 }, 1);
-	race_default(&r.compute, (const double[]){ 0.015 }, 1);
-	race_default(&r.workers, (const double[]){ 1 }, 1);
-	if (rc < 0 && r.workers.v[0] < 1)
-		rc = complain_usage("bench overlap: --workers: one at least");
-	for (size_t i = 0; rc < 0 && i < r.compute.n; i++)
-		rc = add_loads(&r, r.compute.v[i]);
-	return race_end(&r, rc);
+	return peers_main(&r, &pen__bench_overlap, &pen__kind_overlap, argc,
+			  argv);
 }
 
 static const char *const examples[] = {

@@ -6,21 +6,21 @@
  */
 #include <stdio.h>
 
-#include "cli/race.h"
+#include "cli/peers.h"
 #include "experiment/steps.h"
 
 static const struct flag flags[] = {
 	{ "--length", "N,...", "blocks (default 16,64,256)" },
 	{ "--block", "SIZE", "bytes of a block (default 256KiB)" },
-	RACE_FLAGS,
+	PEERS_FLAGS,
 	{ NULL, NULL, NULL },
 };
 
-static int add_length(struct race *r, uint64_t n)
+static int add_length(struct peers *r, uint64_t n)
 {
 	static const char *const python[] = { "torch.cat", "np.concatenate",
 					      "preallocated", "reused" };
-	struct race_point p = { .length = n,
+	struct peer_point p = { .length = n,
 				.block = r->block & ~(uint64_t)3,
 				.want_samples = n };
 	int rc;
@@ -30,23 +30,31 @@ static int add_length(struct race *r, uint64_t n)
 				      "to 64 MiB, and one at least");
 	snprintf(p.want_sum, sizeof(p.want_sum), "%llu",
 		 (unsigned long long)pen__blocks_sum(n, p.block));
-	rc = race_add(r, &p, "penstock, fresh");
+	rc = peers_add(r, &p, "penstock, fresh");
 	if (rc < 0)
-		rc = race_add(r, &p, "penstock, reused");
+		rc = peers_add(r, &p, "penstock, reused");
 	for (size_t i = 0; rc < 0 && i < 4; i++)
-		rc = race_add_python(r, &p, python[i], false);
-	return rc < 0 ? race_add_python(r, &p, "TensorStore", true) : rc;
+		rc = peers_add_python(r, &p, python[i], false);
+	return rc < 0 ? peers_add_python(r, &p, "TensorStore", true) : rc;
+}
+
+static int add(struct peers *r)
+{
+	int rc = -1;
+
+	for (size_t i = 0; rc < 0 && i < r->length.n; i++)
+		rc = add_length(r, (uint64_t)r->length.v[i]);
+	return rc;
 }
 
 static int run(int argc, char **argv)
 {
-	struct race r = { .block = 256 << 10 };
-	int rc = race_open(&r, &pen__bench_prealloc, argc, argv);
+	struct peers r = { .add = add,
+			   .length = { { 16, 64, 256 }, 3 },
+			   .block = 256 << 10 };
 
-	race_default(&r.length, (const double[]){ 16, 64, 256 }, 3);
-	for (size_t i = 0; rc < 0 && i < r.length.n; i++)
-		rc = add_length(&r, (uint64_t)r.length.v[i]);
-	return race_end(&r, rc);
+	return peers_main(&r, &pen__bench_prealloc, &pen__kind_prealloc, argc,
+			  argv);
 }
 
 static const char *const examples[] = {

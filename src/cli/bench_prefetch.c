@@ -75,22 +75,24 @@ static int run_arm(struct bench *b, const struct trial *t, struct pen_text *j,
 	return rc;
 }
 
-static int add_arms(struct prefetch *p)
+static int prepare(struct arms *a)
 {
+	const struct prefetch *p = (const struct prefetch *)(const void *)a;
+
 	for (size_t i = 0; i < p->n; i++) {
 		char name[48];
 		struct arm *m;
 
 		snprintf(name, sizeof(name), "%s",
 			 p->ahead[i] ? grouped(p->ahead[i]) : "auto");
-		m = arms_add(&p->a, name, "", p->ahead[i]);
+		m = arms_add(a, name, "", p->ahead[i]);
 		if (!m)
 			return EXIT_FAILED;
 		snprintf(m->check, sizeof(m->check), "step=%llu%s",
 			 (unsigned long long)p->step_ns,
 			 p->busy ? " busy" : "");
 	}
-	return -1;
+	return arms_open(a);
 }
 
 static int take_time(const char *text, uint64_t *ns, struct pen_err *err)
@@ -103,8 +105,10 @@ static int take_time(const char *text, uint64_t *ns, struct pen_err *err)
 	return pen__opt_set(opt, ns, "--step", text, err);
 }
 
-static int take_arg(struct prefetch *p, const struct args *arg, int kind)
+static int take_arg(struct arms *a, struct args *arg, int kind)
 {
+	struct prefetch *p = (struct prefetch *)(void *)a;
+
 	struct pen_err err = { 0 };
 
 	if (kind == ARG_FLAG && !strcmp(arg->key, "--ahead"))
@@ -123,29 +127,21 @@ static int take_arg(struct prefetch *p, const struct args *arg, int kind)
 	if (kind == ARG_SETTING && !strcmp(arg->key, "prefetch"))
 		return complain_usage("bench prefetch: prefetch= is what the "
 				      "experiment sets; see --ahead");
-	return arms_arg(&p->a, arg, kind);
+	return arms_arg(a, arg, kind);
 }
 
 static int run_prefetch(int argc, char **argv)
 {
-	struct args arg = { .cmd = &pen__bench_prefetch,
-			    .argc = argc,
-			    .argv = argv };
-	struct prefetch p = { .ahead = { 0, 1, 2, 4, 8, 16 }, .n = 6 };
-	int kind, rc = arms_init(&p.a, arg.cmd, &pen__ways_prefetch,
-				 "prefetch.jsonl");
+	struct prefetch p = { .a = { .cmd = &pen__bench_prefetch,
+				     .kind = &pen__kind_prefetch,
+				     .any_order = true,
+				     .take = take_arg,
+				     .prepare = prepare,
+				     .run = run_arm },
+			      .ahead = { 0, 1, 2, 4, 8, 16 },
+			      .n = 6 };
 
-	p.a.run = run_arm;
-	while (rc < 0 && (kind = args_next(&arg)) != ARG_END)
-		rc = take_arg(&p, &arg, kind);
-	if (rc < 0)
-		rc = add_arms(&p);
-	if (rc < 0)
-		rc = arms_open(&p.a);
-	if (rc < 0)
-		rc = arms_run(&p.a);
-	arms_close(&p.a);
-	return rc;
+	return arms_main(&p.a, argc, argv);
 }
 
 static const char *const examples[] = {

@@ -264,8 +264,9 @@ static int run_arm(struct bench *b, const struct trial *t, struct pen_text *j,
 
 /* ---- all of them ---- */
 
-static int add_arms(struct resume *g)
+static int prepare(struct arms *a)
 {
+	const struct resume *g = (const struct resume *)(const void *)a;
 	const bool even = g->a.b.spec->batch_size % 2 == 0;
 
 	for (size_t i = 0; i < g->n; i++)
@@ -277,18 +278,20 @@ static int add_arms(struct resume *g)
 				continue;
 			snprintf(group, sizeof(group), "at %llu %%",
 				 (unsigned long long)g->at[i]);
-			m = arms_add(&g->a, ways[k], group, g->at[i]);
+			m = arms_add(a, ways[k], group, g->at[i]);
 			if (!m)
 				return EXIT_FAILED;
 			m->kind = k;
 			m->as_it_is = true;
 			snprintf(m->check, sizeof(m->check), "%s", group);
 		}
-	return -1;
+	return arms_open(a);
 }
 
-static int take_arg(struct resume *g, const struct args *arg, int kind)
+static int take_arg(struct arms *a, struct args *arg, int kind)
 {
+	struct resume *g = (struct resume *)(void *)a;
+
 	if (kind == ARG_FLAG && !strcmp(arg->key, "--at")) {
 		bool ok = arms_list(arg->value, g->at, &g->n, MOST);
 
@@ -308,32 +311,22 @@ static int take_arg(struct resume *g, const struct args *arg, int kind)
 		return complain_usage("bench resume: %s= is what the "
 				      "experiment sets",
 				      arg->key);
-	return arms_arg(&g->a, arg, kind);
+	return arms_arg(a, arg, kind);
 }
 
 static int run_resume(int argc, char **argv)
 {
-	struct args arg = { .cmd = &pen__bench_resume,
-			    .argc = argc,
-			    .argv = argv };
-	struct resume g = { .at = { 0, 10, 50, 90 }, .n = 4 };
-	struct pen_err err = { 0 };
-	int kind, rc = arms_init(&g.a, arg.cmd, &pen__ways_resume,
-				 "resume.jsonl");
+	struct resume g = { .a = { .cmd = &pen__bench_resume,
+				   .kind = &pen__kind_resume,
+				   .preset = { "sampler", "shuffle" },
+				   .any_order = true,
+				   .take = take_arg,
+				   .prepare = prepare,
+				   .run = run_arm },
+			    .at = { 0, 10, 50, 90 },
+			    .n = 4 };
 
-	g.a.run = run_arm;
-	if (rc < 0 && pen_spec_set(g.a.b.spec, "sampler", "shuffle", &err))
-		rc = complain(&err);
-	while (rc < 0 && (kind = args_next(&arg)) != ARG_END)
-		rc = take_arg(&g, &arg, kind);
-	if (rc < 0)
-		rc = add_arms(&g);
-	if (rc < 0)
-		rc = arms_open(&g.a);
-	if (rc < 0)
-		rc = arms_run(&g.a);
-	arms_close(&g.a);
-	return rc;
+	return arms_main(&g.a, argc, argv);
 }
 
 static const char *const examples[] = {

@@ -168,18 +168,13 @@ static int make_copy(struct shuffle *g)
 	const struct trial t = { .title = "shuffling a copy",
 				 .run = copy_data,
 				 .arg = g };
-	struct pen_text out = { 0 };
 	struct pen_line row;
-	bool oom, nomem;
 	int rc = arms_folder(&g->a);
 
 	snprintf(g->raw, sizeof(g->raw), "%s/shuffled.raw", g->a.folder);
 	snprintf(g->ids, sizeof(g->ids), "%s/shuffled.ids", g->a.folder);
 	if (rc < 0)
-		rc = trial_run(&g->a.b, &t, &out, &oom);
-	if (rc < 0 && (oom || !pen__line_parse(&row, out.p, out.n, &nomem)))
-		rc = EXIT_FAILED;
-	pen__text_fini(&out);
+		rc = trial_row(&g->a.b, &t, &row);
 	if (rc >= 0)
 		return rc;
 	g->order[COPY] = !pen__line_text(&row, "not")[0];
@@ -263,16 +258,13 @@ static int run_arm(struct bench *b, const struct trial *t, struct pen_text *j,
 
 /* ---- all of them ---- */
 
-static int add_arms(struct shuffle *g)
+static int prepare(struct arms *a)
 {
-	bool any = false;
-	int rc = -1;
+	struct shuffle *g = (struct shuffle *)(void *)a;
+	int rc = arms_open(a);
 
-	for (int i = 0; i < NORDERS; i++)
-		any = any || g->order[i];
-	for (int i = 0; i < NORDERS; i++)
-		g->order[i] = !any || g->order[i];
-	if (g->order[COPY])
+	arms_settle(g->order, NORDERS);
+	if (rc < 0 && g->order[COPY])
 		rc = make_copy(g);
 	for (int i = 0; rc < 0 && i < NORDERS; i++) {
 		struct arm *m;
@@ -293,16 +285,6 @@ static int add_arms(struct shuffle *g)
 	return rc;
 }
 
-static int take_order(struct shuffle *g, const char *name)
-{
-	for (int i = 0; i < NORDERS; i++)
-		if (*name && !strncmp(orders[i], name, strlen(name))) {
-			g->order[i] = true;
-			return -1;
-		}
-	return complain_usage("bench shuffle: -s: there is no '%s'", name);
-}
-
 static int take_count(const struct args *arg, char buf[24])
 {
 	uint64_t v;
@@ -314,10 +296,12 @@ static int take_count(const struct args *arg, char buf[24])
 	return -1;
 }
 
-static int take_arg(struct shuffle *g, const struct args *arg, int kind)
+static int take_arg(struct arms *a, struct args *arg, int kind)
 {
+	struct shuffle *g = (struct shuffle *)(void *)a;
+
 	if (kind == ARG_FLAG && !strcmp(arg->key, "-s"))
-		return take_order(g, arg->value);
+		return arms_choose(arg, orders, g->order, NORDERS);
 	if (kind == ARG_FLAG && !strcmp(arg->key, "--chunk"))
 		return take_count(arg, g->chunk);
 	if (kind == ARG_FLAG && !strcmp(arg->key, "--chunks"))
@@ -326,34 +310,22 @@ static int take_arg(struct shuffle *g, const struct args *arg, int kind)
 		g->label = arg->value;
 		return -1;
 	}
-	return arms_arg(&g->a, arg, kind);
+	return arms_arg(a, arg, kind);
 }
 
 static int run_shuffle(int argc, char **argv)
 {
-	struct args arg = { .cmd = &pen__bench_shuffle,
-			    .argc = argc,
-			    .argv = argv };
-	struct shuffle g = { .chunk = "64", .chunks = "256" };
-	struct pen_err err = { 0 };
-	int kind, rc = arms_init(&g.a, arg.cmd, &pen__ways_shuffle,
-				 "shuffle.jsonl");
+	/* two epochs: what stays the same from one to the next shows */
+	struct shuffle g = { .a = { .cmd = &pen__bench_shuffle,
+				    .kind = &pen__kind_shuffle,
+				    .preset = { "epochs", "2" },
+				    .take = take_arg,
+				    .prepare = prepare,
+				    .run = run_arm },
+			     .chunk = "64",
+			     .chunks = "256" };
 
-	g.a.run = run_arm;
-	g.a.b.any_order = false;
-	/* two: what stays the same from one to the next shows */
-	if (rc < 0 && bench_set(g.a.b.spec, "epochs", 2, &err))
-		rc = complain(&err);
-	while (rc < 0 && (kind = args_next(&arg)) != ARG_END)
-		rc = take_arg(&g, &arg, kind);
-	if (rc < 0)
-		rc = arms_open(&g.a);
-	if (rc < 0)
-		rc = add_arms(&g);
-	if (rc < 0)
-		rc = arms_run(&g.a);
-	arms_close(&g.a);
-	return rc;
+	return arms_main(&g.a, argc, argv);
 }
 
 static const char *const examples[] = {

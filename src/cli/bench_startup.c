@@ -83,16 +83,15 @@ static int make_files(struct bench *b, const struct trial *t,
 	return rc;
 }
 
-static int prepare(struct startup *g)
+static int make_all(struct startup *g)
 {
 	const struct trial t = { .title = "making files",
 				 .run = make_files,
 				 .arg = g };
-	struct pen_text out = { 0 };
 	struct pen_err err = { 0 };
+	struct pen_line row;
 	char path[4096];
 	uint64_t most = 0;
-	bool oom;
 	int rc;
 
 	for (size_t i = 0; i < g->n; i++)
@@ -100,12 +99,10 @@ static int prepare(struct startup *g)
 	g->a.made.nsamples = most;
 	rc = arms_made(&g->a);
 	if (rc < 0)
-		rc = trial_run(&g->a.b, &t, &out, &oom);
-	if (rc < 0 && oom)
-		rc = EXIT_FAILED;
-	pen__text_fini(&out);
+		rc = trial_row(&g->a.b, &t, &row);
 	if (rc >= 0)
 		return rc;
+	pen__line_fini(&row);
 	dir_path(g, most, path, sizeof(path));
 	if (pen_spec_add_path(g->a.b.spec, path, &err) ||
 	    pen_spec_set(g->a.b.spec, "format.samples", "file", &err))
@@ -179,10 +176,15 @@ static int run_arm(struct bench *b, const struct trial *t, struct pen_text *j,
 
 /* ---- all of them ---- */
 
-static int add_arms(struct startup *g)
+static int prepare(struct arms *a)
 {
-	int rc = arms_folder(&g->a);
+	struct startup *g = (struct startup *)(void *)a;
+	int rc = g->given ? -1 : make_all(g);
 
+	if (rc < 0)
+		rc = arms_open(a);
+	if (rc < 0)
+		rc = arms_folder(a);
 	if (rc >= 0)
 		return rc;
 	if (g->given) {
@@ -206,8 +208,10 @@ static int add_arms(struct startup *g)
 	return -1;
 }
 
-static int take_arg(struct startup *g, const struct args *arg, int kind)
+static int take_arg(struct arms *a, struct args *arg, int kind)
 {
+	struct startup *g = (struct startup *)(void *)a;
+
 	if (kind == ARG_FLAG && !strcmp(arg->key, "--files")) {
 		if (!arms_list(arg->value, g->files, &g->n, MOST))
 			return complain_usage("bench startup: --files: '%s' is "
@@ -228,32 +232,22 @@ static int take_arg(struct startup *g, const struct args *arg, int kind)
 		return complain_usage("bench startup: index_cache= is what the "
 				      "experiment sets");
 	g->given = g->given || kind == ARG_PATH;
-	return arms_arg(&g->a, arg, kind);
+	return arms_arg(a, arg, kind);
 }
 
 static int run_startup(int argc, char **argv)
 {
-	struct args arg = { .cmd = &pen__bench_startup,
-			    .argc = argc,
-			    .argv = argv };
-	struct startup g = { .files = { 1, 10, 100, 1000, 10000 }, .n = 5 };
-	int kind, rc = arms_init(&g.a, arg.cmd, &pen__ways_startup,
-				 "startup.jsonl");
+	struct startup g = { .a = { .cmd = &pen__bench_startup,
+				    .kind = &pen__kind_startup,
+				    .any_order = true,
+				    .shape = "8x8",
+				    .take = take_arg,
+				    .prepare = prepare,
+				    .run = run_arm },
+			     .files = { 1, 10, 100, 1000, 10000 },
+			     .n = 5 };
 
-	g.a.run = run_arm;
-	g.a.shape = "8x8";
-	while (rc < 0 && (kind = args_next(&arg)) != ARG_END)
-		rc = take_arg(&g, &arg, kind);
-	if (rc < 0 && !g.given)
-		rc = prepare(&g);
-	if (rc < 0)
-		rc = arms_open(&g.a);
-	if (rc < 0)
-		rc = add_arms(&g);
-	if (rc < 0)
-		rc = arms_run(&g.a);
-	arms_close(&g.a);
-	return rc;
+	return arms_main(&g.a, argc, argv);
 }
 
 static const char *const examples[] = {

@@ -3,7 +3,7 @@
  * make the best answer known: a step takes the longer of computing and of
  * loading divided by the workers.
  */
-#include "cli/race.h"
+#include "cli/peers.h"
 
 static const struct flag flags[] = {
 	{ "--workers", "N,...",
@@ -13,40 +13,50 @@ static const struct flag flags[] = {
 	{ "--steps", "N", "how many (default 40)" },
 	{ "--batch", "N", "samples in a batch (default 1)" },
 	{ "--columns", "N", "of the data that is made (default 64)" },
-	RACE_FLAGS,
+	PEERS_FLAGS,
 	{ NULL, NULL, NULL },
 };
 
-static int add_times(struct race *r, double load, double compute)
+static int add_times(struct peers *r, double load, double compute)
 {
-	struct race_point p = { .batch = r->batch,
+	struct peer_point p = { .batch = r->batch,
 				.steps = r->steps,
 				.has_workers = true,
 				.load_s = load,
 				.compute_s = compute };
-	int rc = race_data(r, &p, r->steps * r->batch);
+	int rc = peers_data(r, &p, r->steps * r->batch);
 
 	for (size_t i = 0; rc < 0 && i < r->workers.n; i++) {
 		p.workers = (uint64_t)r->workers.v[i];
-		rc = race_add(r, &p, "penstock");
+		rc = peers_add(r, &p, "penstock");
 		if (rc < 0)
-			rc = race_add_python(r, &p, "DataLoader", false);
+			rc = peers_add_python(r, &p, "DataLoader", false);
 	}
+	return rc;
+}
+
+static int add(struct peers *r)
+{
+	int rc = -1;
+
+	for (size_t i = 0; rc < 0 && i < r->load.n; i++)
+		for (size_t k = 0; rc < 0 && k < r->compute.n; k++)
+			rc = add_times(r, r->load.v[i], r->compute.v[k]);
 	return rc;
 }
 
 static int run(int argc, char **argv)
 {
-	struct race r = { .batch = 1, .steps = 40, .cols = 64 };
-	int rc = race_open(&r, &pen__bench_workers, argc, argv);
+	struct peers r = { .add = add,
+			   .load = { { 0.010 }, 1 },
+			   .compute = { { 0.003 }, 1 },
+			   .workers = { { 0, 1, 2, 3, 4 }, 5 },
+			   .batch = 1,
+			   .steps = 40,
+			   .cols = 64 };
 
-	race_default(&r.load, (const double[]){ 0.010 }, 1);
-	race_default(&r.compute, (const double[]){ 0.003 }, 1);
-	race_default(&r.workers, (const double[]){ 0, 1, 2, 3, 4 }, 5);
-	for (size_t i = 0; rc < 0 && i < r.load.n; i++)
-		for (size_t k = 0; rc < 0 && k < r.compute.n; k++)
-			rc = add_times(&r, r.load.v[i], r.compute.v[k]);
-	return race_end(&r, rc);
+	return peers_main(&r, &pen__bench_workers, &pen__kind_workers, argc,
+			  argv);
 }
 
 static const char *const examples[] = {

@@ -18,6 +18,7 @@ enum {
 	EXIT_USAGE = 2,	 /* wrong arguments or settings */
 	EXIT_DATA = 3,	 /* damaged or unsupported data */
 	EXIT_IO = 4,	 /* the store failed */
+	EXIT_MISSED = 5, /* what was asked for was not reached */
 	EXIT_INTR = 130,
 };
 
@@ -36,6 +37,7 @@ struct command {
 	const struct flag *flags;    /* ends with name NULL; may be NULL */
 	const struct pen_opt *opts;  /* settings; may be NULL */
 	bool takes_spec;	     /* also all settings of a loader */
+	const char *ddict;	     /* and of a dictionary, after this */
 	const char *const *examples; /* command, what it does, ...; NULL */
 	/* Commands below it, named "outer inner"; ends with NULL. */
 	const struct command *const *sub;
@@ -46,7 +48,9 @@ extern const struct command *const pen__commands[]; /* ends with NULL */
 extern const struct command pen__cmd_load, pen__cmd_gen, pen__cmd_inspect,
 	pen__cmd_verify, pen__cmd_run, pen__cmd_capacity, pen__cmd_formats,
 	pen__cmd_stores, pen__cmd_samplers, pen__cmd_config, pen__cmd_workloads,
-	pen__cmd_bench, pen__cmd_report, pen__cmd_convert;
+	pen__cmd_bench, pen__cmd_report, pen__cmd_convert, pen__cmd_doctor,
+	pen__cmd_compare, pen__cmd_sweep, pen__cmd_tune, pen__cmd_vocab,
+	pen__cmd_ddict;
 
 /* Under the name dlio_benchmark. */
 int run_dlio(int argc, char **argv);

@@ -20,6 +20,8 @@
 #include "format/format.h"
 #include "store/store.h"
 
+static const char *const lengths[] = { "fixed", "realistic", NULL };
+
 #define OFF(x) offsetof(struct gen, x)
 static const struct pen_opt opts[] = {
 	{ .name = "format",
@@ -84,6 +86,26 @@ static const struct pen_opt opts[] = {
 	  .dflt = "0",
 	  .max = 65536,
 	  .help = "single cells: columns of obsm/X_pca" },
+	{ .name = "size",
+	  .type = PEN_OPT_SIZE,
+	  .off = OFF(size),
+	  .dflt = "16MiB",
+	  .min = 1,
+	  .max = 1e15,
+	  .help = "sequences: of all, with a line end each and without ids" },
+	{ .name = "length",
+	  .type = PEN_OPT_COUNT,
+	  .off = OFF(length),
+	  .dflt = "0",
+	  .max = 1e15,
+	  .help = "sequences: letters of each; 0: 1024, or 300 of proteins" },
+	{ .name = "lengths",
+	  .type = PEN_OPT_ENUM,
+	  .off = OFF(lengths),
+	  .dflt = "fixed",
+	  .choices = lengths,
+	  .help = "sequences: all alike, or realistic: spread around length, "
+		  "a few very long" },
 	{ .name = "subfolders",
 	  .type = PEN_OPT_COUNT,
 	  .off = OFF(subfolders),
@@ -119,6 +141,9 @@ static const struct flag flags[] = {
 	  "write into a directory that is not empty, or over "
 	  "a file" },
 	{ "--json", NULL, "print the result as JSON" },
+	{ "--size", "BYTES", "the same as size=BYTES" },
+	{ "--seed", "N", "the same as seed=N" },
+	{ "--lengths", "HOW", "the same as lengths=HOW" },
 	{ NULL, NULL, NULL },
 };
 
@@ -404,15 +429,20 @@ static int generate(struct gen *g, const struct pen_pairs *for_store,
 	return text_out(&j, NULL);
 }
 
-/* Settings of single cells alone, or of all else. */
+/* Settings that only some of what is made have. */
+#define ONE(x) (1u << GEN_##x)
 static const struct {
 	const char *name;
-	bool cells;
-} not_both[] = {
-	{ "shape", false }, { "classes", false }, { "store", false },
-	{ "genes", true },  { "density", true },  { "overlap", true },
-	{ "dense", true },  { "pca", true },
+	unsigned of;
+} only[] = {
+	{ "shape", ONE(SAMPLES) }, { "classes", ONE(SAMPLES) },
+	{ "genes", ONE(CELLS) },   { "density", ONE(CELLS) },
+	{ "overlap", ONE(CELLS) }, { "dense", ONE(CELLS) },
+	{ "pca", ONE(CELLS) },	   { "store", ONE(SAMPLES) | ONE(SEQS) },
+	{ "size", ONE(SEQS) },	   { "length", ONE(SEQS) },
+	{ "lengths", ONE(SEQS) },
 };
+#define NONLY (sizeof(only) / sizeof(only[0]))
 
 /* store.X and format.X are kept by a spec; the rest is ours. */
 static int take_setting(struct gen *g, struct pen_spec *spec,
@@ -422,12 +452,22 @@ static int take_setting(struct gen *g, struct pen_spec *spec,
 
 	if (strchr(a->key, '.'))
 		return spec_arg(spec, a, ARG_SETTING);
-	for (size_t i = 0; i < sizeof(not_both) / sizeof(not_both[0]); i++)
-		if (!strcmp(a->key, not_both[i].name))
-			g->odd[not_both[i].cells] = not_both[i].name;
+	for (size_t i = 0; i < NONLY; i++)
+		if (!strcmp(a->key, only[i].name))
+			g->given |= 1u << i;
 	if (pen__opt_set(opts, g, a->key, a->value, &err))
 		return complain(&err);
 	return -1;
+}
+
+/* --key VALUE instead of key=VALUE. */
+static int take_flagged(struct gen *g, struct pen_spec *spec,
+			const struct args *a)
+{
+	struct args b = *a;
+
+	memmove(b.key, b.key + 2, sizeof(b.key) - 2);
+	return take_setting(g, spec, &b);
 }
 
 static int take_arg(struct gen *g, struct pen_spec *spec, const struct args *a,
@@ -439,12 +479,18 @@ static int take_arg(struct gen *g, struct pen_spec *spec, const struct args *a,
 	case ARG_FLAG:
 		if (!strcmp(a->key, "--force"))
 			g->force = true;
-		else
+		else if (!strcmp(a->key, "--json"))
 			g->json = true;
+		else
+			return take_flagged(g, spec, a);
 		return -1;
 	case ARG_SETTING:
 		return take_setting(g, spec, a);
 	default:
+		if (gen_kind(g->path) && !g->kind) {
+			g->kind = gen_kind(g->path);
+			g->path[0] = '\0';
+		}
 		if (g->path[0])
 			return complain_usage("gen: one PATH, not '%s' as "
 					      "well",
@@ -458,16 +504,25 @@ static int take_arg(struct gen *g, struct pen_spec *spec, const struct args *a,
 
 static int make(struct gen *g, struct pen_spec *spec)
 {
-	int rc;
+	static const char *const whats[] = {
+		"arrays; sequences are made by gen dna, rna, ...",
+		"single cells", "sequences"
+	};
+	int rc, what = GEN_SAMPLES;
 
 	g->writer = g->format ? pen__cells_writer_find(g->format)
 			      : pen__cells_writer_for(g->path);
-	if (g->odd[!g->writer])
-		return complain_usage("gen: %s= has no meaning %s",
-				      g->odd[!g->writer],
-				      g->writer ? "for single cells"
-						: "but for single cells");
-	if (g->writer)
+	if (g->kind)
+		what = GEN_SEQS;
+	else if (g->writer)
+		what = GEN_CELLS;
+	for (size_t i = 0; i < NONLY; i++)
+		if (g->given & 1u << i && !(only[i].of & 1u << what))
+			return complain_usage("gen: %s= has no meaning for %s",
+					      only[i].name, whats[what]);
+	if (what == GEN_SEQS)
+		return gen_seqs(g, &spec->for_store);
+	if (what == GEN_CELLS)
 		return gen_cells(g, &spec->for_format);
 	g->samples = g->samples ? g->samples : 1;
 	rc = settle_field(g);
@@ -486,7 +541,7 @@ static int run_gen(int argc, char **argv)
 		rc = complain(&err);
 	while (rc < 0 && (kind = args_next(&a)) != ARG_END)
 		rc = take_arg(&g, spec, &a, kind);
-	if (rc < 0 && !g.path[0])
+	if (rc < 0 && (!g.path[0] || (!g.kind && gen_kind(g.path))))
 		rc = complain_usage("gen: where to? penstock gen PATH ...");
 	if (rc < 0)
 		rc = settle_dtype(&g);
@@ -510,12 +565,18 @@ static const char *const examples[] = {
 	"single cells as CELLxGENE stores them; also x.zarr",
 	"penstock gen cells/ format=h5ad files=4 samples=50k overlap=0.8",
 	"four files that share four fifths of their genes",
+	"penstock gen dna+rna seqs.txt size=0.125GiB",
+	"130,946 lines of 1024 letters, half DNA, half RNA, each with an id",
+	"penstock gen protein p.fa --size 100MB --lengths realistic",
+	"FASTA with lengths as proteins have them",
+	"penstock gen dna chr.fa size=100MB length=100M",
+	"one long sequence",
 	NULL,
 };
 
 const struct command pen__cmd_gen = {
 	.name = "gen",
-	.args = "PATH [key=value ...] [flags]",
+	.args = "[dna|rna|dna+rna|protein] PATH [key=value ...] [flags]",
 	.summary = "make a data set to try things with",
 	.about = "Makes random samples, the same ones for the same seed, in "
 		 "one file or many. No file has its final name before it is "
@@ -523,7 +584,9 @@ const struct command pen__cmd_gen = {
 		 "skewed as measured ones, cell types with markers of their "
 		 "own, plates one after another. format.X reaches the writer: "
 		 "compression, level, chunk, shuffle (h5ad), version and shard "
-		 "(zarr).",
+		 "(zarr). dna, rna, dna+rna (half each) and protein make one "
+		 "file of random letters, a sequence and an id a line, or "
+		 "FASTA by the name of PATH.",
 	.flags = flags,
 	.opts = opts,
 	.examples = examples,

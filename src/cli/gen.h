@@ -1,4 +1,4 @@
-/* What gen's files share: one makes samples, the other single cells. */
+/* What gen's files share: they make samples, single cells, sequences. */
 #ifndef PEN_CLI_GEN_H
 #define PEN_CLI_GEN_H
 
@@ -17,9 +17,12 @@ struct gen {
 	double density, overlap;
 	int64_t threads;
 	bool dense;
-	const char *odd[2]; /* a setting that only samples, or cells, have */
+	uint64_t size, length; /* sequences */
+	int lengths;
+	unsigned given; /* settings that not all of GEN_... have, as bits */
 	/* settled */
 	char path[3072];
+	const char *kind; /* of letters; NULL: no sequences */
 	bool single, force, json;
 	const char *suffix;
 	const struct pen_format_ops *ops;
@@ -36,7 +39,11 @@ struct gen {
 
 void gen_file_name(const struct gen *, uint64_t i, char *buf, size_t cap);
 int gen_check_target(struct gen *, struct pen_err *err);
+enum { GEN_SAMPLES, GEN_CELLS, GEN_SEQS };
+/* dna, rna, ..., or NULL: a word that is none. */
+const char *gen_kind(const char *word);
 /* All of it; the exit code. */
+int gen_seqs(struct gen *, const struct pen_pairs *for_store);
 int gen_cells(struct gen *, const struct pen_pairs *for_writer);
 
 #endif

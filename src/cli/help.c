@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "ddict/ddict.h"
 #include "engine/spec.h"
 #include "format/format.h"
 #include "sampler/sampler.h"
@@ -87,6 +88,10 @@ void print_help(const struct command *cmd)
 		puts("  store.X=, format.X=, sampler.X= reach the options that "
 		     "`penstock stores`,\n  `formats` and `samplers` list");
 	}
+	if (cmd->ddict) {
+		puts("\nsettings of the dictionary (with their defaults):");
+		print_opts(stdout, cmd->ddict, pen__ddict_opts);
+	}
 	if (cmd->flags) {
 		puts("\nflags:");
 		for (const struct flag *f = cmd->flags; f->name; f++) {
@@ -155,6 +160,8 @@ static void man_command(FILE *out, const struct command *c)
 		man_item(out, f->name, arg, f->help);
 	}
 	man_opts(out, "", c->opts);
+	if (c->ddict)
+		man_opts(out, c->ddict, pen__ddict_opts);
 	for (const char *const *e = c->examples; e && *e; e += 2) {
 		fputs(".PP\n", out);
 		roff_text(out, e[1]);
@@ -218,6 +225,9 @@ static void completion_words(FILE *out, const struct command *c)
 	for (const struct pen_opt *o = pen__spec_opts; c->takes_spec && o->name;
 	     o++)
 		fprintf(out, "%s= ", o->name);
+	for (const struct pen_opt *o = pen__ddict_opts; c->ddict && o->name;
+	     o++)
+		fprintf(out, "%s%s= ", c->ddict, o->name);
 }
 
 void print_completion(FILE *out)

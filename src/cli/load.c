@@ -2,6 +2,7 @@
  * load: iterate over a data set as a training job would, and say how fast
  * that went, where the time goes and what it costs.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -25,6 +26,7 @@ struct run {
 	double seconds, cpu_s; /* iterating, without opening */
 	uint64_t sum;	       /* of the content, with --checksum */
 	uint64_t max_batches;
+	double max_seconds;
 	bool checksum, json, quiet, drop, partial, quality;
 	const char *out, *label;
 	struct pen_quality *q;
@@ -34,6 +36,7 @@ static const struct flag flags[] = {
 	{ "--json", NULL, "print the result as JSON instead of text" },
 	{ "-o", "FILE", "also write the result as JSON to FILE" },
 	{ "--batches", "N", "stop after N batches" },
+	{ "--seconds", "S", "stop after so many seconds" },
 	{ "--checksum", NULL,
 	  "sum up all bytes delivered: the same for any order, store, "
 	  "threads" },
@@ -62,10 +65,12 @@ static uint64_t batch_sum(const struct pen_batch *b)
 			uint64_t h = b->ids[r] * 64 + t + 1;
 
 			n = x->nbytes / b->nsamples;
-			if (x->layout == PEN_RAGGED) {
+			if (x->offsets) {
 				from = (size_t)x->offsets[r] * size;
-				n = (size_t)(x->offsets[r + 1] -
-					     x->offsets[r]) *
+				n = (size_t)(x->layout == PEN_PACKED
+						     ? x->shapes[r]
+						     : x->offsets[r + 1] -
+							       x->offsets[r]) *
 				    size;
 			}
 			for (i = 0; i + 8 <= n; i += 8) {
@@ -111,7 +116,9 @@ static int iterate(struct run *r, struct pen_err *err)
 	total = r->l->length * epochs / r->l->world;
 	progress_start(&p, "samples", total);
 	p.tty = p.tty && !r->quiet;
-	while (!interrupted() && (!r->max_batches || n < r->max_batches)) {
+	while (!interrupted() && (!r->max_batches || n < r->max_batches) &&
+	       !(r->max_seconds > 0 &&
+		 (double)(pen__now_ns() - start) / 1e9 >= r->max_seconds)) {
 		rc = pen_loader_next(r->l, &b, err);
 		if (rc == PEN_END) {
 			uint64_t now = pen__now_ns();
@@ -297,7 +304,12 @@ static int print_json(const char *path, const struct run *r)
 	pen__json_str(&j, "store_reason", r->l->ds->why_store);
 	pen__json_str(&j, "sampler", r->l->sampler->ops->name);
 	pen__json_int(&j, "seed", r->l->ds->spec->seed);
-	pen__json_int(&j, "batch_size", r->l->batch);
+	pen__json_int(&j, "batch_size",
+		      r->l->cut.pack ? r->l->cut.rows : r->l->batch);
+	if (r->l->cut.pack)
+		pen__json_int(&j, "pack", r->l->cut.pack);
+	else if (r->l->cut.on)
+		pen__json_int(&j, "batch_tokens", r->l->cut.budget);
 	pen__json_int(&j, "threads", s.nthreads);
 	pen__json_int(&j, "prefetch", s.prefetch);
 	pen__json_int(&j, "queue_depth", s.queue_depth);
@@ -518,7 +530,15 @@ static int take_flag(struct run *r, const struct args *a)
 		r->label = a->value && *a->value ? a->value : NULL;
 	} else if (!strcmp(a->key, "--quiet"))
 		r->quiet = true;
-	else if (pen__parse_count(a->value, &r->max_batches))
+	else if (!strcmp(a->key, "--seconds")) {
+		char *end;
+
+		r->max_seconds = strtod(a->value, &end);
+		if (*end || !(r->max_seconds > 0))
+			return complain_usage("load: --seconds: '%s' is no "
+					      "time in seconds",
+					      a->value);
+	} else if (pen__parse_count(a->value, &r->max_batches))
 		return complain_usage("load: %s: '%s' is not a number", a->key,
 				      a->value);
 	return -1;
@@ -561,6 +581,12 @@ static const char *const examples[] = {
 	"penstock load cells.h5ad format.obs=plate sampler=census "
 	"--quality=plate",
 	"cells in the order of Census' loader, and how well that mixes plates",
+	"penstock load reads/ sampler=bucket batch_tokens=16384 "
+	"shapes=padded",
+	"samples of different length: batches of one size, little padding",
+	"penstock load tokens/ shuffle=true pack=2048 batch_size=8 "
+	"too_long=split",
+	"rows of 2,048 with several samples each; see docs/batches.md",
 	"penstock load data/ --json -o result.json",
 	"for programs",
 	NULL,

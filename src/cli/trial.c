@@ -204,3 +204,16 @@ int trial_run(struct bench *b, const struct trial *t, struct pen_text *out,
 	}
 	return settle(t, status, out, oom);
 }
+
+int trial_row(struct bench *b, const struct trial *t, struct pen_line *row)
+{
+	struct pen_text out = { 0 };
+	bool oom, nomem;
+	int rc = trial_run(b, t, &out, &oom);
+
+	/* it said why, unless it was killed */
+	if (rc < 0 && (oom || !pen__line_parse(row, out.p, out.n, &nomem)))
+		rc = EXIT_FAILED;
+	pen__text_fini(&out);
+	return rc;
+}

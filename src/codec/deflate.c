@@ -38,6 +38,23 @@ int pen__inflate(struct pen_scratch *s, const void *in, size_t in_len,
 	return 0;
 }
 
+int pen__gunzip(struct pen_scratch *s, struct pen_gunzip *g)
+{
+	struct libdeflate_decompressor *d = inflater(s);
+
+	if (!d)
+		return PEN_ENOMEM;
+	switch (libdeflate_gzip_decompress_ex(d, g->in, g->n, g->out, g->cap,
+					      &g->used, &g->got)) {
+	case LIBDEFLATE_SUCCESS:
+		return 0;
+	case LIBDEFLATE_INSUFFICIENT_SPACE:
+		return PEN_END;
+	default:
+		return PEN_EDATA;
+	}
+}
+
 int pen__inflate_start(struct pen_scratch *s, const void *in, size_t in_len,
 		       void *out, size_t out_len)
 {

@@ -22,14 +22,14 @@ static vec high(vec a, vec b)
 				       28, 13, 29, 14, 30, 15, 31);
 }
 
-/* 16 items of `item` (2, 4, 8) bytes; streams are `step` bytes apart. */
-static inline void weave(size_t item, const uint8_t *in, size_t step,
+/* 16 items of `item` (2, 4, 8) bytes, from place `at` of their streams. */
+static inline void weave(size_t item, const uint8_t *const *in, size_t at,
 			 uint8_t *out)
 {
 	vec a[8], b[8];
 
 	for (size_t i = 0; i < item; i++)
-		memcpy(&a[i], in + i * step, 16);
+		memcpy(&a[i], in[i] + at, 16);
 	/* Each round halves the number of streams and doubles their length:
 	 * stream i's part j is at a[i * parts + j]. */
 	for (size_t n = item, parts = 1; n > 1; n /= 2, parts *= 2) {
@@ -47,41 +47,48 @@ static inline void weave(size_t item, const uint8_t *in, size_t step,
 	memcpy(out, a, item * 16);
 }
 
-static void plain(size_t item, const uint8_t *in, size_t count, size_t from,
-		  uint8_t *out)
-{
-	for (size_t i = from; i < count; i++)
-		for (size_t j = 0; j < item; j++)
-			out[i * item + j] = in[j * count + i];
-}
-
 /* The loop is written out per width, so that weave() has no loops left. */
-static size_t woven(size_t item, const uint8_t *in, size_t count, uint8_t *out)
+static size_t woven(size_t item, const uint8_t *const *in, size_t count,
+		    uint8_t *out)
 {
 	size_t i = 0;
 
 	if (item == 2)
 		for (; i + 16 <= count; i += 16)
-			weave(2, in + i, count, out + i * 2);
+			weave(2, in, i, out + i * 2);
 	else if (item == 4)
 		for (; i + 16 <= count; i += 16)
-			weave(4, in + i, count, out + i * 4);
+			weave(4, in, i, out + i * 4);
 	else if (item == 8)
 		for (; i + 16 <= count; i += 16)
-			weave(8, in + i, count, out + i * 8);
+			weave(8, in, i, out + i * 8);
 	return i;
+}
+
+void pen__weave4(const uint8_t *const in[4], size_t count, uint8_t *out)
+{
+	for (size_t i = woven(4, in, count, out); i < count; i++)
+		for (size_t j = 0; j < 4; j++)
+			out[i * 4 + j] = in[j][i];
 }
 
 void pen__unshuffle(size_t item, const uint8_t *in, size_t n, uint8_t *out)
 {
 	const size_t count = item ? n / item : 0;
+	const uint8_t *stream[8];
 
 	if (item < 2 || !count) {
 		if (n)
 			memcpy(out, in, n);
 		return;
 	}
-	plain(item, in, count, woven(item, in, count, out), out);
+	if (item <= 8)
+		for (size_t i = 0; i < item; i++)
+			stream[i] = in + i * count;
+	for (size_t i = item <= 8 ? woven(item, stream, count, out) : 0;
+	     i < count; i++)
+		for (size_t j = 0; j < item; j++)
+			out[i * item + j] = in[j * count + i];
 	if (n % item)
 		memcpy(out + count * item, in + count * item, n % item);
 }

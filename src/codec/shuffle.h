@@ -11,6 +11,8 @@
  * become whole items. What is left when n is no multiple of item is copied.
  */
 void pen__unshuffle(size_t item, const uint8_t *in, size_t n, uint8_t *out);
+/* The same for `count` items of four bytes whose streams lie apart. */
+void pen__weave4(const uint8_t *const in[4], size_t count, uint8_t *out);
 /* Does one. */
 void pen__shuffle(size_t item, const uint8_t *in, size_t n, uint8_t *out);
 /* Is the checksum (4 bytes, little-endian) that of the n bytes before it? */

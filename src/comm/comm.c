@@ -16,7 +16,15 @@
 #include "comm/launch.h"
 #include "comm/module.h"
 
-enum call { CALL_BARRIER, CALL_REDUCE, CALL_BCAST, CALL_GATHER, CALL_CLOSE };
+enum call {
+	CALL_BARRIER,
+	CALL_REDUCE,
+	CALL_BCAST,
+	CALL_GATHER,
+	CALL_CHANNEL,
+	CALL_WINDOW,
+	CALL_CLOSE,
+};
 
 /* What the ranks said: the lowest of each, the last is -highest call. */
 enum { FAILED, LEAVING, CALL_LOW, CALL_HIGH, NVOTES };
@@ -215,6 +223,43 @@ int pen__comm_gather(struct pen_comm *c, const void *mine, size_t n, void **all,
 	*all = NULL;
 	rc = meet(c, CALL_GATHER, 0, err);
 	return rc ? rc : c->ops->gather(c, mine, n, all, len, err);
+}
+
+static int no_such(const struct pen_comm *c, struct pen_err *err)
+{
+	return pen__fail(err, PEN_ENOTSUP, "ranks",
+			 "these are not connected by MPI but by %s",
+			 c->ops->name);
+}
+
+int pen__comm_channel(struct pen_comm *c, struct pen_channel **out,
+		      struct pen_err *err)
+{
+	int rc = meet(c, CALL_CHANNEL, 0, err);
+
+	*out = NULL;
+	if (rc)
+		return rc;
+	if (!c->ops->channel)
+		return no_such(c, err);
+	rc = meet(c, CALL_CHANNEL, c->ops->channel(c, out, err), err);
+	if (rc && *out) {
+		(*out)->ops->close(*out);
+		*out = NULL;
+	}
+	return rc;
+}
+
+int pen__comm_window(struct pen_comm *c, int to, double *us,
+		     struct pen_err *err)
+{
+	int rc = meet(c, CALL_WINDOW, 0, err);
+
+	if (rc)
+		return rc;
+	if (!c->ops->window)
+		return no_such(c, err);
+	return meet(c, CALL_WINDOW, c->ops->window(c, to, us, err), err);
 }
 
 void pen__comm_abort(struct pen_comm *c, int exit_code)

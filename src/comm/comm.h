@@ -17,9 +17,13 @@
 #ifndef PEN_COMM_COMM_H
 #define PEN_COMM_COMM_H
 
+#include <stdbool.h>
+
 #include "base/err.h"
 
 enum pen_reduce { PEN_SUM, PEN_MIN, PEN_MAX };
+
+struct pen_channel;
 
 struct pen_comm {
 	const struct pen_comm_ops *ops;
@@ -40,14 +44,23 @@ struct pen_comm_ops {
 	int (*gather)(struct pen_comm *, const void *mine, size_t n, void **all,
 		      size_t *len, struct pen_err *);
 	void (*abort)(struct pen_comm *, int exit_code);
+	/* Both collective, and NULL where there is no such thing. */
+	int (*channel)(struct pen_comm *, struct pen_channel **out,
+		       struct pen_err *);
+	/* How long rank 0 takes for a one-sided get of 1 KB from a rank. */
+	int (*window)(struct pen_comm *, int to, double *us, struct pen_err *);
 };
 
 /*
  * Looks at how we were launched and opens what fits. Launched by mpirun or
  * srun but the module is not there: an error that says what to install, never
- * N runs that each believe to be alone. Works once per process, and before
- * threads are started (MPI changes the environment). Open before what may fail
- * on one rank only: who ends before has to exit with a code other than 0, else
+ * N runs that each believe to be alone.
+ *
+ * Collective, and as often as there are parts of the program that need it: each
+ * has a communicator of its own, and their calls do not meet. The first time is
+ * before threads are started (MPI changes the environment), unless the program
+ * has MPI already, which is then used as it is. Open before what may fail on
+ * one rank only: who ends before has to exit with a code other than 0, else
  * Open MPI waits for it.
  */
 int pen__comm_open(struct pen_comm **out, struct pen_err *err);
@@ -80,5 +93,45 @@ int pen__comm_agree(struct pen_comm *, int rc, struct pen_err *err);
  * with no chance to write anything. For what cannot wait for agreement.
  */
 void pen__comm_abort(struct pen_comm *, int exit_code);
+
+/*
+ * Messages from one rank to another, beside the collective calls. A channel is
+ * made by all ranks together, and lives on its own; its calls are not
+ * collective, and one thread at a time may make them, any one. They begin
+ * something and return at once. Handles are of use to the channel only; 0 is
+ * none. Messages between two ranks arrive in the order they were sent.
+ */
+#define PEN_CHANNEL_REQS 64
+
+struct pen_channel_done {
+	int i;	  /* which of the handles */
+	int from; /* of a message that came */
+	size_t n;
+};
+
+struct pen_channel_ops {
+	void (*close)(struct pen_channel *); /* nothing is under way */
+	/* n <= INT_MAX; the bytes stay as they are until it is done. */
+	int (*send)(struct pen_channel *, const void *p, size_t n, int to,
+		    uint64_t *req, struct pen_err *);
+	int (*recv)(struct pen_channel *, void *p, size_t cap, uint64_t *req,
+		    struct pen_err *);
+	/* How many of n <= PEN_CHANNEL_REQS are done; they become 0. */
+	int (*test)(struct pen_channel *, uint64_t *reqs, int n,
+		    struct pen_channel_done *done, struct pen_err *);
+	void (*cancel)(struct pen_channel *, uint64_t *reqs, int n);
+};
+
+struct pen_channel {
+	const struct pen_channel_ops *ops;
+	void *priv;
+};
+
+/* PEN_ENOTSUP: these ranks have none, or MPI lets in one thread only. */
+int pen__comm_channel(struct pen_comm *, struct pen_channel **out,
+		      struct pen_err *err);
+/* Whether one-sided calls work: us for a get of 1 KB by rank 0 from `to`. */
+int pen__comm_window(struct pen_comm *, int to, double *us,
+		     struct pen_err *err);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * Finding and loading a module. Relative places start from the executable and
+ * Finding and loading a module. Relative places start from the executable, then
+ * from the shared library this is in (Python's executable is elsewhere), and
  * not from where the build said, because an installation may be moved; the
  * first file that is there is the one: when it cannot be loaded, that is said,
  * and nothing else is tried that might be of another build.
@@ -18,11 +19,19 @@
 
 static const char *const places[] = {
 	"",
-	"../comm/", /* the build tree */
+	"penstock/", /* beside the library */
+	"src/comm/", /* the build tree */
+	"../comm/",  /* the build tree */
 	"../lib/penstock/",
 	"../lib/" PEN_ARCH "/penstock/",
 	PEN_LIBDIR "/penstock/", /* absolute: where it was to be installed */
 };
+
+static void cut_name(char *path, size_t n)
+{
+	while (n && path[n - 1] != '/')
+		path[--n] = '\0';
+}
 
 /* The executable's directory with a slash at the end. */
 static int own_dir(char *buf, size_t cap, struct pen_err *err)
@@ -34,9 +43,23 @@ static int own_dir(char *buf, size_t cap, struct pen_err *err)
 				 "cannot be read, so modules are not found; "
 				 "set PENSTOCK_MODULES to their directory");
 	buf[n] = '\0';
-	while (n && buf[n - 1] != '/')
-		buf[--n] = '\0';
+	cut_name(buf, (size_t)n);
 	return 0;
+}
+
+/* The directory of the object that this code is in; false: not known. */
+static bool library_dir(char *buf, size_t cap)
+{
+	Dl_info info;
+	int n;
+
+	if (!dladdr(places, &info) || !info.dli_fname)
+		return false;
+	n = snprintf(buf, cap, "%s", info.dli_fname);
+	if (n <= 0 || (size_t)n >= cap || buf[0] != '/')
+		return false;
+	cut_name(buf, (size_t)n);
+	return true;
 }
 
 /* Whether dir + sub holds the module; path is then its name. */
@@ -48,10 +71,19 @@ static bool there(char *path, const char *dir, const char *sub,
 	return n > 0 && n < PATH_MAX && !access(path, F_OK);
 }
 
+static bool in_places(char *path, const char *dir, const char *name)
+{
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+		if (there(path, places[i][0] == '/' ? "" : dir, places[i],
+			  name))
+			return true;
+	return false;
+}
+
 static int find(char *path, const char *name, struct pen_err *err)
 {
 	const char *only = getenv("PENSTOCK_MODULES");
-	char dir[PATH_MAX];
+	char dir[PATH_MAX], library[PATH_MAX];
 	int rc;
 
 	if (only && only[0]) {
@@ -64,10 +96,11 @@ static int find(char *path, const char *name, struct pen_err *err)
 	rc = own_dir(dir, sizeof(dir), err);
 	if (rc)
 		return rc;
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
-		if (there(path, places[i][0] == '/' ? "" : dir, places[i],
-			  name))
-			return 0;
+	if (in_places(path, dir, name))
+		return 0;
+	if (library_dir(library, sizeof(library)) &&
+	    in_places(path, library, name))
+		return 0;
 	return pen__fail(err, PEN_ENOTFOUND, dir,
 			 "no penstock-%s.so here or in " PEN_LIBDIR "/penstock",
 			 name);

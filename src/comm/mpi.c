@@ -9,19 +9,26 @@
  * waits sleeps until the last rank of its host has come, and for other hosts
  * takes naps between tests, short enough to keep a step's time exact.
  *
- * After an MPI error nothing more is asked of MPI, and closing does not
- * finalize: the launcher sees a process that left without, and ends the others.
+ * Every open has a communicator of its own, so that the parts of a program, and
+ * who else uses MPI in it (mpi4py), do not meet. MPI ends with the process, not
+ * with the last close, because it cannot be started twice; and it is left to
+ * whoever started it.
+ *
+ * After an MPI error nothing more is asked of MPI, and the process does not
+ * finalize: the launcher sees one that left without, and ends the others. So it
+ * is with a process that ends and did not close.
  */
-#include <mpi.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "comm/bell.h"
-#include "comm/module.h"
+#include "comm/mpi_int.h"
 
 #define SPIN_NS 50000
 #define NAP_NS 50000
@@ -45,11 +52,21 @@ struct board {
 struct ranks {
 	struct pen_comm comm; /* priv leads back here */
 	const struct pen_comm_host *host;
+	MPI_Comm world;	      /* all ranks, and nobody else's */
 	MPI_Win window;	      /* holds the board */
 	struct board *board;  /* NULL: this host has no memory to share */
 	uint64_t nreductions; /* calls of the bell */
 	bool broken;
 };
+
+/* What there is once in a process, as MPI itself. */
+static struct {
+	pthread_mutex_t lock;
+	int level;   /* of threads; -1: not started or not looked at */
+	pid_t owner; /* who started MPI and has to end it; 0: somebody else */
+	unsigned nopen;
+	bool broken;
+} mpi = { .lock = PTHREAD_MUTEX_INITIALIZER, .level = -1 };
 
 static struct ranks *ranks_of(struct pen_comm *c)
 {
@@ -63,6 +80,9 @@ static int mpi_fail(struct ranks *r, int code, const char *call,
 	int n = 0;
 
 	r->broken = true;
+	pthread_mutex_lock(&mpi.lock);
+	mpi.broken = true;
+	pthread_mutex_unlock(&mpi.lock);
 	(void)MPI_Error_string(code, text, &n);
 	return pen__fail(err, PEN_EIO, call, "rank %d: %.200s", r->comm.rank,
 			 text);
@@ -136,8 +156,7 @@ static int reduce_piece(struct ranks *r, double *v, int n, MPI_Op op,
 	MPI_Request req;
 	int rc;
 
-	rc = MPI_Iallreduce(MPI_IN_PLACE, v, n, MPI_DOUBLE, op, MPI_COMM_WORLD,
-			    &req);
+	rc = MPI_Iallreduce(MPI_IN_PLACE, v, n, MPI_DOUBLE, op, r->world, &req);
 	r->nreductions++;
 	if (bell)
 		pen__bell_arrive(bell, r->nreductions,
@@ -230,8 +249,7 @@ static int mpi_bcast(struct pen_comm *c, void *buf, size_t n, int root,
 		return broken(r, err);
 	for (size_t k; n; p += k, n -= k) {
 		k = n < PIECE ? n : PIECE;
-		rc = MPI_Ibcast(p, (int)k, MPI_BYTE, root, MPI_COMM_WORLD,
-				&req);
+		rc = MPI_Ibcast(p, (int)k, MPI_BYTE, root, r->world, &req);
 		rc = settle(r, rc, &req, "MPI_Ibcast", err);
 		if (rc)
 			return rc;
@@ -251,11 +269,11 @@ static int carry(struct ranks *r, void *p, size_t n, int from,
 	for (size_t k; n; at += k, n -= k) {
 		k = n < PIECE ? n : PIECE;
 		if (sends)
-			rc = MPI_Isend(at, (int)k, MPI_BYTE, 0, TAG,
-				       MPI_COMM_WORLD, &req);
+			rc = MPI_Isend(at, (int)k, MPI_BYTE, 0, TAG, r->world,
+				       &req);
 		else
 			rc = MPI_Irecv(at, (int)k, MPI_BYTE, from, TAG,
-				       MPI_COMM_WORLD, &req);
+				       r->world, &req);
 		rc = settle(r, rc, &req, sends ? "MPI_Isend" : "MPI_Irecv",
 			    err);
 		if (rc)
@@ -306,7 +324,7 @@ static int gather_lens(struct ranks *r, size_t n, size_t *lens,
 	int rc;
 
 	rc = MPI_Igather(&n, bytes, MPI_BYTE, lens, bytes, MPI_BYTE, 0,
-			 MPI_COMM_WORLD, &req);
+			 r->world, &req);
 	return settle(r, rc, &req, "MPI_Igather", err);
 }
 
@@ -348,6 +366,29 @@ fail:
 	return rc;
 }
 
+static int mpi_channel(struct pen_comm *c, struct pen_channel **out,
+		       struct pen_err *err)
+{
+	struct ranks *r = ranks_of(c);
+
+	if (r->broken)
+		return broken(r, err);
+	if (mpi.level < MPI_THREAD_MULTIPLE)
+		return pen__fail(err, PEN_ENOTSUP, "MPI",
+				 "was started without MPI_THREAD_MULTIPLE");
+	return pen__mpi_channel(r->world, r->host, out, err);
+}
+
+static int mpi_window(struct pen_comm *c, int to, double *us,
+		      struct pen_err *err)
+{
+	struct ranks *r = ranks_of(c);
+
+	if (r->broken)
+		return broken(r, err);
+	return pen__mpi_window(r->world, to, us, err);
+}
+
 static void mpi_close(struct pen_comm *c)
 {
 	struct ranks *r = ranks_of(c);
@@ -355,8 +396,11 @@ static void mpi_close(struct pen_comm *c)
 	if (!r->broken) {
 		if (r->board)
 			(void)MPI_Win_free(&r->window);
-		(void)MPI_Finalize();
+		(void)MPI_Comm_free(&r->world);
 	}
+	pthread_mutex_lock(&mpi.lock);
+	mpi.nopen--;
+	pthread_mutex_unlock(&mpi.lock);
 	r->host->free(r);
 }
 
@@ -374,14 +418,17 @@ static const struct pen_comm_ops mpi_ops = {
 	.bcast = mpi_bcast,
 	.gather = mpi_gather,
 	.abort = mpi_abort,
+	.channel = mpi_channel,
+	.window = mpi_window,
 };
 
 /*
  * Hosts are told apart by who shares memory, and numbered by their lowest
  * rank: names may be equal in containers.
  */
-static int find_nodes(struct pen_comm *c, MPI_Comm local)
+static int find_nodes(struct ranks *r, MPI_Comm local)
 {
+	struct pen_comm *c = &r->comm;
 	int first, before = 0;
 	int rc;
 
@@ -391,10 +438,9 @@ static int find_nodes(struct pen_comm *c, MPI_Comm local)
 	first = c->local_rank == 0;
 	if (rc == MPI_SUCCESS)
 		rc = MPI_Allreduce(&first, &c->nnodes, 1, MPI_INT, MPI_SUM,
-				   MPI_COMM_WORLD);
+				   r->world);
 	if (rc == MPI_SUCCESS)
-		rc = MPI_Exscan(&first, &before, 1, MPI_INT, MPI_SUM,
-				MPI_COMM_WORLD);
+		rc = MPI_Exscan(&first, &before, 1, MPI_INT, MPI_SUM, r->world);
 	c->node = c->rank ? before : 0; /* Exscan gives rank 0 nothing */
 	if (rc == MPI_SUCCESS)
 		rc = MPI_Bcast(&c->node, 1, MPI_INT, 0, local);
@@ -436,43 +482,93 @@ static int find_place(struct ranks *r)
 	MPI_Comm local;
 	int rc;
 
-	rc = MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	rc = MPI_Comm_dup(MPI_COMM_WORLD, &r->world);
 	if (rc == MPI_SUCCESS)
-		rc = MPI_Comm_rank(MPI_COMM_WORLD, &c->rank);
+		rc = MPI_Comm_set_errhandler(r->world, MPI_ERRORS_RETURN);
 	if (rc == MPI_SUCCESS)
-		rc = MPI_Comm_size(MPI_COMM_WORLD, &c->size);
+		rc = MPI_Comm_rank(r->world, &c->rank);
 	if (rc == MPI_SUCCESS)
-		rc = MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED,
+		rc = MPI_Comm_size(r->world, &c->size);
+	if (rc == MPI_SUCCESS)
+		rc = MPI_Comm_split_type(r->world, MPI_COMM_TYPE_SHARED,
 					 c->rank, MPI_INFO_NULL, &local);
 	if (rc != MPI_SUCCESS)
 		return rc;
 	rc = MPI_Comm_set_errhandler(local, MPI_ERRORS_RETURN);
 	if (rc == MPI_SUCCESS)
-		rc = find_nodes(c, local);
+		rc = find_nodes(r, local);
 	if (rc == MPI_SUCCESS)
 		rc = share_board(r, local);
 	(void)MPI_Comm_free(&local);
 	return rc;
 }
 
-/* Only this thread calls MPI; the loader has others that do not. */
-static int init(struct ranks *r, struct pen_err *err)
+/*
+ * At the end of the process that started it, and not of one it forked. With
+ * something still open it has not gone through its end, and the job must not
+ * believe so.
+ */
+static void finalize(void)
 {
-	int before = 0, level = 0;
+	int done = 0;
+
+	if (mpi.owner != getpid() || mpi.nopen || mpi.broken)
+		return;
+	(void)MPI_Finalized(&done);
+	if (!done)
+		(void)MPI_Finalize();
+}
+
+static int start(struct pen_err *err)
+{
 	int rc;
 
-	(void)MPI_Initialized(&before);
-	if (before)
-		return pen__fail(err, PEN_EINVAL, "MPI",
-				 "ranks can be opened only once in a process");
 	/* where MPI does wait by itself, it lets others run meanwhile */
 	(void)setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
-	rc = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level);
+	rc = MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &mpi.level);
 	if (rc != MPI_SUCCESS)
 		return pen__fail(err, PEN_EIO, "MPI", "cannot be started");
-	if (level < MPI_THREAD_FUNNELED)
+	mpi.owner = getpid();
+	(void)MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	if (atexit(finalize))
+		return pen__fail_nomem(err, "MPI", 0);
+	return 0;
+}
+
+/* MPI as it is, or started; under the lock. */
+static int enter(struct pen_err *err)
+{
+	int before = 0, after = 0;
+	int rc = 0;
+
+	(void)MPI_Initialized(&before);
+	(void)MPI_Finalized(&after);
+	if (after)
+		return pen__fail(err, PEN_EINVAL, "MPI",
+				 "was ended already in this process");
+	if (mpi.broken)
+		return pen__fail(err, PEN_EIO, "MPI", "an earlier call failed");
+	if (before)
+		(void)MPI_Query_thread(&mpi.level);
+	else
+		rc = start(err);
+	if (!rc && mpi.level < MPI_THREAD_FUNNELED)
 		return pen__fail(err, PEN_ENOTSUP, "MPI",
 				 "this MPI library allows no threads");
+	if (!rc)
+		mpi.nopen++;
+	return rc;
+}
+
+static int init(struct ranks *r, struct pen_err *err)
+{
+	int rc;
+
+	pthread_mutex_lock(&mpi.lock);
+	rc = enter(err);
+	pthread_mutex_unlock(&mpi.lock);
+	if (rc)
+		return rc;
 	rc = find_place(r);
 	return rc == MPI_SUCCESS ? 0 : mpi_fail(r, rc, "MPI", err);
 }

@@ -119,8 +119,8 @@ static struct pen_setting *insert(struct pen_settings *s, size_t i)
 }
 
 /* Takes `value`. YAML goes below the arguments. */
-static int append(struct pen_settings *s, const struct pen_key *k, char *value,
-		  const struct pen_place *at, struct pen_err *err)
+static int append(struct pen_settings *s, const struct pen_config_key *k,
+		  char *value, const struct pen_place *at, struct pen_err *err)
 {
 	char buf[512], *key = pen__strdup(k->name),
 		       *origin = pen__strdup(place_text(at, buf));
@@ -155,8 +155,8 @@ static struct pen_setting *find_in_source(struct pen_settings *s,
  * today's wins. Twice by the same name is an error in a file; of arguments,
  * the last wins.
  */
-static int store(struct pen_settings *s, const struct pen_key *k, char *value,
-		 const struct pen_place *at, struct pen_err *err)
+static int store(struct pen_settings *s, const struct pen_config_key *k,
+		 char *value, const struct pen_place *at, struct pen_err *err)
 {
 	struct pen_setting *had = find_in_source(s, k->name, at->source);
 	char what[640], buf[512];
@@ -236,7 +236,8 @@ int pen__setting_refuse(struct pen_settings *s, const char *name,
 }
 
 /* Classes are Python: what they would do cannot be done here. */
-static bool is_plugin(const struct pen_key *k, const struct pen_value *v)
+static bool is_plugin(const struct pen_config_key *k,
+		      const struct pen_config_value *v)
 {
 	static const char *const keys[] = {
 		"reader.data_loader_classname", "reader.reader_classname",
@@ -251,9 +252,9 @@ static bool is_plugin(const struct pen_key *k, const struct pen_value *v)
 	       !strcasecmp(v->text, "custom");
 }
 
-static int free_value(struct pen_settings *s, const struct pen_key *k,
-		      const struct pen_value *v, const struct pen_place *at,
-		      struct pen_err *err)
+static int free_value(struct pen_settings *s, const struct pen_config_key *k,
+		      const struct pen_config_value *v,
+		      const struct pen_place *at, struct pen_err *err)
 {
 	struct pen_err why = { 0 };
 	struct pen_spec *spec = NULL;
@@ -278,9 +279,9 @@ static int free_value(struct pen_settings *s, const struct pen_key *k,
 	return store(s, k, copy, at, err);
 }
 
-static int known_value(struct pen_settings *s, const struct pen_key *k,
-		       const struct pen_value *v, const struct pen_place *at,
-		       struct pen_err *err)
+static int known_value(struct pen_settings *s, const struct pen_config_key *k,
+		       const struct pen_config_value *v,
+		       const struct pen_place *at, struct pen_err *err)
 {
 	static const char plugin[] =
 		"Python plug-ins cannot be run; what is built in is listed by "
@@ -318,10 +319,11 @@ static bool is_switch(const char *v)
 
 /* Old settings that became two, or none. 1: it was not one of them. */
 static int set_old(struct pen_settings *s, const char *key,
-		   const struct pen_value *v, const struct pen_place *at,
+		   const struct pen_config_value *v, const struct pen_place *at,
 		   struct pen_err *err)
 {
-	const struct pen_value yes = { .text = "true" }, none = { .text = "0" };
+	const struct pen_config_value yes = { .text = "true" },
+				      none = { .text = "0" };
 	int rc = 0;
 
 	if (!strcmp(key, "workflow.profiling") && !v->null && !v->list &&
@@ -342,9 +344,9 @@ static int set_old(struct pen_settings *s, const char *key,
 	return 1;
 }
 
-static int set_hydra(struct pen_settings *s, const struct pen_key *k,
-		     const struct pen_value *v, const struct pen_place *at,
-		     struct pen_err *err)
+static int set_hydra(struct pen_settings *s, const struct pen_config_key *k,
+		     const struct pen_config_value *v,
+		     const struct pen_place *at, struct pen_err *err)
 {
 	if (k->opt)
 		return known_value(s, k, v, at, err);
@@ -353,10 +355,10 @@ static int set_hydra(struct pen_settings *s, const struct pen_key *k,
 }
 
 int pen__setting_put(struct pen_settings *s, const char *key,
-		     const struct pen_value *v, const struct pen_place *at,
-		     struct pen_err *err)
+		     const struct pen_config_value *v,
+		     const struct pen_place *at, struct pen_err *err)
 {
-	struct pen_key k;
+	struct pen_config_key k;
 	int rc = set_old(s, key, v, at, err);
 
 	if (rc <= 0)

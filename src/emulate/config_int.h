@@ -9,7 +9,7 @@
 /* --- names (names.c) --- */
 
 /* A key as it is called today. */
-struct pen_key {
+struct pen_config_key {
 	char name[PEN_KEY_MAX];
 	char old[PEN_KEY_MAX]; /* what was written, when that is an old name */
 	char now[PEN_KEY_MAX]; /* and what that is called today */
@@ -18,7 +18,7 @@ struct pen_key {
 	bool free; /* loader.X, storage.storage_options.X: not in the table */
 };
 /* false: longer than any key */
-bool pen__key_resolve(const char *given, struct pen_key *out);
+bool pen__key_resolve(const char *given, struct pen_config_key *out);
 /* Is there any key below it? */
 bool pen__key_is_section(const char *name);
 /* What could have been meant by an unknown key, or NULL. */
@@ -31,13 +31,13 @@ bool pen__starts_with(const char *s, const char *prefix);
 
 /* --- values (values.c) --- */
 
-struct pen_value {
+struct pen_config_value {
 	const char *text;
 	bool null, list, quoted;
 };
 /* The value as the option table takes it, into *out (to be freed); checks that
  * it fits. The error names neither key nor place: msg only. */
-int pen__value_normal(const struct pen_opt *, const struct pen_value *,
+int pen__value_normal(const struct pen_opt *, const struct pen_config_value *,
 		      char **out, struct pen_err *err);
 
 /* --- settings (config.c) --- */
@@ -50,7 +50,7 @@ struct pen_place {
 };
 /* Checks one and adds it. */
 int pen__setting_put(struct pen_settings *, const char *key,
-		     const struct pen_value *, const struct pen_place *,
+		     const struct pen_config_value *, const struct pen_place *,
 		     struct pen_err *);
 /* Says why a name is not that of a value: a section's, or nobody's. In lenient
  * mode, the latter is only noted. */

@@ -282,7 +282,7 @@ int pen__config_query(const struct pen_config *c, const char *key,
 		      struct pen_text *out, struct pen_err *err)
 {
 	const char *pair = NULL;
-	struct pen_key k;
+	struct pen_config_key k;
 
 	if (pen__starts_with(key, "workload."))
 		key += strlen("workload.");

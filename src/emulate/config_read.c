@@ -19,7 +19,7 @@ static int set_flow(struct pen_settings *s, const char *key,
 		    const struct pen_yaml_node *node,
 		    const struct pen_place *at, struct pen_err *err)
 {
-	struct pen_value v = { .list = node->kind == PEN_YAML_LIST };
+	struct pen_config_value v = { .list = node->kind == PEN_YAML_LIST };
 	struct pen_text t = { 0 };
 	int rc;
 
@@ -35,9 +35,9 @@ static int set_map(struct pen_settings *s, const char *key,
 		   const struct pen_yaml_node *node, const struct pen_place *at,
 		   struct pen_err *err)
 {
-	const struct pen_value yes = { .text = "true" };
+	const struct pen_config_value yes = { .text = "true" };
 	char below[PEN_KEY_MAX];
-	struct pen_key k;
+	struct pen_config_key k;
 
 	if (!strcmp(key, "checkpoint.ksm") && !node->n)
 		return pen__setting_put(s, key, &yes, at, err);
@@ -56,12 +56,12 @@ static int set_node(struct pen_settings *s, const char *key,
 		    const struct pen_yaml_node *node,
 		    const struct pen_place *at, struct pen_err *err)
 {
-	const struct pen_value v = {
+	const struct pen_config_value v = {
 		.text = node->text,
 		.null = node->kind == PEN_YAML_NULL,
 		.quoted = node->kind == PEN_YAML_QUOTED,
 	};
-	struct pen_key k;
+	struct pen_config_key k;
 
 	switch (node->kind) {
 	case PEN_YAML_MAP:
@@ -189,7 +189,7 @@ static int set_yaml(struct pen_settings *s, const char *key, const char *value,
 static int set_text(struct pen_settings *s, const char *key, const char *value,
 		    const struct pen_place *at, struct pen_err *err)
 {
-	const struct pen_value v = {
+	const struct pen_config_value v = {
 		.text = value,
 		.null = !strcmp(value, "null") || !strcmp(value, "~"),
 	};

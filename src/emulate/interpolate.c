@@ -80,7 +80,7 @@ static int put_ref(const struct pen_config *c, const char *key,
 		   struct pen_err *err)
 {
 	char ref[PEN_KEY_MAX];
-	struct pen_key k;
+	struct pen_config_key k;
 
 	if (snprintf(ref, sizeof(ref), "%.*s", (int)n, name) >=
 	    (int)sizeof(ref))

@@ -118,9 +118,9 @@ static bool is_old(const char *name, const struct alias *a)
 				   : !strcmp(name, a->old);
 }
 
-bool pen__key_resolve(const char *given, struct pen_key *k)
+bool pen__key_resolve(const char *given, struct pen_config_key *k)
 {
-	*k = (struct pen_key){ .rank = 1 };
+	*k = (struct pen_config_key){ .rank = 1 };
 	if (snprintf(k->name, sizeof(k->name), "%s", given) >=
 	    (int)sizeof(k->name))
 		return false;

@@ -212,7 +212,7 @@ static int try_out(const struct pen_opt *o, const char *value,
 	return rc;
 }
 
-int pen__value_normal(const struct pen_opt *o, const struct pen_value *v,
+int pen__value_normal(const struct pen_opt *o, const struct pen_config_value *v,
 		      char **out, struct pen_err *err)
 {
 	struct pen_text t = { 0 };

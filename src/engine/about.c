@@ -1,6 +1,7 @@
 /* What this build has, for programs that offer it to their users. */
 #include <string.h>
 
+#include "ddict/ddict.h"
 #include "engine/dataset.h"
 #include "format/format.h"
 #include "sampler/sampler.h"
@@ -34,6 +35,8 @@ static const struct pen_opt *options_of(const char *kind, const char *name)
 
 	if (!strcmp(kind, "loader"))
 		return pen__spec_opts;
+	if (!strcmp(kind, "ddict"))
+		return pen__ddict_opts;
 	if (!name)
 		return NULL;
 	if (!strcmp(kind, "format")) {

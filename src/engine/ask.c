@@ -141,5 +141,7 @@ PEN_API int pen_loader_ask(struct pen_loader *l, const uint64_t *ids,
 	l->left++;
 	if (b)
 		pen__ring_push(l->ring, PEN_LANE_PLAN, &b->plan);
+	else
+		pen__ring_rouse(l->ring); /* batches may lie there unseen */
 	return 0;
 }

@@ -1,7 +1,7 @@
 /*
- * Which samples take part, and with what weight or class: subset=, weights=
- * and labels=. Numbers come from .npy files, read by a loader of our own, or
- * from text files with one number a line.
+ * Which samples take part, and with what weight, class or length: subset=,
+ * weights=, labels= and lengths=. Numbers come from .npy files, read by a
+ * loader of our own, or from text files with one number a line.
  */
 #include <errno.h>
 #include <math.h>
@@ -360,6 +360,33 @@ static int choose_weights(struct pen_choice *c, const struct pen_dataset *ds,
 	return rc;
 }
 
+int pen__choice_lengths(struct pen_choice *c, const struct pen_dataset *ds,
+			const char *from, struct pen_err *err)
+{
+	const char *field = after(from, "field:");
+	double *v = NULL;
+	int rc = field ? pen__column_read(ds, c, field, &v, err)
+		       : per_element(c, ds->ix.pub.nsamples, from, &v, err);
+
+	if (rc)
+		return rc;
+	c->lengths = pen__alloc(c->n, sizeof(*c->lengths));
+	if (!c->lengths)
+		rc = pen__fail_nomem(err, from, c->n * sizeof(*c->lengths));
+	for (uint64_t i = 0; !rc && i < c->n; i++) {
+		if (!(v[i] >= 0) || v[i] != floor(v[i]))
+			rc = pen__fail(err, PEN_EINVAL, from,
+				       "is no length: sample %llu of those "
+				       "chosen has %g",
+				       (unsigned long long)i, v[i]);
+		else
+			c->lengths[i] = v[i] < UINT32_MAX ? (uint32_t)v[i]
+							  : UINT32_MAX;
+	}
+	pen__free(v);
+	return rc;
+}
+
 int pen__choice_init(struct pen_choice *c, const struct pen_dataset *ds,
 		     struct pen_err *err)
 {
@@ -377,6 +404,8 @@ int pen__choice_init(struct pen_choice *c, const struct pen_dataset *ds,
 		rc = choose_weights(c, ds, err);
 	if (!rc && s->labels)
 		rc = choose_labels(c, ds, err);
+	if (!rc && s->lengths)
+		rc = pen__choice_lengths(c, ds, s->lengths, err);
 	return rc;
 }
 
@@ -385,5 +414,6 @@ void pen__choice_fini(struct pen_choice *c)
 	pen__free(c->list);
 	pen__free(c->weights);
 	pen__free(c->labels);
+	pen__free(c->lengths);
 	*c = (struct pen_choice){ 0 };
 }

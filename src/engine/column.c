@@ -12,6 +12,14 @@
 #include "base/mem.h"
 #include "engine/take.h"
 
+static bool has_field(const struct pen_dataset *ds, const char *name)
+{
+	for (uint32_t i = 0; i < ds->format->nfields; i++)
+		if (!strcmp(ds->format->field[i].name, name))
+			return true;
+	return false;
+}
+
 static int find_field(const struct pen_dataset *ds, const char *name,
 		      uint32_t *out, struct pen_err *err)
 {
@@ -36,15 +44,19 @@ static int find_field(const struct pen_dataset *ds, const char *name,
 			 name);
 }
 
-/* Settings that say which samples come, and how: here all, as they are. */
+/* Settings that say which samples come, and how: here all, as they are. A
+ * format that was told to leave this field alone is told otherwise. */
 static int plain_spec(struct pen_spec **out, const struct pen_dataset *ds,
-		      uint32_t field, struct pen_err *err)
+		      const char *name, struct pen_err *err)
 {
 	static const char *const set[] = {
 		"sampler=sequential",
 		"subset=",
 		"weights=",
 		"labels=",
+		"lengths=",
+		"batch_tokens=0",
+		"pack=0",
 		"take=",
 		"cast=",
 		"epochs=1",
@@ -65,8 +77,9 @@ static int plain_spec(struct pen_spec **out, const struct pen_dataset *ds,
 	for (size_t i = 0; !rc && i < sizeof(set) / sizeof(*set); i++)
 		rc = pen_spec_parse(*out, set[i], err);
 	if (!rc)
-		rc = pen_spec_set(*out, "fields", ds->format->field[field].name,
-				  err);
+		rc = pen_spec_set(*out, "fields", name, err);
+	if (!rc && pen__opt_find(ds->format->ops->opts, "fields"))
+		rc = pen_spec_set(*out, "format.fields", name, err);
 	if (rc)
 		pen_spec_free(*out);
 	return rc;
@@ -88,12 +101,13 @@ static int take_all(struct pen_loader *l, double *to, struct pen_err *err)
 }
 
 /* Of all samples, by reading them. */
-static int read_all(const struct pen_dataset *ds, uint32_t field, double *to,
+static int read_all(const struct pen_dataset *ds, const char *name, double *to,
 		    struct pen_err *err)
 {
 	struct pen_loader *l;
 	struct pen_spec *s;
-	int rc = plain_spec(&s, ds, field, err);
+	uint32_t field;
+	int rc = plain_spec(&s, ds, name, err);
 
 	if (rc)
 		return rc;
@@ -101,7 +115,9 @@ static int read_all(const struct pen_dataset *ds, uint32_t field, double *to,
 	pen_spec_free(s);
 	if (rc)
 		return rc;
-	rc = take_all(l, to, err);
+	rc = find_field(l->ds, name, &field, err);
+	if (!rc)
+		rc = take_all(l, to, err);
 	pen_loader_close(l);
 	return rc;
 }
@@ -123,19 +139,21 @@ int pen__column_read(const struct pen_dataset *ds, const struct pen_choice *c,
 	const uint64_t n = ds->ix.pub.nsamples;
 	double *v = NULL, *all = NULL, first;
 	uint32_t field = 0;
+	/* fields= may have left it out here, where it is still there */
+	const bool here = has_field(ds, name) || !ds->spec->fields;
 	bool have;
-	int rc = find_field(ds, name, &field, err);
+	int rc = here ? find_field(ds, name, &field, err) : 0;
 
 	if (rc)
 		return rc;
-	have = known(ds, pen__choice_at(c, 0), field, &first);
+	have = here && known(ds, pen__choice_at(c, 0), field, &first);
 	v = pen__alloc(c->n, sizeof(*v));
 	if (!have)
 		all = pen__alloc(n, sizeof(*all));
 	if (!v || (!have && !all))
 		rc = pen__fail_nomem(err, name, n * sizeof(*v));
 	else if (!have)
-		rc = read_all(ds, field, all, err);
+		rc = read_all(ds, name, all, err);
 	for (uint64_t i = 0; !rc && i < c->n; i++) {
 		const uint64_t sample = pen__choice_at(c, i);
 

@@ -452,6 +452,8 @@ static int index_again(struct pen_dataset *ds, struct pen_err *err)
 {
 	int rc;
 
+	if (err)
+		pen__err_reset(err);
 	pen__cache_drop(ds->cache_dir, &ds->key);
 	pen__format_close(ds->format);
 	ds->format = NULL;

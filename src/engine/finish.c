@@ -6,39 +6,6 @@
 
 #include "engine/loader.h"
 
-/* Copies an n-dimensional block into the corner of a larger one; clears what
- * it does not cover. Rows of the last dimension are contiguous in both. */
-void pen__pad_row(const struct pen_field *d, void *dst, const void *src,
-		  const int64_t *shape)
-{
-	size_t size = pen_dtype_size(d->dtype), run, step, n;
-	uint32_t outer = d->ndim ? d->ndim - 1 : 0;
-	uint64_t at[PEN_MAX_DIMS] = { 0 };
-	const uint8_t *from = src;
-	uint8_t *to = dst;
-
-	/* field.shape of a padded field is the largest in each dimension */
-	step = d->ndim ? (size_t)d->shape[outer] * size : size;
-	run = d->ndim ? (size_t)shape[outer] * size : size;
-	n = step ? d->max_bytes / step : 0;
-	for (size_t i = 0; i < n; i++, to += step) {
-		bool inside = true;
-		uint32_t k = outer;
-
-		for (uint32_t j = 0; j < outer; j++)
-			inside = inside && at[j] < (uint64_t)shape[j];
-		if (inside) {
-			memcpy(to, from, run);
-			memset(to + run, 0, step - run);
-			from += run;
-		} else {
-			memset(to, 0, step);
-		}
-		while (k-- > 0 && ++at[k] == (uint64_t)d->shape[k])
-			at[k] = 0;
-	}
-}
-
 static void move_row(struct pen_pooled *b, uint32_t to, uint32_t from)
 {
 	struct pen_pool *p = b->pool;
@@ -49,7 +16,10 @@ static void move_row(struct pen_pooled *b, uint32_t to, uint32_t from)
 		size_t len, to_len, size = pen_dtype_size(d->dtype);
 		uint8_t *src = pen__batch_row(b, f, from, &len), *dst;
 
-		if (d->layout == PEN_RAGGED) {
+		if (d->layout == PEN_PACKED) {
+			/* stays where it is: that left out becomes filling */
+			b->offsets[f][to] = b->offsets[f][from];
+		} else if (d->layout == PEN_RAGGED) {
 			/* only ever moves down: offsets below `to` are final */
 			int64_t *o = b->offsets[f];
 
@@ -147,7 +117,7 @@ static void substitute_rows(struct pen_loader *l, struct pen_pooled *b)
 	bool ragged = false;
 
 	for (uint32_t f = 0; f < b->pool->nfields; f++)
-		ragged = ragged || b->pool->field[f].layout == PEN_RAGGED;
+		ragged = ragged || b->pool->field[f].layout >= PEN_RAGGED;
 	if (ragged || b->nfaults == b->nrows) {
 		skip_rows(l, b);
 		return;
@@ -190,6 +160,36 @@ static void settle_faults(struct pen_loader *l, struct pen_pooled *b)
 		substitute_rows(l, b);
 }
 
+/* [rows, pack], and so are the tensors that say which sample is where. */
+static void describe_packed(const struct pen_pooled *b, struct pen_tensor *t,
+			    enum pen_dtype dtype)
+{
+	const struct pen_pool *p = b->pool;
+
+	t->dtype = dtype;
+	t->layout = PEN_PACKED;
+	t->ndim = 2;
+	t->row_ndim = 1;
+	t->shape[0] = p->rows;
+	t->shape[1] = p->pack;
+	t->nbytes = (size_t)p->rows * p->pack * pen_dtype_size(dtype);
+}
+
+static void describe_more(struct pen_pooled *b)
+{
+	const struct pen_pool *p = b->pool;
+
+	for (uint32_t i = 0; i < 2; i++) {
+		struct pen_tensor *t = &b->tensor[b->pub.ntensors++];
+
+		t->name = p->more[i];
+		t->data = (uint8_t *)b->mem.p + b->field_off[p->nfields + i];
+		t->offsets = b->offsets[p->packed];
+		t->shapes = b->shapes[p->packed];
+		describe_packed(b, t, PEN_I32);
+	}
+}
+
 static void describe_tensors(struct pen_pooled *b)
 {
 	b->pub.ntensors = 0;
@@ -208,17 +208,26 @@ static void describe_tensors(struct pen_pooled *b)
 		t->row_ndim = d->ndim;
 		t->offsets = b->offsets[f];
 		t->shapes = d->layout == PEN_DENSE ? NULL : b->shapes[f];
+		t->pad_before = b->pool->fill[f].before;
 		if (d->layout == PEN_RAGGED) {
 			t->ndim = 1;
 			t->shape[0] = b->offsets[f][b->nrows];
 			t->nbytes = (size_t)t->shape[0] * size;
 			continue;
 		}
+		if (d->layout == PEN_PACKED) {
+			describe_packed(b, t, d->dtype);
+			continue;
+		}
 		t->ndim = d->ndim + 1;
 		t->shape[0] = b->nrows;
-		memcpy(&t->shape[1], d->shape, d->ndim * sizeof(int64_t));
-		t->nbytes = (size_t)b->nrows * d->max_bytes;
+		memcpy(&t->shape[1], b->dims[f] ? b->dims[f] : d->shape,
+		       d->ndim * sizeof(int64_t));
+		t->nbytes = (size_t)b->nrows *
+			    (b->dims[f] ? b->row_bytes[f] : d->max_bytes);
 	}
+	if (b->pool->pack && b->pool->nfields)
+		describe_more(b);
 }
 
 void pen__finish_batch(struct pen_loader *l, struct pen_pooled *b)
@@ -229,6 +238,8 @@ void pen__finish_batch(struct pen_loader *l, struct pen_pooled *b)
 		close_gaps(b);
 	if (atomic_load(&b->faulty))
 		settle_faults(l, b);
+	if (b->pool->pack && b->nrows)
+		pen__pack_finish(b);
 	describe_tensors(b);
 	b->pub.nsamples = b->nrows;
 	pen__order_put(l->order, seq, b);

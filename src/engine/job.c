@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "base/rng.h"
 #include "engine/worker.h"
 
 static struct pen_job *job_take(struct pen_worker *w, struct pen_pooled *b,
@@ -28,7 +29,8 @@ static int staged_len(struct pen_worker *w, const struct pen_job *j, uint32_t f,
 	const struct pen_field *d = &w->f->field[f];
 	int64_t own[PEN_MAX_DIMS], *shape = own;
 
-	if (j->batch->shapes[f])
+	/* a piece has a shape of its own */
+	if (j->batch->shapes[f] && !pen__row_cut(j->batch, f, j->row))
 		shape = j->batch->shapes[f] + (size_t)j->row * d->ndim;
 	else if (w->f->ops->shape && d->layout != PEN_DENSE)
 		w->f->ops->shape(w->f, j->object, j->k, f, own);
@@ -50,7 +52,7 @@ static int rows_of(struct pen_worker *w, const struct pen_job *j,
 
 	for (uint32_t f = 0; f < p->nfields; f++) {
 		w->dst[f] = pen__batch_row(j->batch, f, j->row, &w->dst_len[f]);
-		if (!pen__staged(p, f))
+		if (!pen__staged(p, f) && !pen__row_cut(j->batch, f, j->row))
 			continue;
 		if (staged_len(w, j, f, err))
 			return PEN_EDATA;
@@ -89,15 +91,18 @@ static void unstage_rows(struct pen_worker *w, const struct pen_job *j)
 		size_t len;
 		void *row;
 
-		if (!pen__staged(p, f) || p->hide[f])
-			continue;
-		row = pen__batch_row(j->batch, f, j->row, &len);
-		if (d->layout == PEN_PADDED) {
-			pen__pad_row(d, row, w->dst[f],
-				     j->batch->shapes[f] +
-					     (size_t)j->row * d->ndim);
+		if (pen__row_cut(j->batch, f, j->row)) {
+			pen__cut_row(j->batch, f, j->row, w->dst[f],
+				     w->dst_len[f]);
 			continue;
 		}
+		if (!pen__staged(p, f) || p->hide[f])
+			continue;
+		if (d->layout == PEN_PADDED) {
+			pen__pad_row(j->batch, f, j->row, w->dst[f]);
+			continue;
+		}
+		row = pen__batch_row(j->batch, f, j->row, &len);
 		pen__take_piece(&p->take, row, 0, w->dst[f], w->dst_len[f]);
 		pen__take_end(&p->take, row, w->dst_len[f]);
 	}
@@ -112,7 +117,8 @@ static void note_used(struct pen_worker *w, const struct pen_job *j)
 		if (w->used[f] >= w->dst_len[f])
 			continue;
 		w->dst_len[f] = w->used[f];
-		if (!j->batch->shapes[f]) /* cut to one shape by take= */
+		/* cut to one shape by take=, or a piece, which looks itself */
+		if (!j->batch->shapes[f] || pen__row_cut(j->batch, f, j->row))
 			continue;
 		j->batch->shapes[f][(size_t)j->row * d->ndim] =
 			(int64_t)(w->used[f] /
@@ -120,6 +126,15 @@ static void note_used(struct pen_worker *w, const struct pen_job *j)
 		atomic_store_explicit(&j->batch->gaps, true,
 				      memory_order_relaxed);
 	}
+}
+
+/* What a row's randomness is keyed by. */
+static uint64_t row_key(const struct pen_worker *w, const struct pen_job *j)
+{
+	const struct pen_pooled *b = j->batch;
+
+	return pen__rng_key(pen__rng_key(w->l->ds->spec->seed, b->pub.epoch),
+			    b->ids[j->row]);
 }
 
 /* In place of emit() for records out of a run we made up. */
@@ -146,6 +161,7 @@ static void emit(struct pen_worker *w, struct pen_job *j)
 		.dst_len = w->dst_len,
 		.used = w->used,
 		.scratch = &w->scratch,
+		.key = row_key(w, j),
 	};
 	struct pen_err *err = &j->err;
 
@@ -197,7 +213,8 @@ static struct pen_slot *job_slot(struct pen_worker *w, struct pen_job *j,
 	size_t len;
 
 	if (u->flags & PEN_UNIT_PLAIN && !w->l->drops &&
-	    !pen__staged(p, u->field)) {
+	    !pen__staged(p, u->field) &&
+	    !pen__row_cut(j->batch, u->field, j->row)) {
 		dst = pen__batch_row(j->batch, u->field, j->row, &len);
 		if (!pen__slot_fits(&p->field[u->field], u, len, &j->err))
 			return NULL;

@@ -5,73 +5,14 @@
 #include "engine/loader.h"
 
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/rng.h"
 
 #define ROOM (1u << 20) /* about what stays in a CPU's cache */
-
-/* Memory of a batch; more than there can be when it cannot be counted. */
-static uint64_t batch_bytes(const struct pen_format *f, uint32_t rows)
-{
-	size_t n = 0;
-
-	for (uint32_t i = 0; i < f->nfields; i++)
-		if (!pen__add(n, f->field[i].max_bytes, &n) ||
-		    !pen__add(n, 63, &n))
-			return INT64_MAX;
-	if (!pen__mul(n ? n : 1, rows, &n) || n > INT64_MAX)
-		return INT64_MAX;
-	return pen__block_cost(n);
-}
-
-/* The largest shape in each dimension, and so the padded row's size. */
-static int pad_field(struct pen_dataset *ds, uint32_t i, struct pen_err *err)
-{
-	struct pen_field *d = &ds->format->field[i];
-	int64_t shape[PEN_MAX_DIMS], most[PEN_MAX_DIMS] = { 0 };
-	size_t bytes;
-
-	for (uint64_t s = 0; s < ds->ix.pub.nsamples; s++) {
-		uint32_t object;
-		uint64_t k;
-
-		pen__index_find(&ds->ix.pub, s, &object, &k);
-		ds->format->ops->shape(ds->format, object, k, i, shape);
-		for (uint32_t j = 0; j < d->ndim; j++)
-			if (shape[j] > most[j])
-				most[j] = shape[j];
-	}
-	memcpy(d->shape, most, sizeof(most));
-	if (!pen__shape_bytes(most, d->ndim, d->dtype, &bytes))
-		return pen__fail(err, PEN_EDATA, d->name,
-				 "is too large when padded: use shapes=ragged");
-	d->max_bytes = bytes;
-	return 0;
-}
-
-static int settle_shapes(struct pen_dataset *ds, struct pen_err *err)
-{
-	for (uint32_t i = 0; i < ds->format->nfields; i++) {
-		struct pen_field *d = &ds->format->field[i];
-		bool varies = false;
-		int rc = 0;
-
-		for (uint32_t j = 0; j < d->ndim; j++)
-			varies = varies || d->shape[j] < 0;
-		d->layout = PEN_DENSE;
-		if (!varies)
-			continue;
-		d->layout = ds->spec->shapes == PEN_SHAPES_PADDED ? PEN_PADDED
-								  : PEN_RAGGED;
-		if (d->layout == PEN_PADDED)
-			rc = pad_field(ds, i, err);
-		if (rc)
-			return rc;
-	}
-	return 0;
-}
+#define FAST_NS 200000	/* a batch: waking a worker for each is felt */
 
 /* Do samples share units? locate() knows; the first sample of each distinct
  * layout stands for the others. */
@@ -122,7 +63,7 @@ static int settle_memory(struct pen_loader *l, const struct pen_format *out,
 			 struct pen_err *err)
 {
 	const struct pen_spec *s = l->ds->spec;
-	uint64_t batch = batch_bytes(out, l->batch);
+	uint64_t batch = pen__shapes_bytes(l, out);
 	uint64_t want, most, rooms;
 
 	l->budget = s->memory ? s->memory : pen__memory_available() / 4;
@@ -158,6 +99,16 @@ static int settle_memory(struct pen_loader *l, const struct pen_format *out,
 	return 0;
 }
 
+/* A shuffle of blocks takes every sample once, and what lies across the border
+ * of two of its chunks is needed by two blocks. Other orders and ranks do not
+ * say when all users of a unit have come. */
+static bool waits_for_users(const struct pen_loader *l)
+{
+	return !l->chunked && !l->asked && l->sampler->chunk > 1 &&
+	       l->sampler->window && l->world == 1 && !l->choice.list &&
+	       l->choice.step == 1 && l->ds->format->ops->users;
+}
+
 static int open_units(struct pen_loader *l, struct pen_err *err)
 {
 	uint64_t cache = l->ds->spec->cache;
@@ -171,6 +122,8 @@ static int open_units(struct pen_loader *l, struct pen_err *err)
 			    l->unit_most))
 		return pen__fail_nomem(err, "unit table", 0);
 	l->units.copied = l->room_limit;
+	if (waits_for_users(l))
+		l->units.later_bytes = l->budget / 8;
 	return 0;
 }
 
@@ -205,27 +158,59 @@ static void set_length(struct pen_loader *l)
 		l->length -= l->length % (global * group);
 }
 
-static int open_sampler(struct pen_loader *l, struct pen_err *err)
+static int new_sampler(const struct pen_loader *l, struct pen_sampler **out,
+		       struct pen_err *err)
 {
 	const struct pen_spec *s = l->ds->spec;
 	/* what is asked for comes in any order, from all over */
 	const char *name = l->asked ? "shuffle" : pen__spec_sampler(s);
-	struct pen_population pop;
+	const struct pen_cut *c = &l->cut;
+	struct pen_population pop = {
+		.n = l->choice.n,
+		.weights = l->choice.weights,
+		.labels = l->choice.labels,
+		.lengths = l->choice.lengths ? l->choice.lengths
+					     : c->lengths.table,
+		.batch = c->on ? c->typical : l->batch,
+		.tokens = c->on && !c->pack ? c->budget : 0,
+		.most = l->batch,
+		.padded = c->padded,
+		.multiple = c->multiple,
+	};
+
+	return pen__sampler_open(out, name, &pop, s->seed, s->for_sampler.kv,
+				 l->asked ? 0 : s->for_sampler.n, err);
+}
+
+static int open_sampler(struct pen_loader *l, struct pen_err *err)
+{
+	struct pen_sampler *counter = NULL;
 	int rc = pen__choice_init(&l->choice, l->ds, err);
 
-	if (rc)
-		return rc;
-	pop = (struct pen_population){ .n = l->choice.n,
-				       .weights = l->choice.weights,
-				       .labels = l->choice.labels,
-				       .batch = l->batch };
-	rc = pen__sampler_open(&l->sampler, name, &pop, s->seed,
-			       s->for_sampler.kv,
-			       l->asked ? 0 : s->for_sampler.n, err);
+	if (!rc)
+		rc = pen__cut_settle(l, err);
+	if (!rc)
+		rc = new_sampler(l, &l->sampler, err);
 	if (rc)
 		return rc;
 	set_length(l);
-	return 0;
+	if (!l->cut.on)
+		return 0;
+	rc = new_sampler(l, &counter, err);
+	return rc ? rc : pen__cut_open(l, counter, err);
+}
+
+static void name_packed(struct pen_loader *l)
+{
+	static const char *const more[] = { "segment", "position" };
+	struct pen_pool *p = l->pool;
+
+	p->pack = l->cut.pack;
+	p->rows = l->cut.rows;
+	p->packed = l->cut.lengths.field;
+	for (int i = 0; p->pack && i < 2; i++)
+		snprintf(p->more[i], sizeof(p->more[i]), "%s.%s",
+			 l->ds->format->field[p->packed].name, more[i]);
 }
 
 /* Batches with the fields as they are delivered: cut, cast, or none. */
@@ -259,11 +244,14 @@ static int make_pool(struct pen_loader *l, struct pen_err *err)
 	if (!rc)
 		rc = settle_memory(l, out, err);
 	if (!rc)
-		rc = pen__pool_new(&l->pool, out, l->prefetch + 1, l->batch,
-				   l->shared, l->ds->spec->mlock, err);
+		rc = pen__pool_new(&l->pool, out, l->batch, l->shared, err);
 	if (!rc) {
+		pen__fill_init(&take.fill, &out->pad[largest], take.to);
 		l->pool->take = take;
+		l->pool->mlock = l->ds->spec->mlock;
 		memcpy(l->pool->hide, hide, sizeof(hide));
+		name_packed(l);
+		rc = pen__pool_fill(l->pool, l->prefetch + 1, err);
 	}
 	pen__free(out);
 	return rc;
@@ -293,6 +281,13 @@ static int open_pool(struct pen_loader *l, struct pen_err *err)
 	return rc ? rc : pen__workers_new(l, err);
 }
 
+/* How many are still to come. Of those cut by length only that there is one:
+ * the last one says that it is. */
+static uint64_t batches_from(const struct pen_loader *l, uint64_t pos)
+{
+	return l->cut.on ? 1 : pen__plan_batches(l, pos);
+}
+
 /* Queues are made anew at each start: cheap, and nothing is left over. */
 static int start(struct pen_loader *l, struct pen_cursor from,
 		 struct pen_err *err)
@@ -312,7 +307,7 @@ static int start(struct pen_loader *l, struct pen_cursor from,
 	l->taken = from;
 	/* a state saved after the last epoch has nothing to come */
 	l->ended = epochs && from.epoch >= epochs;
-	l->left = l->ended || l->asked ? 0 : pen__plan_batches(l, from.pos);
+	l->left = l->ended || l->asked ? 0 : batches_from(l, from.pos);
 	l->stop.code = 0;
 	rc = pen__team_start(&l->team, l->nthreads, "pen-worker",
 			     pen__worker_run, l, err);
@@ -356,7 +351,7 @@ static int fill(struct pen_loader *l, const struct pen_spec *spec,
 				 (long long)l->ds->spec->rank,
 				 (long long)l->ds->spec->world - 1);
 	settle_settings(l);
-	rc = settle_shapes(l->ds, err);
+	rc = pen__shapes_settle(l, err);
 	if (!rc)
 		rc = open_sampler(l, err);
 	if (!rc)
@@ -424,6 +419,7 @@ PEN_API void pen_loader_close(struct pen_loader *l)
 	pen__workers_free(l);
 	pen__pool_close(l->pool);
 	pen__asked_free(l);
+	pen__cut_close(l);
 	pen__sampler_close(l->sampler);
 	pen__choice_fini(&l->choice);
 	pen__free(l->plan_units);
@@ -442,7 +438,7 @@ static int end_epoch(struct pen_loader *l)
 	if (l->ended || l->asked)
 		return PEN_END;
 	l->taken = (struct pen_cursor){ l->taken.epoch + 1, 0 };
-	l->left = pen__plan_batches(l, 0);
+	l->left = batches_from(l, 0);
 	l->ended = !l->left || (epochs && l->taken.epoch >= epochs);
 	if (l->ended)
 		l->left = 0;
@@ -464,6 +460,7 @@ static int wait_batch(struct pen_loader *l, int64_t ns, struct pen_pooled **out,
 		rc = pen__pool_supply(l->pool, l->budget, err);
 		if (rc)
 			return rc;
+		pen__ring_rouse(l->ring);
 		if (ns)
 			b = pen__order_get_within(l->order, ns, NULL);
 	}
@@ -472,6 +469,10 @@ static int wait_batch(struct pen_loader *l, int64_t ns, struct pen_pooled **out,
 	l->waited_ns += t1 - t0;
 	if (!b)
 		return 0;
+	atomic_store_explicit(
+		&l->pool->enough,
+		pen__order_pace_ns(l->order) < FAST_NS ? l->pool->usual / 4 : 0,
+		memory_order_relaxed);
 	pen__hist_add(&l->wait, l->waited_ns);
 	l->wait_ns += l->waited_ns;
 	l->waited_ns = 0;
@@ -520,7 +521,11 @@ static int take(struct pen_loader *l, int64_t ns, struct pen_batch **out,
 					 "was closed");
 		if (b->err.code)
 			return take_error(l, b, err);
-		l->left--;
+		if (!l->cut.on || b->last)
+			l->left--;
+		/* as an epoch that has no batch at all ends all of them */
+		if (l->cut.on && b->last && !b->pub.end)
+			l->ended = true;
 		l->taken.pos = b->pub.end;
 		pen__pool_deliver(b);
 		/* a rank's share of a short tail, or all skipped */
@@ -575,6 +580,10 @@ PEN_API const struct pen_dataset *pen_loader_dataset(const struct pen_loader *l)
 
 PEN_API uint64_t pen_loader_nbatches(const struct pen_loader *l)
 {
+	/* what was counted is kept */
+	if (l->cut.on)
+		return pen__cut_count((struct pen_loader *)(uintptr_t)l,
+				      l->taken.epoch);
 	return pen__plan_batches(l, 0);
 }
 
@@ -595,11 +604,13 @@ static uint64_t order_hash(const struct pen_loader *l)
 		pen__index_key_add(&k, s->weights);
 	if (s->labels)
 		pen__index_key_add(&k, s->labels);
+	if (s->lengths)
+		pen__index_key_add(&k, s->lengths);
 	if (!s->reshuffle)
 		pen__index_key_add(&k, "one order");
 	/* a window can follow from the batch size */
 	return pen__mix64(k.a ^ k.b ^ l->ds->ix.pub.nsamples ^
-			  pen__mix64(l->sampler->window));
+			  pen__mix64(l->sampler->window) ^ l->sampler->order);
 }
 
 PEN_API void pen_loader_state(const struct pen_loader *l, struct pen_state *out)

@@ -10,6 +10,7 @@
 
 #include "base/hist.h"
 #include "base/team.h"
+#include "engine/cut.h"
 #include "engine/dataset.h"
 #include "engine/meter.h"
 #include "engine/units.h"
@@ -23,19 +24,18 @@ struct pen_choice {
 	uint64_t *list; /* NULL: start + i * step */
 	double *weights;
 	int64_t *labels;
+	uint32_t *lengths;
 };
 int pen__choice_init(struct pen_choice *, const struct pen_dataset *,
 		     struct pen_err *err);
 void pen__choice_fini(struct pen_choice *);
+/* Lengths out of a file or a field, as the setting says. */
+int pen__choice_lengths(struct pen_choice *, const struct pen_dataset *,
+			const char *from, struct pen_err *err);
 static inline uint64_t pen__choice_at(const struct pen_choice *c, uint64_t i)
 {
 	return c->list ? c->list[i] : c->start + i * c->step;
 }
-
-/* A place in the stream of epochs. */
-struct pen_cursor {
-	uint64_t epoch, pos;
-};
 
 struct pen_plan {		/* touched by the planning worker only */
 	struct pen_cursor at;	/* where the next global batch begins */
@@ -45,6 +45,10 @@ struct pen_plan {		/* touched by the planning worker only */
 	uint32_t ahead;		/* units that may be held while it is at hand */
 	uint64_t seq;
 	bool failed; /* an error was delivered: nothing comes after it */
+	/* batches cut by length: the step at hand and the one behind it, and
+	 * the one that `held` is in, while ready */
+	struct pen_step step, next, of_held;
+	bool step_ready, next_ready, held_ready;
 };
 
 /* What the emulator asks for besides a spec. */
@@ -75,7 +79,10 @@ struct pen_loader {
 	uint64_t rank, world;
 	enum pen_tail tail;
 	uint64_t length; /* positions of an epoch that are taken */
-	bool drops;	 /* decode=false: bytes are read, not kept */
+	struct pen_cut cut;
+	uint32_t varying[PEN_MAX_FIELDS]; /* axes that do, a bit each */
+	bool pad_batch; /* padded up to the largest of the batch */
+	bool drops;	/* decode=false: bytes are read, not kept */
 	uint64_t budget, unit_budget, unit_most, raw_limit;
 	uint64_t room_limit; /* of units unpacked elsewhere than they stay */
 	bool shared;	     /* rows come out of shared units */
@@ -121,7 +128,13 @@ void pen__asked_ids(const struct pen_loader *, uint64_t pos, size_t n,
 		    uint64_t *out);
 void pen__asked_done(struct pen_loader *);
 
-/* Batches from pos to the end of an epoch. */
+/* The epoch whose order this one has. */
+static inline uint64_t pen__order_of(const struct pen_loader *l, uint64_t epoch)
+{
+	return l->ds->spec->reshuffle ? epoch : 0;
+}
+
+/* Batches of one size from pos to the end of an epoch. */
 uint64_t pen__plan_batches(const struct pen_loader *, uint64_t pos);
 void pen__plan_seek(struct pen_loader *, struct pen_cursor);
 /* Plans the next batch into b and queues its work. */
@@ -133,6 +146,11 @@ void pen__plan_rows(void *loader, struct pen_pooled *b);
 /* A unit for a run of neighbouring records around this one. */
 void pen__plan_chunk(const struct pen_loader *, uint64_t sample,
 		     uint32_t object, uint64_t k, struct pen_unit *unit);
+
+/* The layout of every field (shapes.c), and memory of a batch with them. */
+int pen__shapes_settle(struct pen_loader *, struct pen_err *err);
+uint64_t pen__shapes_bytes(const struct pen_loader *,
+			   const struct pen_format *as_delivered);
 
 /* pen_loader_open() with a hook, which may be NULL. */
 int pen__loader_open(struct pen_loader **out, const struct pen_spec *,
@@ -146,8 +164,5 @@ const struct pen_meter *pen__worker_meter(const struct pen_loader *,
 
 /* All rows are in: settle failed ones and put the batch in order. */
 void pen__finish_batch(struct pen_loader *, struct pen_pooled *b);
-/* Copies a packed row into its padded place and clears the rest. */
-void pen__pad_row(const struct pen_field *, void *dst, const void *src,
-		  const int64_t *shape);
 
 #endif

@@ -47,30 +47,26 @@ static uint32_t slice(const struct pen_loader *l, uint64_t pos, uint64_t *first)
 	return (uint32_t)(pos + rest * (l->rank + 1) / l->world - *first);
 }
 
-/* The epoch whose order this one has. */
-static uint64_t order_of(const struct pen_loader *l, uint64_t epoch)
-{
-	return l->ds->spec->reshuffle ? epoch : 0;
-}
-
 static int fill_ids(struct pen_loader *l, uint64_t epoch, uint64_t first,
 		    size_t n, uint64_t *out, struct pen_err *err)
 {
 	struct pen_sampler *s = l->sampler;
 	int rc = 0;
 
-	epoch = order_of(l, epoch);
 	if (l->asked) {
 		pen__asked_ids(l, first, n, out);
 		return 0;
 	}
-	for (size_t done = 0; !rc && done < n;) {
+	if (l->cut.on) /* they were looked at already */
+		rc = pen__cut_ids(l->cut.plan, epoch, first, n, out, err);
+	for (size_t done = 0; !rc && !l->cut.on && done < n;) {
 		uint64_t pos = (first + done) % s->length;
 		size_t run = n - done;
 
 		if (run > s->length - pos)
 			run = s->length - pos;
-		rc = s->ops->ids(s, epoch, pos, run, out + done, err);
+		rc = s->ops->ids(s, pen__order_of(l, epoch), pos, run,
+				 out + done, err);
 		done += run;
 	}
 	if (rc ||
@@ -81,7 +77,66 @@ static int fill_ids(struct pen_loader *l, uint64_t epoch, uint64_t first,
 	return 0;
 }
 
-/* Where each row of a field with varying shape goes. */
+/* Packed fields go together: all of them are as long as the first. Where their
+ * rows go is known. */
+static int check_packed(const struct pen_loader *l, const struct pen_pooled *b,
+			uint32_t field, struct pen_err *err)
+{
+	const struct pen_format *f = l->ds->format;
+	const struct pen_field *d = &b->pool->field[field];
+	int64_t a[PEN_MAX_DIMS], of[PEN_MAX_DIMS];
+
+	if (field == b->pool->packed)
+		return 0;
+	for (uint32_t r = 0; r < b->nrows; r++) {
+		uint32_t object;
+		uint64_t k;
+
+		pen__index_find(f->ix, b->ids[r], &object, &k);
+		f->ops->shape(f, object, k, field, a);
+		f->ops->shape(f, object, k, b->pool->packed, of);
+		if (a[0] != of[0])
+			return pen__fail(err, PEN_EINVAL, d->name,
+					 "is %lld long in sample %llu, and %s "
+					 "%lld: what is packed together has "
+					 "one length; leave it out with "
+					 "fields=",
+					 (long long)a[0],
+					 (unsigned long long)b->ids[r],
+					 b->pool->field[b->pool->packed].name,
+					 (long long)of[0]);
+	}
+	return 0;
+}
+
+/* The largest of the batch, in each dimension that differs. */
+static int pad_dims(const struct pen_loader *l, struct pen_pooled *b,
+		    uint32_t field, struct pen_err *err)
+{
+	const struct pen_field *d = &b->pool->field[field];
+	const int64_t to = (int64_t)l->ds->spec->pad_multiple;
+	int64_t *dims = b->dims[field];
+
+	for (uint32_t j = 0; j < d->ndim; j++) {
+		int64_t most = 0;
+
+		if (!(l->varying[field] >> j & 1))
+			continue;
+		for (uint32_t r = 0; r < b->nrows; r++) {
+			const int64_t n =
+				b->shapes[field][(size_t)r * d->ndim + j];
+
+			most = n > most ? n : most;
+		}
+		dims[j] = most % to ? most - most % to + to : most;
+	}
+	if (!pen__shape_bytes(dims, d->ndim, d->dtype, &b->row_bytes[field]))
+		return pen__fail(err, PEN_EDATA, d->name,
+				 "is too large when padded: use shapes=ragged");
+	return 0;
+}
+
+/* The shapes of a field's rows and, one after another, where they go. */
 static int place_rows(struct pen_loader *l, struct pen_pooled *b,
 		      uint32_t field, size_t *bytes, struct pen_err *err)
 {
@@ -105,27 +160,59 @@ static int place_rows(struct pen_loader *l, struct pen_pooled *b,
 		if (d->layout == PEN_RAGGED)
 			b->offsets[field][r + 1] = (int64_t)(total / size);
 	}
-	*bytes = d->layout == PEN_RAGGED ? total
-					 : (size_t)b->pool->cap * d->max_bytes;
+	*bytes = total;
 	return 0;
+}
+
+/* Bytes of a field whose rows differ. */
+static int place_field(struct pen_loader *l, struct pen_pooled *b,
+		       uint32_t field, size_t *bytes, struct pen_err *err)
+{
+	const struct pen_field *d = &b->pool->field[field];
+	int rc;
+
+	if (d->layout == PEN_PACKED) {
+		*bytes = (size_t)b->pool->rows * b->pool->pack *
+			 pen_dtype_size(d->dtype);
+		return check_packed(l, b, field, err);
+	}
+	rc = place_rows(l, b, field, bytes, err);
+	if (rc || d->layout == PEN_RAGGED)
+		return rc;
+	*bytes = (size_t)b->pool->cap * d->max_bytes;
+	if (!l->pad_batch)
+		return 0;
+	rc = pad_dims(l, b, field, err);
+	if (!rc && !pen__mul(b->nrows, b->row_bytes[field], bytes))
+		rc = pen__fail(err, PEN_EDATA, d->name,
+			       "is too large when padded: use shapes=ragged");
+	return rc;
 }
 
 static int place_fields(struct pen_loader *l, struct pen_pooled *b,
 			struct pen_err *err)
 {
+	const struct pen_pool *p = b->pool;
+	/* cut batches differ: room for the most there can be is too much */
+	const size_t rows = l->cut.on ? b->nrows : p->cap;
 	size_t at = 0;
 
-	for (uint32_t f = 0; f < b->pool->nfields; f++) {
-		const struct pen_field *d = &b->pool->field[f];
-		size_t bytes = (size_t)b->pool->cap * d->max_bytes;
+	for (uint32_t f = 0; f < p->nfields; f++) {
+		const struct pen_field *d = &p->field[f];
+		size_t bytes = rows * d->max_bytes;
 		int rc = 0;
 
 		if (d->layout != PEN_DENSE)
-			rc = place_rows(l, b, f, &bytes, err);
+			rc = place_field(l, b, f, &bytes, err);
 		if (rc)
 			return rc;
 		b->field_off[f] = at;
 		at = (at + bytes + 63) & ~(size_t)63;
+	}
+	for (uint32_t i = 0; p->pack && p->nfields && i < 2; i++) {
+		b->field_off[p->nfields + i] = at;
+		at += (size_t)p->rows * p->pack * sizeof(int32_t);
+		at = (at + 63) & ~(size_t)63;
 	}
 	/* ragged batches differ: what all of them need together is bounded
 	 * here, where one more would go over the budget */
@@ -178,7 +265,18 @@ static void shared_units(const struct pen_loader *l, uint64_t sample,
 			u[i].object = PEN_NO_OBJECT;
 }
 
-enum held { HELD_ALL, HELD_FULL, HELD_NOMEM };
+static uint64_t users_of(const struct pen_loader *l, uint64_t sample,
+			 const struct pen_unit *u)
+{
+	const struct pen_format *f = l->ds->format;
+	uint32_t object;
+	uint64_t k;
+
+	pen__index_find(f->ix, sample, &object, &k);
+	return f->ops->users(f, object, k, u);
+}
+
+enum held { HELD_ALL, HELD_FULL, HELD_NEVER, HELD_NOMEM };
 
 /* Holds the units of one sample; HELD_FULL: all together would take more than
  * limit, or the lane is full, which a limit of units.most passes over. */
@@ -200,12 +298,36 @@ static enum held hold_sample(struct pen_loader *l, uint64_t sample,
 			continue;
 		if (pen__units_hold(&l->units, &u[i], &live, &fresh))
 			return HELD_NOMEM;
+		if (fresh && l->units.later_bytes)
+			live->users = users_of(l, sample, &u[i]);
 		if (fresh) {
 			atomic_fetch_add(&l->unit_tasks, 1);
 			pen__ring_push(l->ring, PEN_LANE_UNIT, &live->task);
 		}
 	}
 	return HELD_ALL;
+}
+
+/* The same where batches are cut by length: positions come one after another,
+ * so the step they are in is the one at hand or the next. */
+static bool mine_cut(struct pen_loader *l, uint64_t pos, bool *yes,
+		     struct pen_err *err)
+{
+	struct pen_plan *p = &l->plan;
+	struct pen_step *s = &p->of_held;
+
+	if (!p->held_ready || s->at.epoch != p->held.epoch || pos < s->at.pos) {
+		p->held_ready = true;
+		if (pen__cut_step(l->cut.held, p->at, s, err))
+			return false;
+	}
+	while (!s->none && pos >= s->end)
+		if (pen__cut_step(l->cut.held,
+				  (struct pen_cursor){ p->held.epoch, s->end },
+				  s, err))
+			return false;
+	*yes = !s->none && pos >= s->first && pos - s->first < s->n;
+	return true;
 }
 
 /* Is this position of the epoch in this rank's slice? */
@@ -235,9 +357,14 @@ static enum held hold_to(struct pen_loader *l, uint64_t to, bool must,
 	struct pen_plan *p = &l->plan;
 	enum held h = HELD_ALL;
 	uint64_t id;
+	bool ours;
 
 	for (; h == HELD_ALL && p->held.pos < to; p->held.pos++) {
-		if (!mine(l, p->held.pos))
+		if (!l->cut.on)
+			ours = mine(l, p->held.pos);
+		else if (!mine_cut(l, p->held.pos, &ours, err))
+			return HELD_NOMEM;
+		if (!ours)
 			continue;
 		if (fill_ids(l, p->held.epoch, p->held.pos, 1, &id, err))
 			return HELD_NOMEM;
@@ -261,7 +388,7 @@ static uint64_t window_end(const struct pen_loader *l, uint64_t epoch,
 
 	if (!s->window || pos >= l->length)
 		return pos < l->length ? pos + 1 : l->length;
-	end = s->ops->window_end(s, order_of(l, epoch), pos);
+	end = s->ops->window_end(s, pen__order_of(l, epoch), pos);
 	return end < l->length ? end : l->length;
 }
 
@@ -303,7 +430,7 @@ static enum held hold_batch(struct pen_loader *l, uint64_t end,
 			  "more than the %llu bytes left for it: raise memory= "
 			  "or lower batch_size=",
 			  (unsigned long long)l->units.most);
-		return HELD_NOMEM;
+		return HELD_NEVER;
 	}
 	if (h != HELD_ALL)
 		return h;
@@ -328,7 +455,7 @@ static int attach_units(struct pen_loader *l, struct pen_pooled *b,
 	for (uint32_t r = 0; r < b->nrows; r++) {
 		struct pen_live **live = b->live + (size_t)r * n;
 
-		if (r >= b->nrows - npadding &&
+		if ((b->extra ? b->extra[r] : r >= b->nrows - npadding) &&
 		    hold_sample(l, b->ids[r], u, UINT64_MAX) != HELD_ALL)
 			return pen__fail_nomem(err, "shared units", 0);
 		shared_units(l, b->ids[r], u);
@@ -395,6 +522,17 @@ static void deliver_error(struct pen_loader *l, struct pen_pooled *b,
 	pen__order_put(l->order, b->pub.seq, b);
 }
 
+/* What was asked for cannot be had, but what comes after it can. Nothing is
+ * held for it. */
+static void refuse(struct pen_loader *l, struct pen_pooled *b, uint64_t end,
+		   const struct pen_err *err)
+{
+	b->err = *err;
+	pen__asked_done(l);
+	l->plan.at.pos = end;
+	pen__order_put(l->order, l->plan.seq++, b);
+}
+
 void pen__plan_unpark(struct pen_loader *l)
 {
 	struct pen_pooled *b, *next;
@@ -420,93 +558,182 @@ static void park(struct pen_loader *l, struct pen_pooled *b)
 		pen__plan_unpark(l);
 }
 
+static bool epoch_comes(const struct pen_loader *l)
+{
+	const uint64_t epochs = l->ds->spec->epochs;
+
+	return !epochs || l->plan.at.epoch < epochs;
+}
+
 /* Moves plan.at to the next batch there is; false: all epochs are planned. */
 static bool advance(struct pen_loader *l)
 {
 	struct pen_plan *p = &l->plan;
 
+	if (l->cut.on) /* an epoch that has none left has one that says so */
+		return epoch_comes(l);
 	if (!pen__plan_batches(l, p->at.pos)) {
 		p->at = (struct pen_cursor){ p->at.epoch + 1, 0 };
 		p->origin = 0;
 	}
-	return pen__plan_batches(l, p->at.pos) &&
-	       (!l->ds->spec->epochs || p->at.epoch < l->ds->spec->epochs);
+	return pen__plan_batches(l, p->at.pos) && epoch_comes(l);
 }
 
-static void reset(struct pen_loader *l, struct pen_pooled *b, uint64_t first,
-		  uint32_t n, uint64_t end)
+/* The step at plan.at, where batches are cut by length. */
+static int step_cut(struct pen_loader *l, struct pen_step *out,
+		    struct pen_err *err)
 {
-	uint32_t per_row = l->ds->format->all_plain && !l->shared
-				   ? l->ds->format->units_per_sample
-				   : 1;
+	struct pen_plan *p = &l->plan;
+	struct pen_step *s = &p->step;
+	int rc = 0;
 
+	if (!p->step_ready && p->next_ready)
+		*s = p->next;
+	else if (!p->step_ready)
+		rc = pen__cut_step(l->cut.plan, p->at, s, err);
+	/* whether the next one is whole is known when it is cut */
+	if (!rc && !p->step_ready && l->tail == PEN_TAIL_DROP && !s->last) {
+		rc = pen__cut_step(l->cut.plan,
+				   (struct pen_cursor){ s->at.epoch, s->end },
+				   &p->next, err);
+		p->next_ready = true;
+		s->last = p->next.none;
+	}
+	p->step_ready = !rc;
+	*out = *s;
+	return rc;
+}
+
+/* What comes next. PEN_AGAIN: nothing is asked for, and the batch rests. */
+static int next_step(struct pen_loader *l, struct pen_pooled *b,
+		     struct pen_step *s, struct pen_err *err)
+{
+	const struct pen_plan *p = &l->plan;
+
+	if (l->cut.on)
+		return step_cut(l, s, err);
+	*s = (struct pen_step){ .at = p->at, .first = p->at.pos };
+	if (l->asked) {
+		if (!pen__asked_next(l, b, &s->n))
+			return PEN_AGAIN;
+		s->end = s->first + s->n;
+		return 0;
+	}
+	s->end = p->at.pos + global_batch(l);
+	if (s->end > l->length)
+		s->end = l->length;
+	s->n = slice(l, p->at.pos, &s->first);
+	return 0;
+}
+
+static void end_step(struct pen_loader *l, const struct pen_step *s)
+{
+	struct pen_plan *p = &l->plan;
+
+	p->seq++;
+	p->at.pos = s->end;
+	if (!l->cut.on)
+		return;
+	p->step_ready = false;
+	if (s->last) {
+		p->at = (struct pen_cursor){ p->at.epoch + 1, 0 };
+		p->next_ready = false;
+	}
+}
+
+static void reset(struct pen_loader *l, struct pen_pooled *b,
+		  const struct pen_step *s)
+{
 	b->pub.seq = l->plan.seq;
 	b->pub.epoch = l->plan.at.epoch;
-	b->pub.position = first;
+	b->pub.position = s->first;
 	b->pub.nskipped = b->pub.nsubstituted = 0;
-	b->nrows = n;
+	b->nrows = s->n;
+	b->last = s->last;
 	b->nfaults = 0;
 	b->fault_lost = false;
 	b->err.code = 0;
 	b->fatal = false;
-	b->pub.end = end;
+	b->pub.end = s->end;
 	atomic_store(&b->faulty, false);
 	atomic_store_explicit(&b->gaps, false, memory_order_relaxed);
-	atomic_store(&b->left, n * per_row);
 	atomic_store(&b->waiting, 1);
+}
+
+/* Which samples, and where their rows go. */
+static int fill_batch(struct pen_loader *l, struct pen_pooled *b,
+		      const struct pen_step *s, struct pen_err *err)
+{
+	struct pen_packer *pack = l->cut.pack ? l->cut.plan->packer : NULL;
+	int rc = fill_ids(l, s->at.epoch, s->first, s->n,
+			  pack ? pack->ids : b->ids, err);
+
+	if (!rc && pack)
+		rc = pen__cut_pack(l->cut.plan, s, b, err);
+	return rc ? rc : place_fields(l, b, err);
+}
+
+/* Rows at the end that repeat the epoch's start. */
+static uint64_t wrapped(const struct pen_loader *l, const struct pen_step *s)
+{
+	const uint64_t end = s->first + s->n;
+
+	if (l->asked || end <= l->length)
+		return 0;
+	return end - l->length < s->n ? end - l->length : s->n;
 }
 
 void pen__plan_batch(struct pen_loader *l, struct pen_pooled *b)
 {
-	struct pen_plan *p = &l->plan;
-	uint64_t first, len = l->length, end, wrapped = 0;
+	const struct pen_format *f = l->ds->format;
+	struct pen_step s = { .n = 0 };
 	struct pen_err err = { 0 };
 	struct pen_unit *u = l->plan_units;
-	uint32_t n;
+	enum held h = HELD_ALL;
+	int rc;
 
-	if (p->failed || !advance(l))
+	if (l->plan.failed || !advance(l))
 		return; /* the batch rests until a seek starts all again */
-	if (l->asked) {
-		if (!pen__asked_next(l, b, &n))
-			return; /* it rests until something is asked for */
-		first = p->at.pos;
-		end = first + n;
-	} else {
-		end = p->at.pos + global_batch(l);
-		if (end > len)
-			end = len;
-		n = slice(l, p->at.pos, &first);
+	rc = next_step(l, b, &s, &err);
+	if (rc == PEN_AGAIN)
+		return; /* it rests until something is asked for */
+	reset(l, b, &s);
+	if (!rc && l->asked && fill_batch(l, b, &s, &err)) {
+		refuse(l, b, s.end, &err);
+		return;
 	}
-	reset(l, b, first, n, end);
-	if (l->shared) {
-		enum held h = hold_batch(l, end, u, &err);
-
-		if (h == HELD_FULL) {
-			park(l, b);
+	if (!rc && l->shared && !s.none)
+		h = hold_batch(l, s.end, u, &err);
+	if (h == HELD_FULL) {
+		park(l, b);
+		return;
+	}
+	if (h == HELD_NEVER && l->asked) {
+		/* rows give back what is held: those that have all of theirs
+		 * are loaded, for nothing */
+		s.n = (uint32_t)(l->plan.held.pos - s.first);
+		if (!s.n) {
+			refuse(l, b, s.end, &err);
 			return;
 		}
-		if (h == HELD_NOMEM) {
-			deliver_error(l, b, &err);
-			return;
-		}
-		if (first + n > len)
-			wrapped = first + n - len;
-		if (wrapped > n)
-			wrapped = n;
+		reset(l, b, &s);
+		b->err = err;
+		h = HELD_ALL;
 	}
-	if (fill_ids(l, p->at.epoch, first, n, b->ids, &err) ||
-	    place_fields(l, b, &err) ||
-	    (l->shared && attach_units(l, b, wrapped, u, &err))) {
+	if (rc || h != HELD_ALL || (!l->asked && fill_batch(l, b, &s, &err)) ||
+	    (l->shared && attach_units(l, b, wrapped(l, &s), u, &err))) {
 		deliver_error(l, b, &err);
 		return;
 	}
 	cut_grains(l, b);
 	if (l->asked)
 		pen__asked_done(l);
-	p->seq++;
-	p->at.pos = end;
+	end_step(l, &s);
+	atomic_store(&b->left, b->nrows * (f->all_plain && !l->shared
+						   ? f->units_per_sample
+						   : 1));
 	atomic_fetch_add(&l->planned, 1);
-	if (!n)
+	if (!b->nrows)
 		pen__finish_batch(l, b);
 	else if (atomic_fetch_sub(&b->waiting, 1) == 1)
 		pen__plan_rows(l, b);

@@ -24,7 +24,10 @@ static void batch_free(struct pen_pooled *b)
 	for (uint32_t f = 0; f < b->pool->nfields; f++) {
 		pen__free(b->offsets[f]);
 		pen__free(b->shapes[f]);
+		pen__free(b->dims[f]);
 	}
+	pen__free(b->skip);
+	pen__free(b->extra);
 	pthread_mutex_destroy(&b->fault_lock);
 	pen__block_fini(&b->mem);
 	pen__free(b->tensor);
@@ -54,8 +57,14 @@ static bool variable_init(struct pen_pooled *b, uint32_t f)
 		pen__calloc((size_t)b->pool->cap * dims, sizeof(int64_t));
 	if (!b->shapes[f])
 		return false;
-	if (d->layout != PEN_RAGGED)
+	if (d->layout == PEN_PADDED) {
+		b->dims[f] = pen__alloc(dims, sizeof(int64_t));
+		if (!b->dims[f])
+			return false;
+		memcpy(b->dims[f], d->shape, dims * sizeof(int64_t));
+		b->row_bytes[f] = d->max_bytes;
 		return true;
+	}
 	b->offsets[f] = pen__calloc((size_t)b->pool->cap + 1, sizeof(int64_t));
 	return b->offsets[f] != NULL;
 }
@@ -63,7 +72,7 @@ static bool variable_init(struct pen_pooled *b, uint32_t f)
 static struct pen_pooled *batch_new(struct pen_pool *p)
 {
 	struct pen_pooled *b = pen__calloc(1, sizeof(*b));
-	size_t n = p->nfields ? p->nfields : 1;
+	size_t n = (size_t)p->nfields + 2; /* packed ones have two more */
 	bool ok;
 
 	if (!b)
@@ -80,6 +89,11 @@ static struct pen_pooled *batch_new(struct pen_pool *p)
 		b->live = pen__calloc(p->nlive, sizeof(*b->live));
 		ok = b->live != NULL;
 	}
+	if (ok && p->pack) {
+		b->skip = pen__alloc(p->cap, sizeof(*b->skip));
+		b->extra = pen__calloc(p->cap, sizeof(*b->extra));
+		ok = b->skip && b->extra;
+	}
 	for (uint32_t f = 0; ok && f < p->nfields; f++)
 		if (p->field[f].layout != PEN_DENSE)
 			ok = variable_init(b, f);
@@ -93,34 +107,38 @@ static struct pen_pooled *batch_new(struct pen_pool *p)
 }
 
 int pen__pool_new(struct pen_pool **out, const struct pen_format *f,
-		  uint32_t nbatches, uint32_t rows, bool shared, bool mlock,
-		  struct pen_err *err)
+		  uint32_t rows, bool shared, struct pen_err *err)
 {
 	struct pen_pool *p = pen__calloc(1, sizeof(*p));
 
 	if (!p)
 		return pen__fail_nomem(err, "batch pool", sizeof(*p));
 	pthread_mutex_init(&p->lock, NULL);
-	p->nbatches = p->usual = nbatches;
 	p->cap = rows;
-	p->mlock = mlock;
 	p->nfields = f->nfields;
 	memcpy(p->field, f->field, sizeof(p->field));
+	for (uint32_t i = 0; i < f->nfields; i++)
+		pen__fill_init(&p->fill[i], &f->pad[i], f->field[i].dtype);
+	if (shared && !pen__mul(rows, f->units_per_sample, &p->nlive)) {
+		pool_free(p);
+		return pen__fail_nomem(err, "batch pool", rows);
+	}
+	*out = p;
+	return 0;
+}
+
+int pen__pool_fill(struct pen_pool *p, uint32_t nbatches, struct pen_err *err)
+{
 	p->batch = pen__calloc(nbatches, sizeof(struct pen_pooled *));
-	if (shared && !pen__mul(rows, f->units_per_sample, &p->nlive))
-		goto fail;
 	for (uint32_t i = 0; p->batch && i < nbatches; i++) {
 		p->batch[i] = batch_new(p);
 		if (!p->batch[i])
-			goto fail;
+			break;
+		p->nbatches = p->usual = i + 1;
 	}
-	if (!p->batch)
-		goto fail;
-	*out = p;
-	return 0;
-fail:
-	pool_free(p);
-	return pen__fail_nomem(err, "batch pool", (size_t)rows * nbatches);
+	if (p->nbatches == nbatches)
+		return 0;
+	return pen__fail_nomem(err, "batch pool", (size_t)p->cap * nbatches);
 }
 
 void pen__pool_close(struct pen_pool *p)
@@ -238,11 +256,33 @@ PEN_API void pen_batch_unref(struct pen_batch *pub)
 	if (p->nbatches - p->nout > p->usual)
 		drop(p, b);
 	else if (p->ring)
-		pen__ring_push(p->ring, PEN_LANE_PLAN, &b->plan);
+		pen__ring_push_lazily(
+			p->ring, PEN_LANE_PLAN, &b->plan,
+			(unsigned)atomic_load_explicit(&p->enough,
+						       memory_order_relaxed));
 	last = p->closed && p->nout == 0;
 	pthread_mutex_unlock(&p->lock);
 	if (last)
 		pool_free(p);
+}
+
+uint8_t *pen__batch_row_of(const struct pen_pooled *b, uint32_t field,
+			   uint32_t row, size_t *len)
+{
+	const struct pen_field *f = &b->pool->field[field];
+	uint8_t *base = (uint8_t *)b->mem.p + b->field_off[field];
+	const size_t size = pen_dtype_size(f->dtype);
+	const int64_t *o = b->offsets[field];
+
+	if (f->layout == PEN_PADDED) {
+		*len = b->row_bytes[field];
+		return base + (size_t)row * *len;
+	}
+	if (f->layout == PEN_PACKED)
+		*len = (size_t)b->shapes[field][row] * size;
+	else
+		*len = (size_t)(o[row + 1] - o[row]) * size;
+	return base + (size_t)o[row] * size;
 }
 
 int pen__pool_reserve(struct pen_pooled *b, size_t bytes, struct pen_err *err)

@@ -54,6 +54,13 @@ struct pen_pooled {
 	/* variable shapes, else NULL: */
 	int64_t *offsets[PEN_MAX_FIELDS]; /* cap + 1 */
 	int64_t *shapes[PEN_MAX_FIELDS];  /* cap * ndim */
+	int64_t *dims[PEN_MAX_FIELDS];	  /* padded: of this batch's rows */
+	size_t row_bytes[PEN_MAX_FIELDS]; /* padded */
+	/* packed batches, else NULL: of each row what comes before it in its
+	 * sample (PEN_WHOLE: it is all of it), and whether the sample was not
+	 * held as one at a place of its own */
+	int64_t *skip;
+	bool *extra;
 	/* shared units, else NULL: nrows x units_per_sample */
 	struct pen_live **live;
 
@@ -69,6 +76,7 @@ struct pen_pooled {
 	bool fault_lost;    /* no memory to note one */
 	struct pen_err err; /* delivered instead of the batch when code != 0 */
 	bool fatal;	    /* ... and nothing can come after it */
+	bool last;	    /* cut batches: of its epoch */
 };
 
 struct pen_pool {
@@ -77,22 +85,30 @@ struct pen_pool {
 	bool closed;	       /* the loader is gone */
 	uint32_t nbatches, nout;
 	uint32_t usual; /* the most that are not with the consumer */
-	uint32_t cap;	/* rows */
-	size_t nlive;	/* room for shared units in a batch */
+	/* so many have to be free for a worker to be woken */
+	atomic_uint_fast32_t enough;
+	uint32_t cap; /* rows */
+	size_t nlive; /* room for shared units in a batch */
 	uint32_t nfields;
 	struct pen_field field[PEN_MAX_FIELDS];
 	struct pen_take take;
 	bool hide[PEN_MAX_FIELDS]; /* left out by fields= */
+	struct pen_fill fill[PEN_MAX_FIELDS];
+	/* packed batches: rows, how long they are (0: there are none), the
+	 * field that tensors are named after, and their names */
+	uint32_t rows, pack, packed;
+	char more[2][80];
 	bool mlock;
 	struct pen_pooled **batch;
 	/* the memory account all of the loader shares */
 	atomic_uint_fast64_t bytes, peak;
 };
 
-/* shared: room for live units (units_per_sample a row). */
+/* shared: room for live units (units_per_sample a row). Without batches: the
+ * caller has more to set, and then calls pen__pool_fill(). */
 int pen__pool_new(struct pen_pool **out, const struct pen_format *f,
-		  uint32_t nbatches, uint32_t rows, bool shared, bool mlock,
-		  struct pen_err *err);
+		  uint32_t rows, bool shared, struct pen_err *err);
+int pen__pool_fill(struct pen_pool *, uint32_t nbatches, struct pen_err *err);
 /* The loader is done with it; the last batch out frees it. */
 void pen__pool_close(struct pen_pool *);
 void pen__pool_account(struct pen_pool *, int64_t bytes);
@@ -110,6 +126,15 @@ int pen__pool_reserve(struct pen_pooled *, size_t bytes, struct pen_err *err);
 void pen__batch_fault(struct pen_pooled *, uint32_t row,
 		      const struct pen_err *err);
 
+/* Copies a row as its format has it into its padded place and fills the rest;
+ * for one that is only a piece of its sample, of n bytes, copies that. */
+void pen__pad_row(const struct pen_pooled *, uint32_t field, uint32_t row,
+		  const void *src);
+void pen__cut_row(const struct pen_pooled *, uint32_t field, uint32_t row,
+		  const void *src, size_t n);
+/* All rows of a packed batch are in: what is between them. */
+void pen__pack_finish(struct pen_pooled *);
+
 /* The row is made elsewhere first: to be padded, cut to what is taken, or
  * because nobody wants it. */
 static inline bool pen__staged(const struct pen_pool *p, uint32_t field)
@@ -118,28 +143,32 @@ static inline bool pen__staged(const struct pen_pool *p, uint32_t field)
 	       (p->take.on && p->take.field == field) || p->hide[field];
 }
 
+/* ... or because the row is a piece of it. */
+static inline bool pen__row_cut(const struct pen_pooled *b, uint32_t field,
+				uint32_t row)
+{
+	return b->pool->field[field].layout == PEN_PACKED && b->skip[row] >= 0;
+}
+
 /* Room for it there: the next field's row is aligned, too. */
 static inline size_t pen__stage_bytes(const struct pen_field *of_format)
 {
 	return (of_format->max_bytes + 63) & ~(size_t)63;
 }
 
-/* A row's bytes within a field. */
+/* A row's bytes within a field; where rows differ, found on a longer way. */
+uint8_t *pen__batch_row_of(const struct pen_pooled *b, uint32_t field,
+			   uint32_t row, size_t *len);
 static inline uint8_t *pen__batch_row(const struct pen_pooled *b,
 				      uint32_t field, uint32_t row, size_t *len)
 {
 	const struct pen_field *f = &b->pool->field[field];
-	uint8_t *base = (uint8_t *)b->mem.p + b->field_off[field];
 
-	if (f->layout == PEN_RAGGED) {
-		size_t size = pen_dtype_size(f->dtype);
-		const int64_t *o = b->offsets[field] + row;
-
-		*len = (size_t)(o[1] - o[0]) * size;
-		return base + (size_t)o[0] * size;
-	}
+	if (f->layout != PEN_DENSE)
+		return pen__batch_row_of(b, field, row, len);
 	*len = f->max_bytes;
-	return base + (size_t)row * f->max_bytes;
+	return (uint8_t *)b->mem.p + b->field_off[field] +
+	       (size_t)row * f->max_bytes;
 }
 
 #endif

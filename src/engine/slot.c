@@ -245,6 +245,13 @@ struct pen_slot *pen__slot_plain(struct pen_worker *w, struct pen_pooled *b,
 	return s;
 }
 
+/* Padded, or only a piece of what is read. */
+static bool apart(const struct pen_pooled *b, uint32_t field, uint32_t row)
+{
+	return b->pool->field[field].layout == PEN_PADDED ||
+	       pen__row_cut(b, field, row);
+}
+
 /* A sample all of whose units are PLAIN: each goes on its own. */
 void pen__issue_plain(struct pen_worker *w, struct pen_pooled *b, uint32_t row,
 		      uint32_t object, uint64_t k)
@@ -270,14 +277,15 @@ void pen__issue_plain(struct pen_worker *w, struct pen_pooled *b, uint32_t row,
 			continue;
 		}
 		dst = pen__batch_row(b, u->field, row, &len);
-		pen__err_reset(&err);
-		if (!pen__slot_fits(d, u, len, &err)) {
+		if (d->layout != PEN_DENSE && apart(b, u->field, row)) {
+			dst = NULL;
+		} else if (u->len != len) {
+			pen__err_reset(&err);
+			pen__slot_fits(d, u, len, &err);
 			pen__row_failed(w, b, row, &err);
 			pen__rows_filled(w, b, row, 1);
 			continue;
 		}
-		if (d->layout == PEN_PADDED)
-			dst = NULL;
 		if (dst && follows(w->pending, u, b, dst)) {
 			w->pending->unit.len += u->len;
 			w->pending->nrows++;
@@ -367,13 +375,13 @@ static void complete_plain(struct pen_worker *w, struct pen_slot *s,
 	const struct pen_unit *u = &s->unit;
 	struct pen_pooled *b = s->batch;
 
-	if (!err->code && !s->dst && !s->drained) { /* a padded row */
-		const struct pen_field *d = &b->pool->field[u->field];
-		size_t len;
+	if (!err->code && !s->dst && !s->drained) { /* padded, or a piece */
+		const uint8_t *p = (const uint8_t *)s->io.data + s->skew;
 
-		pen__pad_row(d, pen__batch_row(b, u->field, s->row, &len),
-			     (const uint8_t *)s->io.data + s->skew,
-			     b->shapes[u->field] + (size_t)s->row * d->ndim);
+		if (b->pool->field[u->field].layout == PEN_PADDED)
+			pen__pad_row(b, u->field, s->row, p);
+		else
+			pen__cut_row(b, u->field, s->row, p, u->len);
 	}
 	for (uint32_t i = 0; err->code && i < s->nrows; i++)
 		pen__row_failed(w, b, s->row + i, err);

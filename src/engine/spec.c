@@ -17,6 +17,9 @@
 static const char *const tails[] = { "auto", "keep", "drop", "pad", NULL };
 static const char *const policies[] = { "fail", "skip", "substitute", NULL };
 static const char *const shapes[] = { "auto", "ragged", "padded", NULL };
+static const char *const pad_to[] = { "auto", "data", "batch", NULL };
+static const char *const too_long[] = { "auto", "fail",	 "alone",
+					"cut",	"split", NULL };
 
 const struct pen_opt pen__spec_opts[] = {
 	{ .name = "format",
@@ -34,7 +37,30 @@ const struct pen_opt pen__spec_opts[] = {
 	  .dflt = "32",
 	  .min = 1,
 	  .max = 1 << 24,
-	  .help = "samples in a batch of this rank" },
+	  .help = "samples in a batch of this rank; the most, with "
+		  "batch_tokens; rows, with pack" },
+	{ .name = "batch_tokens",
+	  .type = PEN_OPT_COUNT,
+	  .off = OFF(batch_tokens),
+	  .dflt = "0",
+	  .max = 1e15,
+	  .help = "a batch takes as many samples as fit: the sum of their "
+		  "lengths, padded the longest times their number; 0 = "
+		  "batch_size" },
+	{ .name = "pack",
+	  .type = PEN_OPT_COUNT,
+	  .off = OFF(pack),
+	  .dflt = "0",
+	  .max = 1 << 24,
+	  .help = "put several samples into rows of this length, batch_size "
+		  "rows a batch; 0 = no" },
+	{ .name = "too_long",
+	  .type = PEN_OPT_ENUM,
+	  .off = OFF(too_long),
+	  .dflt = "auto",
+	  .choices = too_long,
+	  .help = "a sample above batch_tokens: fail or comes alone (auto); "
+		  "above pack: fail (auto), cut or split it" },
 	{ .name = "epochs",
 	  .type = PEN_OPT_COUNT,
 	  .off = OFF(epochs),
@@ -113,7 +139,22 @@ const struct pen_opt pen__spec_opts[] = {
 	  .off = OFF(shapes),
 	  .dflt = "auto",
 	  .choices = shapes,
-	  .help = "samples of different shape: ragged (auto) or zero-padded" },
+	  .help = "samples of different shape: ragged (auto) or padded" },
+	{ .name = "pad_to",
+	  .type = PEN_OPT_ENUM,
+	  .off = OFF(pad_to),
+	  .dflt = "auto",
+	  .choices = pad_to,
+	  .help = "padded: up to the largest sample of the data, or of the "
+		  "batch; auto = data, with batch_tokens or sampler=bucket "
+		  "batch" },
+	{ .name = "pad_multiple",
+	  .type = PEN_OPT_COUNT,
+	  .off = OFF(pad_multiple),
+	  .dflt = "1",
+	  .min = 1,
+	  .max = 1 << 20,
+	  .help = "padded: up to the next multiple of this" },
 	{ .name = "rank",
 	  .type = PEN_OPT_INT,
 	  .off = OFF(rank),
@@ -144,6 +185,12 @@ const struct pen_opt pen__spec_opts[] = {
 	  .off = OFF(labels),
 	  .help = "a class per sample, for sampler=balanced: a file (.npy), "
 		  "field:NAME, or `folder`" },
+	{ .name = "lengths",
+	  .type = PEN_OPT_STR,
+	  .off = OFF(lengths),
+	  .help = "a length per sample, for batch_tokens and sampler=bucket: a "
+		  "file (.npy) or field:NAME; else that of the first field "
+		  "that varies" },
 	{ .name = "reshuffle",
 	  .type = PEN_OPT_BOOL,
 	  .off = OFF(reshuffle),
@@ -280,6 +327,8 @@ PEN_API int pen_spec_set(struct pen_spec *s, const char *key, const char *value,
 		if (strncmp(key, prefixes[i], n) == 0)
 			return pair_add(pairs_of(s, i), key + n, value, err);
 	}
+	if (strcmp(key, "batch_size") == 0)
+		s->batch_given = true;
 	return pen__opt_set(pen__spec_opts, s, key, value, err);
 }
 

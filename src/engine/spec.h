@@ -8,6 +8,14 @@
 
 enum pen_tail { PEN_TAIL_AUTO, PEN_TAIL_KEEP, PEN_TAIL_DROP, PEN_TAIL_PAD };
 enum pen_on_error { PEN_ON_FAIL, PEN_ON_SKIP, PEN_ON_SUBSTITUTE };
+enum pen_pad_to { PEN_PAD_AUTO, PEN_PAD_DATA, PEN_PAD_BATCH };
+enum pen_too_long {
+	PEN_LONG_AUTO,
+	PEN_LONG_FAIL,
+	PEN_LONG_ALONE,
+	PEN_LONG_CUT,
+	PEN_LONG_SPLIT
+};
 enum pen_shapes { PEN_SHAPES_AUTO, PEN_SHAPES_RAGGED, PEN_SHAPES_PADDED };
 
 /* Settings for an implementation that is chosen later. */
@@ -21,6 +29,9 @@ struct pen_spec {
 	size_t npaths;
 	char *format, *store, *sampler, *shuffle;
 	uint64_t batch_size, epochs, seed;
+	bool batch_given; /* batch_size was set, and is not the default */
+	uint64_t batch_tokens, pack, pad_multiple;
+	int too_long, pad_to;
 	int64_t threads, prefetch, queue_depth;
 	uint64_t memory, cache;
 	int tail, on_error, shapes;
@@ -28,7 +39,7 @@ struct pen_spec {
 	uint64_t max_errors;
 	int64_t rank, world;
 	char *index_cache;
-	char *subset, *weights, *labels;
+	char *subset, *weights, *labels, *lengths;
 	bool mlock;
 	bool decode, reshuffle;
 	struct pen_opt_list take;

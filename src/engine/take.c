@@ -176,7 +176,9 @@ int pen__take_init(struct pen_take *t, struct pen_field *d,
 {
 	size_t bytes;
 
-	*t = (struct pen_take){ .from = d->dtype, .to = d->dtype };
+	*t = (struct pen_take){ .from = d->dtype,
+				.to = d->dtype,
+				.fill.zero = true };
 	if (!s->take.n && !s->cast)
 		return 0;
 	if (s->cast && (!parse_dtype(s->cast, &t->to) ||
@@ -269,7 +271,13 @@ void pen__take_piece(const struct pen_take *t, void *row, size_t at,
 void pen__take_end(const struct pen_take *t, void *row, size_t n)
 {
 	size_t have = n / pen_dtype_size(t->from), to = pen_dtype_size(t->to);
+	size_t gap;
 
-	if (have < t->n)
-		memset((uint8_t *)row + have * to, 0, (t->n - have) * to);
+	if (have >= t->n)
+		return;
+	gap = (t->n - have) * to;
+	if (t->fill.before)
+		memmove((uint8_t *)row + gap, row, have * to);
+	pen__fill(&t->fill, t->fill.before ? row : (uint8_t *)row + have * to,
+		  gap);
 }

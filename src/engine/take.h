@@ -9,11 +9,22 @@
 
 #include "engine/dataset.h"
 
+/* What stands where a sample has nothing. */
+struct pen_fill {
+	uint8_t item[32]; /* one element */
+	uint32_t size;
+	bool zero;
+	bool before; /* it comes first */
+};
+void pen__fill_init(struct pen_fill *, const struct pen_pad *, enum pen_dtype);
+void pen__fill(const struct pen_fill *, void *to, size_t bytes);
+
 struct pen_take {
 	bool on;
 	uint32_t field; /* the largest one */
 	enum pen_dtype from, to;
 	size_t n; /* elements of a row */
+	struct pen_fill fill;
 };
 
 /* The field as the batch has it; `how` says how rows become that. */
@@ -30,7 +41,7 @@ static inline size_t pen__take_bytes(const struct pen_take *t)
  */
 void pen__take_piece(const struct pen_take *, void *row, size_t at,
 		     const void *src, size_t n);
-/* The sample had only n bytes: the rest of its row is zero. */
+/* The sample had only n bytes: the rest of its row is filled. */
 void pen__take_end(const struct pen_take *, void *row, size_t n);
 
 /* Which fields fields= leaves out. */

@@ -19,8 +19,9 @@ int pen__units_init(struct pen_units *u, struct pen_pool *pool, uint32_t keep,
 				 .keep_idle = keep,
 				 .cache_bytes = cache,
 				 .most = most,
-				 .copied = UINT64_MAX,
-				 .share = 1024 };
+				 .copied = UINT64_MAX };
+	for (uint32_t i = 0; i < PEN_UNIT_KINDS; i++)
+		u->share[i] = 1024;
 	u->bucket = pen__calloc(u->nbuckets, sizeof(struct pen_live *));
 	if (!u->bucket)
 		return PEN_ENOMEM;
@@ -100,10 +101,10 @@ static uint64_t payload_of(const struct pen_units *u,
 			   const struct pen_unit *unit)
 {
 	const uint64_t n = pen__unit_payload(unit);
+	const uint32_t share = u->share[unit->field % PEN_UNIT_KINDS];
 
-	return unit->flags & PEN_UNIT_PACKED && u->share < 1024 &&
-			       n <= u->copied
-		       ? n / 1024 * u->share + u->share
+	return unit->flags & PEN_UNIT_PACKED && share < 1024 && n <= u->copied
+		       ? n / 1024 * share + share
 		       : n;
 }
 
@@ -122,25 +123,36 @@ static struct pen_live *take_spare(struct pen_units *u, size_t need)
 	return NULL;
 }
 
+static struct pen_idle *idle_of(struct pen_units *u, const struct pen_live *l)
+{
+	return l->later ? &u->later : &u->idle;
+}
+
 static void idle_remove(struct pen_units *u, struct pen_live *l)
 {
-	*(l->older ? &l->older->newer : &u->oldest) = l->newer;
-	*(l->newer ? &l->newer->older : &u->newest) = l->older;
-	u->nidle--;
+	struct pen_idle *i = idle_of(u, l);
+
+	*(l->older ? &l->older->newer : &i->oldest) = l->newer;
+	*(l->newer ? &l->newer->older : &i->newest) = l->older;
+	i->n--;
+	i->bytes -= l->mem.cap;
 	u->nheld++;
-	u->idle_bytes -= l->mem.cap;
 	u->live_bytes += l->mem.cap;
 }
 
 static void idle_add(struct pen_units *u, struct pen_live *l)
 {
-	l->older = u->newest;
+	struct pen_idle *i;
+
+	l->later = u->later_bytes && l->users && l->used % l->users;
+	i = idle_of(u, l);
+	l->older = i->newest;
 	l->newer = NULL;
-	*(l->older ? &l->older->newer : &u->oldest) = l;
-	u->newest = l;
-	u->nidle++;
+	*(l->older ? &l->older->newer : &i->oldest) = l;
+	i->newest = l;
+	i->n++;
+	i->bytes += l->mem.cap;
 	u->nheld--;
-	u->idle_bytes += l->mem.cap;
 	u->live_bytes -= l->mem.cap;
 }
 
@@ -159,15 +171,16 @@ static void unlink_live(struct pen_units *u, struct pen_live *l)
 /* Frees what nobody holds, spare memory first, as far as it takes. */
 static void make_room(struct pen_units *u, uint64_t bytes)
 {
-	while (u->live_bytes + u->idle_bytes + u->spare_bytes + bytes >
+	while (u->live_bytes + u->idle.bytes + u->later.bytes + u->spare_bytes +
+		       bytes >
 	       u->most) {
 		struct pen_live *l = u->spare;
 
 		if (l) {
 			u->spare = l->next;
 			u->spare_bytes -= l->mem.cap;
-		} else if (u->oldest) {
-			l = u->oldest;
+		} else if (u->idle.oldest || u->later.oldest) {
+			l = u->idle.oldest ? u->idle.oldest : u->later.oldest;
 			idle_remove(u, l);
 			unlink_live(u, l);
 		} else {
@@ -197,8 +210,8 @@ static struct pen_live *live_new(struct pen_units *u,
 	l->task = (struct pen_task){ .live = l };
 	l->unit = *unit;
 	l->n = pen__unit_payload(unit);
-	l->holds = 0;
-	l->ready = false;
+	l->holds = l->users = l->used = 0;
+	l->ready = l->later = false;
 	l->err = (struct pen_err){ 0 };
 	l->waiters = NULL;
 	return l;
@@ -257,10 +270,12 @@ int pen__units_hold(struct pen_units *u, const struct pen_unit *unit,
 	}
 	if (l && !*fresh && !l->holds)
 		idle_remove(u, l);
-	if (l)
+	if (l) {
 		l->holds++;
-	else
+		l->used++;
+	} else {
 		rc = PEN_ENOMEM;
+	}
 	pthread_mutex_unlock(&u->lock);
 	*out = l;
 	return rc;
@@ -287,11 +302,12 @@ int pen__units_fill(struct pen_units *u, struct pen_live *l, const void *p,
 {
 	const uint64_t size = l->unit.size ? l->unit.size : 1;
 	const uint64_t share = (n * 1024 + size - 1) / size;
+	uint32_t *of = &u->share[l->unit.field % PEN_UNIT_KINDS];
 	int rc;
 
 	pthread_mutex_lock(&u->lock);
-	u->share = (uint32_t)((7 * (uint64_t)u->share + share + 7) / 8);
-	u->share = u->share > 1024 ? 1024 : u->share;
+	*of = (uint32_t)((7 * (uint64_t)*of + share + 7) / 8);
+	*of = *of > 1024 ? 1024 : *of;
 	rc = refit(u, l, n);
 	pthread_mutex_unlock(&u->lock);
 	if (rc)
@@ -391,8 +407,14 @@ void pen__units_release(struct pen_units *u, struct pen_live **live, size_t n)
 		else
 			idle_add(u, l);
 	}
-	while (u->nidle > u->keep_idle && u->idle_bytes > u->cache_bytes) {
-		struct pen_live *l = u->oldest;
+	while (u->idle.n > u->keep_idle && u->idle.bytes > u->cache_bytes) {
+		struct pen_live *l = u->idle.oldest;
+
+		idle_remove(u, l);
+		retire(u, l);
+	}
+	while (u->later.bytes > u->later_bytes) {
+		struct pen_live *l = u->later.oldest;
 
 		idle_remove(u, l);
 		retire(u, l);

@@ -9,12 +9,16 @@
  *
  * A unit nobody holds any more stays idle for a while: a few, so that a unit
  * which ends one batch and begins the next is not fetched twice, and as many as
- * the cache= setting allows.
+ * the cache= setting allows. A unit that is known to have more users than held
+ * it so far, because their window comes later in the epoch, waits for them as
+ * long as there is room.
  */
 #ifndef PEN_ENGINE_UNITS_H
 #define PEN_ENGINE_UNITS_H
 
 #include "engine/pool.h"
+
+#define PEN_UNIT_KINDS 4u /* told apart by their number modulo this */
 
 /* A batch that waits for a unit. */
 struct pen_waiter {
@@ -28,11 +32,19 @@ struct pen_live {
 	struct pen_block mem; /* the payload: unpacked, or as fetched */
 	uint64_t n;	      /* bytes of it */
 	uint64_t holds;
-	bool ready;
-	struct pen_err err; /* code != 0: it could not be had */
+	uint64_t users, used; /* holds an epoch, 0: not known; so far */
+	bool ready, later;    /* idle, and later windows need it */
+	struct pen_err err;   /* code != 0: it could not be had */
 	struct pen_waiter *waiters;
 	struct pen_live *next;		/* in the hash chain or the free list */
 	struct pen_live *older, *newer; /* among the idle ones */
+};
+
+/* Units that nobody holds. */
+struct pen_idle {
+	struct pen_live *oldest, *newest;
+	uint32_t n;
+	uint64_t bytes;
 };
 
 struct pen_units {
@@ -40,14 +52,16 @@ struct pen_units {
 	struct pen_pool *pool; /* whose memory account is used */
 	struct pen_live **bucket;
 	uint32_t nbuckets, nlive;
-	struct pen_live *spare;		  /* freed ones, with their memory */
-	struct pen_live *oldest, *newest; /* idle ones */
-	uint32_t nidle, keep_idle;
-	uint64_t spare_bytes, idle_bytes, cache_bytes;
-	uint64_t live_bytes; /* held */
-	uint64_t most;	     /* bytes of all: held, idle and spare */
+	struct pen_live *spare;	     /* freed ones, with their memory */
+	struct pen_idle idle, later; /* later: those that wait for users */
+	uint32_t keep_idle;
+	uint64_t spare_bytes, cache_bytes;
+	uint64_t later_bytes; /* the most that units may take that wait */
+	uint64_t live_bytes;  /* held */
+	uint64_t most;	      /* bytes of all: held, idle and spare */
 	uint32_t nheld;
-	uint32_t share; /* of their size that packed units take, in 1024ths */
+	/* of their size that packed units of a kind take, in 1024ths */
+	uint32_t share[PEN_UNIT_KINDS];
 	/* Packed units up to this size are filled by a copy, so that they can
 	 * have less memory than they declare; larger ones are unpacked into it.
 	 * All, until it is set. */

@@ -298,7 +298,9 @@ static int worker_init(struct pen_worker *w, struct pen_loader *l,
 	if (rc)
 		return rc;
 	for (uint32_t i = 0; i < l->pool->nfields; i++)
-		if (pen__staged(l->pool, i) && (l->shared || !w->f->all_plain))
+		if ((pen__staged(l->pool, i) ||
+		     l->pool->field[i].layout == PEN_PACKED) &&
+		    (l->shared || !w->f->all_plain))
 			pad += pen__stage_bytes(&w->f->field[i]);
 	if (pad && pen__block_init(&w->pad, pad))
 		return pen__fail_nomem(err, "padded rows", pad);

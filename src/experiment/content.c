@@ -37,27 +37,34 @@ uint64_t pen__content_row(uint64_t id, uint32_t field, const void *bytes,
 	return pen__mix64(h[0] ^ pen__mix64(h[1] ^ pen__mix64(h[2] ^ h[3])));
 }
 
+uint64_t pen__content_tensor(const struct pen_batch *b, uint32_t t,
+			     const uint64_t *ids)
+{
+	const struct pen_tensor *x = &b->tensors[t];
+	const size_t size = pen_dtype_size(x->dtype);
+	const size_t row = b->nsamples ? x->nbytes / b->nsamples : 0;
+	uint64_t sum = 0;
+
+	for (uint32_t r = 0; r < b->nsamples; r++) {
+		size_t from = row * r, n = row;
+
+		if (x->offsets)
+			from = (size_t)x->offsets[r] * size;
+		if (x->layout == PEN_PACKED)
+			n = (size_t)x->shapes[r] * size;
+		else if (x->offsets)
+			n = (size_t)x->offsets[r + 1] * size - from;
+		sum += pen__content_row(ids[r], t,
+					(const uint8_t *)x->data + from, n);
+	}
+	return sum;
+}
+
 uint64_t pen__content_batch(const struct pen_batch *b, const uint64_t *ids)
 {
 	uint64_t sum = 0;
 
-	for (uint32_t t = 0; t < b->ntensors; t++) {
-		const struct pen_tensor *x = &b->tensors[t];
-		const size_t size = pen_dtype_size(x->dtype);
-		const size_t row = b->nsamples ? x->nbytes / b->nsamples : 0;
-
-		for (uint32_t r = 0; r < b->nsamples; r++) {
-			const bool ragged = x->layout == PEN_RAGGED;
-			const size_t from =
-				ragged ? (size_t)x->offsets[r] * size : row * r;
-			const size_t n = ragged ? (size_t)(x->offsets[r + 1] -
-							   x->offsets[r]) *
-							  size
-						: row;
-
-			sum += pen__content_row(
-				ids[r], t, (const uint8_t *)x->data + from, n);
-		}
-	}
+	for (uint32_t t = 0; t < b->ntensors; t++)
+		sum += pen__content_tensor(b, t, ids);
 	return sum;
 }

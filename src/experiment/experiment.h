@@ -40,6 +40,9 @@ int pen__blocks_parse(const char *text, struct pen_blocks **list, size_t *n,
 uint64_t pen__content_row(uint64_t id, uint32_t field, const void *bytes,
 			  size_t n);
 uint64_t pen__content_batch(const struct pen_batch *, const uint64_t *ids);
+/* The same of one field, where others differ from epoch to epoch (noise). */
+uint64_t pen__content_tensor(const struct pen_batch *, uint32_t tensor,
+			     const uint64_t *ids);
 
 /* ---- data made on the spot ---- */
 

@@ -435,6 +435,38 @@ static int decode(const struct pen_cells_chunk *c, const char **why)
 	return rc < 0 ? rc : PEN_EDATA;
 }
 
+#define MOST_USERS 65536u /* beyond these nobody counts */
+
+/* Rows on either side are looked at until one lies elsewhere. */
+uint64_t pen__cells_users(const struct pen_format *f, uint32_t object,
+			  uint64_t k, const struct pen_unit *u)
+{
+	const struct pen_cells_view *v = view_of(f, object);
+	struct pen_cells_chunk c = { 0 };
+	uint64_t n = 0, seen = 0, i;
+	uint32_t matrix;
+	bool any;
+
+	if (!chunk_of(f->priv, v, (uint32_t)u->id, &c, &matrix) ||
+	    c.a->layout == PEN_CELLS_FLAT)
+		return 0;
+	for (i = k; seen < MOST_USERS; i--, seen++) {
+		if (pen__cells_side(c.m, c.a, c.number, pen__cells_row(v, i),
+				    &any))
+			break;
+		n += any;
+		if (!i)
+			break;
+	}
+	for (i = k + 1; i < v->nsamples && seen < MOST_USERS; i++, seen++) {
+		if (pen__cells_side(c.m, c.a, c.number, pen__cells_row(v, i),
+				    &any))
+			break;
+		n += any;
+	}
+	return seen < MOST_USERS ? n : 0;
+}
+
 int pen__cells_unpack(const struct pen_format *f, const struct pen_unit *u,
 		      struct pen_span raw, void *out, struct pen_scratch *s,
 		      struct pen_err *err)
@@ -442,9 +474,11 @@ int pen__cells_unpack(const struct pen_format *f, const struct pen_unit *u,
 	/* a chunk may be an object of its own */
 	const struct pen_cells_view *v = view_of(f, (uint32_t)(u->id >> 32));
 	const struct pen_cells *p = f->priv;
-	struct pen_cells_chunk c = {
-		.raw = raw, .out = out, .size = (size_t)u->size, .scratch = s
-	};
+	struct pen_cells_chunk c = { .raw = raw,
+				     .out = out,
+				     .size = (size_t)u->size,
+				     .narrow = f->narrow,
+				     .scratch = s };
 	const char *why = "no such chunk";
 	char name[256], where[640];
 	int rc = PEN_EDATA;
@@ -452,8 +486,10 @@ int pen__cells_unpack(const struct pen_format *f, const struct pen_unit *u,
 
 	if (chunk_of(p, v, (uint32_t)u->id, &c, &i))
 		rc = decode(&c, &why);
+	if (!rc && f->narrow)
+		return pen__cells_narrow(c.a, out, c.size);
 	if (rc >= 0)
-		return f->narrow ? pen__cells_narrow(c.a, out, c.size) : 0;
+		return rc;
 	if (rc == PEN_ENOMEM)
 		return pen__fail_nomem(err, f->ops->name, 0);
 	f->ix->name_of(f->ix, u->object, name, sizeof(name));

@@ -82,6 +82,7 @@ struct pen_cells_array {
 	uint32_t id0; /* number of its first chunk, among the file's */
 	uint8_t dtype, item;
 	uint8_t layout; /* enum pen_cells_layout */
+	uint8_t kind;	/* of its units */
 	bool swap;
 	uint8_t fill[8];
 	struct pen_h5_pipe pipe; /* none: numbers are stored as they are */
@@ -185,6 +186,12 @@ void pen__cells_array_locate(const struct pen_cells_matrix *,
 			     const struct pen_cells_array *, uint64_t row,
 			     struct pen_unit *);
 
+/* Does a row lie in chunk `number` (0), before it (-1) or behind it (1)? A row
+ * without numbers is where it would be; *any says that it has some. */
+int pen__cells_side(const struct pen_cells_matrix *,
+		    const struct pen_cells_array *, uint64_t number,
+		    uint64_t row, bool *any);
+
 /* What is left of columns [at, end) of a row that was fetched. */
 struct pen_cells_run {
 	const struct pen_cells_matrix *m;
@@ -198,12 +205,17 @@ struct pen_cells_run {
  * the array's. *p is NULL when they were never written. */
 uint64_t pen__cells_run_next(struct pen_cells_run *, const uint8_t **p);
 
-/* An unpacked chunk of `size` bytes in two bytes a number, in place: how many
- * bytes it has then, or 0: its numbers need more. */
+/* An unpacked chunk of `size` bytes in one or two bytes a number, in place: how
+ * many bytes it has then, or 0: its numbers need more. */
 int pen__cells_narrow(const struct pen_cells_array *, void *chunk, size_t size);
-/* n of its numbers as they were. */
-void pen__cells_restore(const struct pen_cells_array *, const uint8_t *p,
-			uint64_t n, uint8_t *out);
+/* The same of n numbers of four bytes whose first bytes, second bytes, ... lie
+ * apart; 0 leaves out with anything. */
+int pen__cells_narrow_streams(const struct pen_cells_array *,
+			      const uint8_t *const s[4], uint64_t n,
+			      uint8_t *out);
+/* n of its numbers, of `width` bytes, as they were. */
+void pen__cells_restore(const struct pen_cells_array *, unsigned width,
+			const uint8_t *p, uint64_t n, uint8_t *out);
 
 /* A chunk on its way from what is stored to numbers. */
 struct pen_cells_chunk {
@@ -213,11 +225,16 @@ struct pen_cells_chunk {
 	struct pen_span raw;
 	void *out;
 	size_t size; /* bytes that out has to get, exactly */
+	bool narrow; /* or fewer: see pen__cells_narrow() */
 	struct pen_scratch *scratch;
 };
 /* The one place that knows what ids of a pipe mean; *why says what is wrong
- * with the bytes. */
+ * with the bytes. How many bytes there are when it narrowed them, else 0. */
 int pen__cells_decode(const struct pen_cells_chunk *, const char **why);
+/* The same for a block of Blosc's, and the room it needs. */
+int pen__cells_block(const struct pen_cells_chunk *, uint32_t mask,
+		     const char **why);
+size_t pen__cells_block_room(const struct pen_cells_array *);
 /* Scratch it needs. */
 size_t pen__cells_decode_room(const struct pen_cells_array *);
 /* For inspect: "deflate". */
@@ -494,6 +511,8 @@ void pen__cells_shape(const struct pen_format *, uint32_t object, uint64_t k,
 		      uint32_t field, int64_t *shape);
 void pen__cells_locate(const struct pen_format *, uint32_t object, uint64_t k,
 		       struct pen_unit *units);
+uint64_t pen__cells_users(const struct pen_format *, uint32_t object,
+			  uint64_t k, const struct pen_unit *);
 int pen__cells_unpack(const struct pen_format *, const struct pen_unit *,
 		      struct pen_span raw, void *out, struct pen_scratch *,
 		      struct pen_err *);

@@ -1,9 +1,9 @@
 /*
- * Counts and gene numbers in two bytes each while they wait for their rows.
- * A shuffle block of compressed cells is held unpacked, and 4 bytes for each
- * count and each gene is what that takes; nearly all are whole numbers below
- * 65,536. A chunk of which all are is kept so, and comes out bit by bit as it
- * was; any other stays as it is.
+ * Counts and gene numbers in one or two bytes each while they wait for their
+ * rows. A shuffle block of compressed cells is held unpacked, and 4 bytes for
+ * each count and each gene is what that takes; nearly all are whole numbers
+ * below 65,536, and counts below 256. A chunk of which all are is kept so, and
+ * comes out bit by bit as it was; any other stays as it is.
  */
 #include <limits.h>
 
@@ -175,12 +175,103 @@ HW static void to_two_hw(bool floats, uint8_t *p, uint64_t n)
 	}
 }
 
-HW static void from_two_hw(bool floats, const uint8_t *p, uint64_t n,
-			   uint8_t *out)
+/* Sixteen a step again, from streams of bytes: whether all of genes are small,
+ * and what they become; of floats both at once. */
+HW static bool zeros_hw(const uint8_t *p, uint64_t n)
+{
+	__m128i all = _mm_setzero_si128();
+
+	for (uint64_t i = 0; i < n; i += 16)
+		all = _mm_or_si128(all, _mm_loadu_si128((const void *)(p + i)));
+	return _mm_testz_si128(all, all);
+}
+
+HW static __m256i pairs_hw(const uint8_t *low, const uint8_t *high)
+{
+	const __m256i a =
+		_mm256_cvtepu8_epi16(_mm_loadu_si128((const void *)low));
+	const __m256i b =
+		_mm256_cvtepu8_epi16(_mm_loadu_si128((const void *)high));
+
+	return _mm256_or_si256(a, _mm256_slli_epi16(b, 8));
+}
+
+HW static void pair_hw(const uint8_t *const s[4], uint64_t n, uint8_t *out)
+{
+	for (uint64_t i = 0; i < n; i += 16)
+		_mm256_storeu_si256((void *)(out + i * 2),
+				    pairs_hw(s[0] + i, s[1] + i));
+}
+
+HW static bool floats_hw(const uint8_t *const s[4], uint64_t n, uint8_t *out)
+{
+	__m256i bad = _mm256_setzero_si256(), all = bad;
+
+	for (uint64_t i = 0; i < n; i += 16) {
+		const __m256i low = pairs_hw(s[0] + i, s[1] + i);
+		const __m256i high = pairs_hw(s[2] + i, s[3] + i);
+		const __m256i x = _mm256_unpacklo_epi16(low, high);
+		const __m256i y = _mm256_unpackhi_epi16(low, high);
+		const __m256i a = _mm256_cvttps_epi32(_mm256_castsi256_ps(x));
+		const __m256i b = _mm256_cvttps_epi32(_mm256_castsi256_ps(y));
+
+		bad = _mm256_or_si256(
+			bad,
+			_mm256_xor_si256(
+				x, _mm256_castps_si256(_mm256_cvtepi32_ps(a))));
+		bad = _mm256_or_si256(
+			bad,
+			_mm256_xor_si256(
+				y, _mm256_castps_si256(_mm256_cvtepi32_ps(b))));
+		all = _mm256_or_si256(all, _mm256_or_si256(a, b));
+		_mm256_storeu_si256((void *)(out + i * 2),
+				    _mm256_packus_epi32(a, b));
+	}
+	bad = _mm256_or_si256(bad, _mm256_srli_epi32(all, 16));
+	return _mm256_testz_si256(bad, bad);
+}
+
+HW static bool streams_hw(bool floats, const uint8_t *const s[4], uint64_t n,
+			  uint8_t *out)
+{
+	if (floats)
+		return floats_hw(s, n, out);
+	if (!zeros_hw(s[3], n) || !zeros_hw(s[2], n))
+		return false;
+	pair_hw(s, n, out);
+	return true;
+}
+
+HW static bool all_bytes_hw(const uint8_t *p, uint64_t n)
+{
+	const __m256i high = _mm256_set1_epi16((short)0xff00);
+	__m256i all = _mm256_setzero_si256();
+
+	for (uint64_t i = 0; i < n; i += 16)
+		all = _mm256_or_si256(
+			all, _mm256_loadu_si256((const void *)(p + i * 2)));
+	return _mm256_testz_si256(all, high);
+}
+
+HW static void to_one_hw(uint8_t *p, uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i += 16) {
+		const __m128i a = _mm_loadu_si128((const void *)(p + i * 2));
+		const __m128i b =
+			_mm_loadu_si128((const void *)(p + i * 2 + 16));
+
+		_mm_storeu_si128((void *)(p + i), _mm_packus_epi16(a, b));
+	}
+}
+
+HW static void from_hw(bool floats, bool two, const uint8_t *p, uint64_t n,
+		       uint8_t *out)
 {
 	for (uint64_t i = 0; i < n; i += 8) {
-		__m256i v = _mm256_cvtepu16_epi32(
-			_mm_loadu_si128((const void *)(p + i * 2)));
+		__m256i v = two ? _mm256_cvtepu16_epi32(_mm_loadu_si128(
+					  (const void *)(p + i * 2)))
+				: _mm256_cvtepu8_epi32(_mm_loadl_epi64(
+					  (const void *)(p + i)));
 
 		if (floats)
 			v = _mm256_castps_si256(_mm256_cvtepi32_ps(v));
@@ -208,9 +299,27 @@ static void to_two_hw(bool floats, uint8_t *p, uint64_t n)
 	(void)floats, (void)p, (void)n;
 }
 
-static void from_two_hw(bool floats, const uint8_t *p, uint64_t n, uint8_t *out)
+static bool streams_hw(bool floats, const uint8_t *const s[4], uint64_t n,
+		       uint8_t *out)
 {
-	(void)floats, (void)p, (void)n, (void)out;
+	(void)floats, (void)s, (void)n, (void)out;
+	return false;
+}
+
+static bool all_bytes_hw(const uint8_t *p, uint64_t n)
+{
+	return p && !n;
+}
+
+static void to_one_hw(uint8_t *p, uint64_t n)
+{
+	(void)p, (void)n;
+}
+
+static void from_hw(bool floats, bool two, const uint8_t *p, uint64_t n,
+		    uint8_t *out)
+{
+	(void)floats, (void)two, (void)p, (void)n, (void)out;
 }
 #endif
 
@@ -219,23 +328,40 @@ static bool is_usual(unsigned type)
 	return type == PEN_F32 || type == PEN_I32 || type == PEN_U32;
 }
 
-int pen__cells_narrow(const struct pen_cells_array *a, void *bytes, size_t size)
+/* Numbers of two bytes in one, in place, if all of them go. */
+static bool to_one(uint8_t *p, uint64_t n)
+{
+	const uint64_t whole = has_hw() ? n / 16 * 16 : 0;
+	uint16_t x, all = 0;
+
+	if (whole && !all_bytes_hw(p, whole))
+		return false;
+	for (uint64_t i = whole; i < n; i++) {
+		memcpy(&x, p + i * 2, 2);
+		all |= x;
+	}
+	if (all > UINT8_MAX)
+		return false;
+	if (whole)
+		to_one_hw(p, whole);
+	for (uint64_t i = whole; i < n; i++) {
+		memcpy(&x, p + i * 2, 2);
+		p[i] = (uint8_t)x;
+	}
+	return true;
+}
+
+/* Two bytes a number, in place; what was said of n is true of it. */
+static void to_two(const struct pen_cells_array *a, uint8_t *bytes, uint64_t n)
 {
 	const bool hw = is_usual(a->dtype) && has_hw();
-	const bool floats = a->dtype == PEN_F32;
-	const uint64_t all = size / a->item, whole = hw ? all / 16 * 16 : 0;
-	/* in place: a number is read before its bytes are written over */
-	uint8_t *p = bytes, *out = bytes;
-	uint64_t n = all - whole;
+	const uint64_t whole = hw ? n / 16 * 16 : 0;
+	/* a number is read before its bytes are written over */
+	uint8_t *p = bytes + whole * a->item, *out = bytes + whole * 2;
 
-	if (a->swap || size < LEAST || all > INT_MAX / 2 ||
-	    (hw && !is_small_hw(floats, p, whole)) ||
-	    !is_small(a->dtype, p + whole * a->item, n))
-		return 0;
 	if (hw)
-		to_two_hw(floats, p, whole);
-	p += whole * a->item;
-	out += whole * 2;
+		to_two_hw(a->dtype == PEN_F32, bytes, whole);
+	n -= whole;
 	switch ((enum pen_dtype)a->dtype) {
 	case PEN_F32:
 		CONVERT(float, uint16_t, (int32_t)x[j]);
@@ -247,29 +373,78 @@ int pen__cells_narrow(const struct pen_cells_array *a, void *bytes, size_t size)
 	default:
 		CONVERT(uint32_t, uint16_t, x[j]);
 	}
-	return (int)(all * 2);
 }
 
-void pen__cells_restore(const struct pen_cells_array *a, const uint8_t *p,
-			uint64_t n, uint8_t *out)
+int pen__cells_narrow(const struct pen_cells_array *a, void *bytes, size_t size)
 {
 	const bool hw = is_usual(a->dtype) && has_hw();
-	const uint64_t whole = hw ? n / 8 * 8 : 0;
+	const uint64_t n = size / a->item, whole = hw ? n / 16 * 16 : 0;
+	const uint8_t *p = bytes;
 
-	if (hw)
-		from_two_hw(a->dtype == PEN_F32, p, whole, out);
-	p += whole * 2;
-	out += whole * a->item;
-	n -= whole;
-	switch ((enum pen_dtype)a->dtype) {
-	case PEN_F32:
-		CONVERT(uint16_t, float, x[j]);
-	case PEN_F64:
-		CONVERT(uint16_t, double, x[j]);
-	case PEN_I64:
-	case PEN_U64:
-		CONVERT(uint16_t, uint64_t, x[j]);
-	default:
-		CONVERT(uint16_t, uint32_t, x[j]);
+	if (a->swap || size < LEAST || n > INT_MAX / 2 ||
+	    (hw && !is_small_hw(a->dtype == PEN_F32, p, whole)) ||
+	    !is_small(a->dtype, p + whole * a->item, n - whole))
+		return 0;
+	to_two(a, bytes, n);
+	return (int)(to_one(bytes, n) ? n : n * 2);
+}
+
+int pen__cells_narrow_streams(const struct pen_cells_array *a,
+			      const uint8_t *const s[4], uint64_t n,
+			      uint8_t *out)
+{
+	const uint64_t whole = n / 16 * 16;
+	uint8_t rest[16 * 4];
+
+	if (!is_usual(a->dtype) || !has_hw() || a->swap || n * 4 < LEAST ||
+	    n > INT_MAX / 2)
+		return 0;
+	for (uint64_t i = 0; i < (n - whole) * 4; i++)
+		rest[i] = s[i % 4][whole + i / 4];
+	if (!is_small(a->dtype, rest, n - whole) ||
+	    !streams_hw(a->dtype == PEN_F32, s, whole, out))
+		return 0;
+	to_two(a, rest, n - whole);
+	memcpy(out + whole * 2, rest, (n - whole) * 2);
+	return (int)(to_one(out, n) ? n : n * 2);
+}
+
+#define RESTORE(FROM)                                                          \
+	switch ((enum pen_dtype)a->dtype) {                                    \
+	case PEN_F32:                                                          \
+		CONVERT(FROM, float, x[j]);                                    \
+	case PEN_F64:                                                          \
+		CONVERT(FROM, double, x[j]);                                   \
+	case PEN_I64:                                                          \
+	case PEN_U64:                                                          \
+		CONVERT(FROM, uint64_t, x[j]);                                 \
+	default:                                                               \
+		CONVERT(FROM, uint32_t, x[j]);                                 \
 	}
+
+static void restore_one(const struct pen_cells_array *a, const uint8_t *p,
+			uint64_t n, uint8_t *out)
+{
+	RESTORE(uint8_t)
+}
+
+static void restore_two(const struct pen_cells_array *a, const uint8_t *p,
+			uint64_t n, uint8_t *out)
+{
+	RESTORE(uint16_t)
+}
+
+void pen__cells_restore(const struct pen_cells_array *a, unsigned width,
+			const uint8_t *p, uint64_t n, uint8_t *out)
+{
+	const uint64_t whole = is_usual(a->dtype) && has_hw() ? n / 8 * 8 : 0;
+
+	if (whole)
+		from_hw(a->dtype == PEN_F32, width == 2, p, whole, out);
+	p += whole * width;
+	out += whole * a->item;
+	if (width == 2)
+		restore_two(a, p, n - whole, out);
+	else
+		restore_one(a, p, n - whole, out);
 }

@@ -352,12 +352,16 @@ static int emit_in_order(const struct cell *c)
 		memset(c->dst, 0, c->r->dst_len[c->t->field]);
 	while (rc >= 0 && run.at < run.end) {
 		const uint64_t first = run.at - start;
-		const uint64_t n = pen__cells_run_next(&run, &p);
+		uint64_t n;
 
+		if (same && a->dtype == c->t->type) /* narrow ones at once */
+			run.room = dst + first * item;
+		n = pen__cells_run_next(&run, &p);
 		if (!n)
 			return fail_bytes(c);
 		if (same && p && a->dtype == c->t->type) {
-			memcpy(dst + first * item, p, n * item);
+			if (p != run.room)
+				memcpy(dst + first * item, p, n * item);
 			continue;
 		}
 		if (same && p) {
@@ -386,14 +390,17 @@ static int emit_genes(const struct cell *c, uint8_t *dst)
 	const uint8_t *p;
 
 	while (run.at < run.end) {
-		const uint64_t n = pen__cells_run_next(&run, &p);
+		uint64_t n;
 
+		if (quick && !two) /* narrow ones at once */
+			run.room = dst;
+		n = pen__cells_run_next(&run, &p);
 		if (!n)
 			return fail_bytes(c);
 		if (quick && p) {
 			if (two)
 				pen__cells_widen(p, n, dst);
-			else
+			else if (p != dst)
 				memcpy(dst, p, n * 4);
 			if (!pen__cells_below(dst, n, c->m->ncols))
 				return fail_genes(c, dst, n);

@@ -7,10 +7,7 @@
 #include <stdio.h>
 
 #include "codec/cellpack.h"
-#include "codec/codec.h"
 #include "format/cells.h"
-
-#define BLOSC_HEAD 20u /* bytes, with where the one block begins */
 
 /* ---- chunks of a grid ---- */
 
@@ -95,6 +92,7 @@ static void locate_chunk(const struct pen_cells_array *a, uint64_t i,
 	u->len = pen__cells_u32(a->sizes, i);
 	u->size = size;
 	u->id = a->id0 + i;
+	u->field = a->kind;
 	u->flags = PEN_UNIT_SHARED | PEN_UNIT_PACKED;
 }
 
@@ -230,6 +228,35 @@ void pen__cells_array_locate(const struct pen_cells_matrix *m,
 	}
 }
 
+int pen__cells_side(const struct pen_cells_matrix *m,
+		    const struct pen_cells_array *a, uint64_t number,
+		    uint64_t row, bool *any)
+{
+	const uint64_t cell = a->cells ? pen__cells_u64(a->cells, number)
+				       : number;
+	uint64_t first, last, from, to;
+
+	pen__cells_span(m, row, &from, &to);
+	*any = from < to;
+	if (a->layout == PEN_CELLS_GROUPED || !m->sparse) {
+		const uint64_t in = a->layout == PEN_CELLS_GROUPED
+					    ? row / a->group_rows
+					    : row / a->chunk_rows;
+		const uint64_t of = a->layout == PEN_CELLS_GROUPED
+					    ? number
+					    : cell / a->grid_cols;
+
+		return (in > of) - (in < of);
+	}
+	first = a->cut_cols ? cell / a->ncuts * a->cut_cols +
+				      cell % a->ncuts * a->chunk_cols
+			    : cell * a->chunk_cols;
+	last = next_chunk(a, first);
+	if (from == to)
+		from = to = pen__cells_start(m, row);
+	return from >= last ? 1 : to <= first ? -1 : 0;
+}
+
 /* Where the run begins in its unit, and how long it and the unit are. */
 static bool piece(const struct pen_cells_run *r, uint64_t *at, uint64_t *n,
 		  uint64_t *size)
@@ -263,10 +290,13 @@ static bool widened(const struct pen_cells_run *r, uint64_t at, uint64_t n,
 		    uint64_t size, const uint8_t **p)
 {
 	const struct pen_cells_array *a = r->a;
+	const uint64_t all = size / a->item;
+	const unsigned width = r->data->n == all ? 1 : 2;
 
-	if (!a->pipe.n || a->item <= 2 || r->data->n != size / a->item * 2)
+	if (!a->pipe.n || a->item <= 2 || r->data->n != all * width)
 		return false;
-	pen__cells_restore(a, r->data->p + at / a->item * 2, n, r->room);
+	pen__cells_restore(a, width, r->data->p + at / a->item * width, n,
+			   r->room);
 	*p = r->room;
 	return true;
 }
@@ -310,7 +340,7 @@ size_t pen__cells_decode_room(const struct pen_cells_array *a)
 	if (a->layout == PEN_CELLS_FLAT)
 		return 0;
 	if (is_block(a))
-		return BLOSC_HEAD + a->chunk_bytes + PEN_CELLS_BLOSC_MORE;
+		return pen__cells_block_room(a);
 	if (is_codec(a))
 		return a->pipe.f[0].id == PEN_CELLS_NUMBERS
 			       ? pen__numbers_room(pen__cells_declared(a),
@@ -371,42 +401,6 @@ static int decode_packed(const struct pen_cells_chunk *c, const char **why)
 	return PEN_ENOTSUP;
 }
 
-/*
- * A buffer of this one block, for libblosc. The size of blocks stays what it
- * was, as the last one of a chunk is stored in another way when it is shorter;
- * libblosc wants as much room as a whole block then, and uses what the header
- * says.
- */
-static int decode_block(const struct pen_cells_chunk *c, uint32_t mask,
-			const char **why)
-{
-	const struct pen_codec *codec = pen__codec_find("blosc");
-	const uint64_t block = c->a->chunk_bytes;
-	const size_t n = BLOSC_HEAD + c->raw.n;
-	uint8_t *p = c->scratch->mem;
-	const uint32_t head[] = { c->a->pipe.f[0].item, (uint32_t)c->size,
-				  (uint32_t)block, (uint32_t)n, BLOSC_HEAD };
-	size_t got = 0;
-	int rc;
-
-	*why = "damaged: a block of a chunk does not unpack";
-	if (c->size > block || c->raw.n > block + PEN_CELLS_BLOSC_MORE)
-		return PEN_EDATA;
-	if (mask && c->raw.n != c->size)
-		return PEN_EDATA;
-	if (mask) {
-		memcpy(c->out, c->raw.p, c->size);
-		return 0;
-	}
-	if (!codec)
-		return PEN_ENOTSUP;
-	for (size_t i = 0; i < BLOSC_HEAD; i++)
-		p[i] = (uint8_t)(head[i / 4] >> i % 4 * 8);
-	memcpy(p + BLOSC_HEAD, c->raw.p, c->raw.n);
-	rc = codec->unpack(c->scratch, p, n, c->out, (size_t)block, &got);
-	return rc < 0 ? rc : got == c->size ? 0 : PEN_EDATA;
-}
-
 int pen__cells_decode(const struct pen_cells_chunk *c, const char **why)
 {
 	const struct pen_cells_array *a = c->a;
@@ -422,7 +416,7 @@ int pen__cells_decode(const struct pen_cells_chunk *c, const char **why)
 	if (c->scratch->size < pen__cells_decode_room(a))
 		return PEN_EDATA;
 	if (is_block(a))
-		return decode_block(c, run.mask, why);
+		return pen__cells_block(c, run.mask, why);
 	if (is_codec(a))
 		return decode_packed(c, why);
 	return pen__h5_pipe_run(&run, c->raw, c->out, c->size, why);

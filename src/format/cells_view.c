@@ -61,6 +61,7 @@ static bool take_matrix(struct pen_bytes *in, struct pen_cells_matrix *m,
 	     (!pen__cells_array_take(in, &m->indices) ||
 	      !number_chunks(&m->indices, chunks) || !take_starts(in, m, &n))))
 		return false;
+	m->indices.kind = 1;
 	m->nrows = pen__take_u64(in);
 	m->ncols = pen__take_u64(in);
 	m->nnz = pen__take_u64(in);

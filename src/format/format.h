@@ -94,7 +94,9 @@ struct pen_unit {
 	uint64_t id;	 /* SHARED: the same for all samples that share it */
 	uint64_t size;	 /* PACKED: bytes after unpack() */
 	uint32_t object; /* PEN_NO_OBJECT: this slot is unused */
-	uint16_t field;	 /* PLAIN: where it goes */
+	/* PLAIN: where it goes. PACKED: which kind it is of; those of one kind
+	 * shrink alike when they are kept. */
+	uint16_t field;
 	uint16_t flags;
 	uint32_t crc_seed, crc;
 };
@@ -114,6 +116,15 @@ struct pen_row {
 	 * knows, shape() says the most, and emit() how many bytes it has. */
 	size_t *used;
 	struct pen_scratch *scratch; /* this thread's, f->scratch_size bytes */
+	/* Random, a function of (seed, epoch, sample): for augmentation that
+	 * does not depend on threads, ranks or where an epoch was resumed. */
+	uint64_t key;
+};
+
+/* What fills a row of a padded field beside its sample; see shapes=padded. */
+struct pen_pad {
+	int64_t value;
+	bool before; /* the filling comes first, the sample ends the row */
 };
 
 struct pen_format {
@@ -133,6 +144,7 @@ struct pen_format {
 	const struct pen_index *ix; /* from bind() on */
 	/* Set by bind(): */
 	struct pen_field field[PEN_MAX_FIELDS];
+	struct pen_pad pad[PEN_MAX_FIELDS]; /* zero, after: as it is at first */
 	uint32_t nfields;
 	uint32_t units_per_sample; /* the most locate() fills */
 	bool all_plain;		   /* every unit of every sample is PLAIN */
@@ -225,6 +237,10 @@ struct pen_format_ops {
 	/* Fills units_per_sample units; unused ones get PEN_NO_OBJECT. */
 	void (*locate)(const struct pen_format *, uint32_t object, uint64_t k,
 		       struct pen_unit *units);
+	/* How many samples need a shared unit of sample k; 0: not known. May
+	 * be NULL. */
+	uint64_t (*users)(const struct pen_format *, uint32_t object,
+			  uint64_t k, const struct pen_unit *);
 	int (*unpack)(const struct pen_format *, const struct pen_unit *,
 		      struct pen_span raw, void *out, struct pen_scratch *,
 		      struct pen_err *);

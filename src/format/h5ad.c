@@ -25,6 +25,7 @@ const struct pen_format_ops pen__format_h5ad = {
 	.bind = pen__cells_bind,
 	.shape = pen__cells_shape,
 	.locate = pen__cells_locate,
+	.users = pen__cells_users,
 	.unpack = pen__cells_unpack,
 	.emit = pen__cells_emit,
 	.value = pen__cells_value,

@@ -1,11 +1,10 @@
 /* Runs of one setting taken together, and what a group is about. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "report/report.h"
+#include "report/arms.h"
 
 double pen__line_rate(const struct pen_line *r)
 {
@@ -29,13 +28,6 @@ const char *pen__line_unit(const struct pen_line *r)
 	return *unit ? unit : "samples";
 }
 
-static int by_value(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 static double seconds_of(const struct pen_line *r)
 {
 	return pen__line_number(r, "seconds");
@@ -47,65 +39,47 @@ static double n_eff_of(const struct pen_line *r)
 }
 
 /* The median of a figure over all runs of a setup; NAN: none has it. */
-static double median(const struct pen_group *g, const char *setup,
-		     double (*what)(const struct pen_line *), double *buf)
+static double median(const struct pen_arms *a, const struct pen_arm *m,
+		     double (*what)(const struct pen_line *))
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < g->n; i++) {
-		const double v = what(g->row[i]);
+	for (size_t i = 0; i < a->n; i++) {
+		const double v = what(a->row[i]);
 
-		if (!isnan(v) && !pen__line_true(g->row[i], "oom") &&
-		    !strcmp(pen__line_text(g->row[i], "setup"), setup))
-			buf[n++] = v;
+		if (!isnan(v) && pen__arms_is_run(m, a->row[i]))
+			a->buf[n++] = v;
 	}
-	if (!n)
-		return NAN;
-	qsort(buf, n, sizeof(*buf), by_value);
-	return n % 2 ? buf[n / 2] : (buf[n / 2 - 1] + buf[n / 2]) / 2;
-}
-
-static void fill(struct pen_case *c, const struct pen_group *g, double *buf)
-{
-	const char *setup = pen__line_text(c->row, "setup");
-
-	for (size_t i = 0; i < g->n; i++)
-		c->n += !pen__line_true(g->row[i], "oom") &&
-			!strcmp(pen__line_text(g->row[i], "setup"), setup);
-	c->oom = !c->n;
-	c->rate = median(g, setup, pen__line_rate, buf);
-	c->memory = median(g, setup, pen__line_memory, buf);
-	c->seconds = median(g, setup, seconds_of, buf);
-	c->n_eff = median(g, setup, n_eff_of, buf);
+	return n ? pen__median(a->buf, n) : NAN;
 }
 
 int pen__cases(const struct pen_group *g, struct pen_case **out, size_t *n,
 	       struct pen_err *err)
 {
-	struct pen_case *c = pen__calloc(g->n, sizeof(*c));
-	double *buf = pen__alloc(g->n, sizeof(*buf));
+	struct pen_arms a;
+	struct pen_case *c;
+	int rc = pen__arms_init(&a, NULL, g->row, g->n, err);
 
-	*n = 0;
-	for (size_t i = 0; c && buf && i < g->n; i++) {
-		const char *setup = pen__line_text(g->row[i], "setup");
-		size_t k = 0;
+	if (rc)
+		return rc;
+	c = pen__calloc(a.narms ? a.narms : 1, sizeof(*c));
+	for (size_t i = 0; c && i < a.narms; i++) {
+		const struct pen_arm *m = &a.arm[i];
 
-		while (k < *n &&
-		       strcmp(pen__line_text(c[k].row, "setup"), setup) != 0)
-			k++;
-		if (k < *n)
-			continue;
-		c[k].row = g->row[i];
-		fill(&c[k], g, buf);
-		(*n)++;
+		c[i] = (struct pen_case){
+			.row = m->row,
+			.n = m->n,
+			.oom = !m->n,
+			.rate = median(&a, m, pen__line_rate),
+			.memory = median(&a, m, pen__line_memory),
+			.seconds = median(&a, m, seconds_of),
+			.n_eff = median(&a, m, n_eff_of),
+		};
 	}
-	pen__free(buf);
-	if (!c || !buf) {
-		pen__free(c);
-		return pen__fail_nomem(err, "report", g->n * sizeof(*c));
-	}
+	*n = a.narms;
+	pen__arms_fini(&a);
 	*out = c;
-	return 0;
+	return c ? 0 : pen__fail_nomem(err, "report", *n * sizeof(*c));
 }
 
 /* ---- the machine and the data ---- */

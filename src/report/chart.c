@@ -1,5 +1,5 @@
 /* Charts: where things go, and SVG of it. */
-#include "report/chart.h"
+#include "report/chart_int.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -57,14 +57,7 @@ struct pen_colour pen__colour_at(double at)
 
 /* ---- frames ---- */
 
-struct frame {
-	double w, h, left, right, top, bottom; /* margins */
-	double xmax, ymax, most_r;
-	int xticks, yticks;
-	const char *kind, *role; /* group: its parts speak for themselves */
-};
-
-static const struct frame wide = {
+const struct pen_frame pen__frame_wide = {
 	.w = 860,
 	.h = 460,
 	.left = 76,
@@ -77,7 +70,7 @@ static const struct frame wide = {
 	.kind = "wide",
 	.role = "group",
 };
-static const struct frame narrow = {
+const struct pen_frame pen__frame_narrow = {
 	.w = 360,
 	.h = 380,
 	.left = 56,
@@ -91,18 +84,18 @@ static const struct frame narrow = {
 	.role = "group",
 };
 
-static double plot_x(const struct frame *f, double v)
+static double plot_x(const struct pen_frame *f, double v)
 {
 	return f->left + (f->w - f->left - f->right) * v / f->xmax;
 }
 
-static double plot_y(const struct frame *f, double v)
+static double plot_y(const struct pen_frame *f, double v)
 {
 	return f->h - f->bottom - (f->h - f->top - f->bottom) * v / f->ymax;
 }
 
 /* 1, 2 or 5 times a power of ten, so that about n steps reach max. */
-static double step_for(double max, int n)
+double pen__chart_step(double max, int n)
 {
 	const double raw = max > 0 ? max / n : 1;
 	const double ten = pow(10, floor(log10(raw)));
@@ -112,7 +105,7 @@ static double step_for(double max, int n)
 }
 
 /* A number of an axis: no zeros at the end that say nothing. */
-static struct pen_shown tick(const struct pen_axis *a, double v)
+struct pen_shown pen__chart_tick(const struct pen_axis *a, double v)
 {
 	struct pen_shown s = a->show(v);
 	char *dot = strchr(s.s, '.'), *end;
@@ -129,7 +122,7 @@ static struct pen_shown tick(const struct pen_axis *a, double v)
 	return s;
 }
 
-static void put_axis_x(struct pen_text *t, const struct frame *f,
+static void put_axis_x(struct pen_text *t, const struct pen_frame *f,
 		       const struct pen_axis *a, double step)
 {
 	const double y0 = f->h - f->bottom;
@@ -140,7 +133,7 @@ static void put_axis_x(struct pen_text *t, const struct frame *f,
 			      "y1=\"%.1f\" y2=\"%.1f\"/><text x=\"%.1f\" "
 			      "y=\"%.1f\" text-anchor=\"middle\">%s</text>\n",
 			      plot_x(f, v), plot_x(f, v), f->top, y0,
-			      plot_x(f, v), y0 + 18, tick(a, v).s);
+			      plot_x(f, v), y0 + 18, pen__chart_tick(a, v).s);
 	pen__text_add(t,
 		      "<text class=\"axis\" x=\"%.1f\" y=\"%.1f\" "
 		      "text-anchor=\"middle\">",
@@ -149,7 +142,7 @@ static void put_axis_x(struct pen_text *t, const struct frame *f,
 	pen__text_add(t, "</text>\n");
 }
 
-static void put_axis_y(struct pen_text *t, const struct frame *f,
+static void put_axis_y(struct pen_text *t, const struct pen_frame *f,
 		       const struct pen_axis *a, double step)
 {
 	for (double v = 0; v <= f->ymax * 1.0001; v += step)
@@ -159,15 +152,15 @@ static void put_axis_y(struct pen_text *t, const struct frame *f,
 			      "y=\"%.1f\" text-anchor=\"end\">%s</text>\n",
 			      f->left, f->w - f->right, plot_y(f, v),
 			      plot_y(f, v), f->left - 8, plot_y(f, v) + 4,
-			      tick(a, v).s);
+			      pen__chart_tick(a, v).s);
 	pen__text_add(t, "<text class=\"axis\" x=\"4\" y=\"%.1f\">",
 		      f->top - 18);
 	pen__html(t, a->label);
 	pen__text_add(t, "</text>\n");
 }
 
-static void put_open(struct pen_text *t, const struct frame *f, const char *id,
-		     const char *title, const char *about)
+void pen__chart_open(struct pen_text *t, const struct pen_frame *f,
+		     const char *id, const char *title, const char *about)
 {
 	pen__text_add(t,
 		      "<svg class=\"%s\" viewBox=\"0 0 %.0f %.0f\" "
@@ -183,7 +176,7 @@ static void put_open(struct pen_text *t, const struct frame *f, const char *id,
 
 /* ---- scatter ---- */
 
-static void put_mark(struct pen_text *t, const struct frame *f,
+static void put_mark(struct pen_text *t, const struct pen_frame *f,
 		     const struct pen_chart *c, size_t i)
 {
 	const struct pen_mark *m = &c->mark[i];
@@ -212,7 +205,7 @@ static void put_mark(struct pen_text *t, const struct frame *f,
 
 /* Where a note goes: towards the middle, above unless there is no room; one
  * after the other, so that they do not cover one another. */
-static void put_note(struct pen_text *t, const struct frame *f,
+static void put_note(struct pen_text *t, const struct pen_frame *f,
 		     const struct pen_mark *m, double *last_y)
 {
 	const double x = plot_x(f, m->x), y = plot_y(f, m->y);
@@ -234,12 +227,12 @@ static void put_note(struct pen_text *t, const struct frame *f,
 	pen__text_add(t, "</text>\n");
 }
 
-static void put_scatter(struct pen_text *t, const struct frame *like,
+static void put_scatter(struct pen_text *t, const struct pen_frame *like,
 			const struct pen_chart *c)
 {
-	struct frame f = *like;
-	const double xstep = step_for(c->x.max, f.xticks);
-	const double ystep = step_for(c->y.max, f.yticks);
+	struct pen_frame f = *like;
+	const double xstep = pen__chart_step(c->x.max, f.xticks);
+	const double ystep = pen__chart_step(c->y.max, f.yticks);
 	double last_y = -1000;
 
 	f.xmax = xstep * ceil(c->x.max * 1.02 / xstep);
@@ -248,7 +241,7 @@ static void put_scatter(struct pen_text *t, const struct frame *like,
 		f.xmax = xstep;
 	if (!(f.ymax > 0))
 		f.ymax = ystep;
-	put_open(t, &f, c->id, c->title, c->about);
+	pen__chart_open(t, &f, c->id, c->title, c->about);
 	put_axis_x(t, &f, &c->x, xstep);
 	put_axis_y(t, &f, &c->y, ystep);
 	for (size_t i = 0; i < c->n; i++)
@@ -261,13 +254,13 @@ static void put_scatter(struct pen_text *t, const struct frame *like,
 
 void pen__chart_scatter(struct pen_text *t, const struct pen_chart *c)
 {
-	put_scatter(t, &wide, c);
-	put_scatter(t, &narrow, c);
+	put_scatter(t, &pen__frame_wide, c);
+	put_scatter(t, &pen__frame_narrow, c);
 }
 
 /* ---- bars ---- */
 
-static void put_bar(struct pen_text *t, const struct frame *f,
+static void put_bar(struct pen_text *t, const struct pen_frame *f,
 		    const struct pen_bar *b, double y)
 {
 	const double x = plot_x(f, b->value);
@@ -288,10 +281,10 @@ static bool begins_group(const struct pen_bars *c, size_t i)
 	return !i || strcmp(c->bar[i].group, c->bar[i - 1].group) != 0;
 }
 
-static void put_bars(struct pen_text *t, const struct frame *like,
+static void put_bars(struct pen_text *t, const struct pen_frame *like,
 		     const struct pen_bars *c)
 {
-	struct frame f = *like;
+	struct pen_frame f = *like;
 	double y = 0;
 
 	f.role = "img";
@@ -307,7 +300,7 @@ static void put_bars(struct pen_text *t, const struct frame *like,
 	}
 	if (!(f.xmax > 0))
 		f.xmax = 1;
-	put_open(t, &f, c->id, c->title, c->about);
+	pen__chart_open(t, &f, c->id, c->title, c->about);
 	for (size_t i = 0; i < c->n; i++) {
 		if (begins_group(c, i)) {
 			pen__text_add(t,
@@ -326,6 +319,6 @@ static void put_bars(struct pen_text *t, const struct frame *like,
 
 void pen__chart_bars(struct pen_text *t, const struct pen_bars *c)
 {
-	put_bars(t, &wide, c);
-	put_bars(t, &narrow, c);
+	put_bars(t, &pen__frame_wide, c);
+	put_bars(t, &pen__frame_narrow, c);
 }

@@ -55,4 +55,50 @@ struct pen_bars {
 };
 void pen__chart_bars(struct pen_text *, const struct pen_bars *);
 
+/*
+ * Lines over a common x, and the table behind them, which is where the numbers
+ * are that a pointer or the arrow keys show. NAN: a gap.
+ */
+struct pen_series {
+	const char *name;
+	const double *y;
+	struct pen_colour colour;
+};
+struct pen_tick {
+	double at; /* 0..1 along the axis */
+	const char *label;
+};
+struct pen_plot {
+	const char *id, *title, *about;
+	struct pen_axis x, y; /* max 0: as the data has it */
+	bool log_y;
+	const double *x_at;
+	size_t n;
+	const struct pen_series *series;
+	size_t nseries;
+	/* x is not to scale: where its points lie along the axis, and what is
+	 * written there; NULL: x is to scale, from 0 on. */
+	const double *place;
+	const struct pen_tick *tick;
+	size_t nticks;
+};
+void pen__chart_plot(struct pen_text *, const struct pen_plot *);
+/* Colours that are told apart: 0, 1, 2, ... */
+struct pen_colour pen__colour_of(unsigned);
+
+/* Parts of wholes, one below the other: names are those of the parts. */
+struct pen_stack {
+	const char *name;
+	const double *part;
+};
+struct pen_stacks {
+	const char *id, *title, *about;
+	const char *const *parts;
+	size_t nparts;
+	const struct pen_stack *stack;
+	size_t n;
+	struct pen_shown (*show)(double);
+};
+void pen__chart_stacks(struct pen_text *, const struct pen_stacks *);
+
 #endif

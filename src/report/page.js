@@ -3,14 +3,17 @@
   var tip = document.getElementById("tip");
   var lit = null;
 
-  function show(mark, x, y) {
-    var row = document.getElementById(mark.getAttribute("data-row"));
-    hide();
-    tip.textContent = mark.getAttribute("aria-label").replace(/; /g, "\n");
+  function say(text, x, y) {
+    tip.textContent = text;
     tip.hidden = false;
     var box = tip.getBoundingClientRect();
     tip.style.left = Math.max(8, Math.min(x + 14, innerWidth - box.width - 8)) + "px";
     tip.style.top = (y + 14 + box.height > innerHeight ? Math.max(8, y - box.height - 14) : y + 14) + "px";
+  }
+  function show(mark, x, y) {
+    var row = document.getElementById(mark.getAttribute("data-row"));
+    hide();
+    say(mark.getAttribute("aria-label").replace(/; /g, "\n"), x, y);
     mark.classList.add("on");
     if (row) row.classList.add("on");
     lit = [mark, row];
@@ -39,6 +42,63 @@
         e.preventDefault();
         marks[(to + marks.length) % marks.length].focus();
       });
+    });
+  });
+
+  /* Lines: the numbers are in the table behind, in any order. */
+  document.querySelectorAll(".pick").forEach(function (pick) {
+    var cross = pick.previousElementSibling, at = -1, points = null;
+
+    function load() {
+      if (points) return;
+      var table = document.getElementById(pick.getAttribute("data-plot")).querySelector("table");
+      var names = Array.prototype.map.call(table.tHead.rows[0].cells, function (c) { return c.textContent; });
+      points = Array.prototype.map.call(table.tBodies[0].rows, function (row) {
+        return { p: Number(row.getAttribute("data-p")), text: Array.prototype.map.call(row.cells, function (c, i) {
+          return c.textContent ? names[i] + ": " + c.textContent : "";
+        }).filter(Boolean).join("\n") };
+      });
+      points.sort(function (a, b) { return a.p - b.p; });
+    }
+    function nearest(p) {
+      var lo = 0, hi = points.length - 1;
+      while (lo < hi) {
+        var mid = (lo + hi) >> 1;
+        if (points[mid].p < p) lo = mid + 1; else hi = mid;
+      }
+      return lo > 0 && p - points[lo - 1].p < points[lo].p - p ? lo - 1 : lo;
+    }
+    function point(i, x, y) {
+      if (!points.length) return;
+      at = i;
+      var box = pick.getBoundingClientRect();
+      var to = Number(pick.getAttribute("x")) + points[i].p * Number(pick.getAttribute("width"));
+      cross.setAttribute("x1", to);
+      cross.setAttribute("x2", to);
+      cross.setAttribute("visibility", "visible");
+      hide();
+      say(points[i].text, x === undefined ? box.left + points[i].p * box.width : x, y === undefined ? box.top : y);
+    }
+    function away() {
+      cross.setAttribute("visibility", "hidden");
+      hide();
+    }
+    pick.addEventListener("mousemove", function (e) {
+      var box = pick.getBoundingClientRect();
+      load();
+      point(nearest((e.clientX - box.left) / box.width), e.clientX, e.clientY);
+    });
+    pick.addEventListener("mouseleave", away);
+    pick.addEventListener("blur", away);
+    pick.addEventListener("keydown", function (e) {
+      load();
+      var step = { ArrowRight: 1, ArrowLeft: -1, PageDown: 20, PageUp: -20 }[e.key];
+      if (e.key === "Escape") away();
+      if (e.key === "Home") step = -points.length;
+      if (e.key === "End") step = points.length;
+      if (step === undefined) return;
+      e.preventDefault();
+      point(Math.max(0, Math.min(points.length - 1, at + step)));
     });
   });
 

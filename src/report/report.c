@@ -1,11 +1,14 @@
 /* The page and the CSV: which rows belong together, and who shows them. */
 #include "report/report.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/mem.h"
-#include "report/ways.h"
+#include "report/arms.h"
+#include "report/run.h"
 
 /* ---- rows nobody knows more about ---- */
 
@@ -49,23 +52,12 @@ static const struct pen_kind other = {
 };
 
 static const struct pen_kind *const kinds[] = {
-	&pen__kind_blocks,
-	&pen__kind_chunks,
-	&pen__kind_prefetch,
-	&pen__kind_batch_size,
-	&pen__kind_formats,
-	&pen__kind_shuffle,
-	&pen__kind_startup,
-	&pen__kind_resume,
-	&pen__kind_mmap,
-	&pen__kind_neighbour,
-	&pen__kind_overlap,
-	&pen__kind_workers,
-	&pen__kind_iterate,
-	&pen__kind_prealloc,
-	&pen__kind_memory,
-	&pen__kind_headspace,
-	&other,
+	&pen__kind_blocks,     &pen__kind_chunks,   &pen__kind_prefetch,
+	&pen__kind_batch_size, &pen__kind_formats,  &pen__kind_shuffle,
+	&pen__kind_startup,    &pen__kind_resume,   &pen__kind_mmap,
+	&pen__kind_neighbour,  &pen__kind_overlap,  &pen__kind_workers,
+	&pen__kind_iterate,    &pen__kind_prealloc, &pen__kind_memory,
+	&pen__kind_headspace,  &pen__kind_sweep,    &other,
 };
 #define NKINDS (sizeof(kinds) / sizeof(kinds[0]))
 
@@ -156,39 +148,141 @@ static int put_section(struct pen_text *t, const struct section *s, bool alone,
 		      *name ? ": " : "");
 	pen__html(t, name);
 	pen__text_add(t, "</h%d>\n<div class=\"verdict\">\n", alone ? 1 : 2);
-	rc = s->kind->arms ? pen__ways_verdict(t, s->kind->arms, &s->g, err)
-			   : s->kind->verdict(t, &s->g, err);
+	rc = s->kind->columns ? pen__arms_verdict(t, s->kind, &s->g, err)
+			      : s->kind->verdict(t, &s->g, err);
 	pen__text_add(t, "</div>\n");
 	if (!rc)
-		rc = s->kind->arms
-			     ? pen__ways_show(t, s->kind->arms, &s->g, err)
-			     : s->kind->show(t, &s->g, err);
+		rc = s->kind->columns ? pen__arms_show(t, s->kind, &s->g, err)
+				      : s->kind->show(t, &s->g, err);
 	if (!rc)
 		pen__about(t, &s->g);
 	pen__text_add(t, "</section>\n");
 	return rc;
 }
 
-int pen__report_html(const struct pen_lines *rows, struct pen_text *t,
+/* ---- documents ---- */
+
+static const struct {
+	const char *schema;
+	void (*show)(struct pen_text *, const struct pen_doc *, size_t number);
+} documents[] = {
+	{ "penstock.result/", pen__run_show },
+	{ "penstock.load/", pen__load_show },
+	{ "penstock.capacity/", pen__capacity_show },
+};
+
+static bool put_document(struct pen_text *t, const struct pen_doc *d,
+			 size_t number)
+{
+	for (size_t i = 0; i < sizeof(documents) / sizeof(*documents); i++) {
+		if (!pen__doc_is(d, documents[i].schema))
+			continue;
+		documents[i].show(t, d, number);
+		return true;
+	}
+	return false;
+}
+
+int pen__results_read(struct pen_results *r, const char *path,
+		      struct pen_err *err)
+{
+	size_t n = strlen(path);
+	struct pen_doc *more;
+	struct stat st;
+	int rc;
+
+	if ((stat(path, &st) || !S_ISDIR(st.st_mode)) &&
+	    (n < 5 || strcmp(path + n - 5, ".json")))
+		return pen__lines_read(&r->rows, path, err);
+	more = pen__realloc(r->doc, r->ndocs + 1, sizeof(*more));
+	if (!more)
+		return pen__fail_nomem(err, path, sizeof(*more));
+	r->doc = more;
+	rc = pen__doc_open(&more[r->ndocs], path, err);
+	if (!rc)
+		r->ndocs++;
+	return rc;
+}
+
+void pen__results_fini(struct pen_results *r)
+{
+	pen__lines_fini(&r->rows);
+	for (size_t i = 0; i < r->ndocs; i++)
+		pen__doc_close(&r->doc[i]);
+	pen__free(r->doc);
+}
+
+/* All runs beside one another, when there are several. */
+static void put_overview(struct pen_text *t, const struct pen_results *r)
+{
+	static const char *const names[] = {
+		"run",	 "start", "#accelerators", "#utilisation", "#samples/s",
+		"#read", NULL
+	};
+
+	pen__text_add(t, "<h2>All runs</h2>\n");
+	pen__table_open(t, "All runs", names);
+	for (size_t i = 0; i < r->ndocs; i++) {
+		const struct pen_doc *d = &r->doc[i];
+		double n = pen__doc_number(d, 0, "accelerators");
+		double au = pen__doc_number(d, 0, "totals.au.mean");
+		double rate =
+			pen__doc_number(d, 0, "totals.samples_per_s.mean");
+		double read = 1048576 *
+			      pen__doc_number(d, 0, "totals.read_mib_per_s");
+
+		if (isnan(rate))
+			rate = pen__doc_number(d, 0, "samples_per_s");
+		pen__table_row(t, "all", i);
+		pen__table_text(t, d->name);
+		pen__table_text(t, pen__doc_text(d, 0, "start"));
+		pen__table_number(t, n, pen__show_whole(n));
+		pen__table_number(t, au, pen__show_percent(au));
+		pen__table_number(t, rate, pen__show_count(rate));
+		pen__table_number(t, read, pen__show_bytes(read));
+		pen__table_row_end(t);
+	}
+	pen__table_close(t);
+}
+
+static void put_title(struct pen_text *t, const struct pen_results *r,
+		      const struct page *p)
+{
+	char title[256];
+	bool alone = r->ndocs + p->n == 1;
+
+	snprintf(title, sizeof(title), "Penstock: %s",
+		 !alone ? "results"
+		 : p->n ? p->section[0].kind->title
+			: r->doc[0].name);
+	pen__page_open(t, title);
+	if (!alone)
+		pen__text_add(t, "<h1>Results</h1>\n");
+}
+
+int pen__report_html(const struct pen_results *r, struct pen_text *t,
 		     struct pen_err *err)
 {
 	struct page p = { 0 };
-	char title[256];
-	int rc;
+	int rc = 0;
 
-	if (!rows->n)
+	if (!r->rows.n && !r->ndocs)
 		return pen__fail(err, PEN_ENOTFOUND, "report",
 				 "there are no results in these files");
-	rc = group_rows(rows, &p, err);
+	if (r->rows.n)
+		rc = group_rows(&r->rows, &p, err);
 	if (!rc) {
-		snprintf(title, sizeof(title), "Penstock: %s",
-			 p.n == 1 ? p.section[0].kind->title : "results");
-		pen__page_open(t, title);
-		if (p.n > 1)
-			pen__text_add(t, "<h1>Results</h1>\n");
+		put_title(t, r, &p);
+		if (r->ndocs > 1)
+			put_overview(t, r);
 	}
+	for (size_t i = 0; !rc && i < r->ndocs; i++)
+		if (!put_document(t, &r->doc[i], i))
+			rc = pen__fail(err, PEN_ENOTSUP, r->doc[i].name,
+				       "is of a kind that has no page: \"%s\"",
+				       pen__doc_text(&r->doc[i], 0, "schema"));
 	for (size_t i = 0; !rc && i < p.n; i++)
-		rc = put_section(t, &p.section[i], p.n == 1, err);
+		rc = put_section(t, &p.section[i], p.n + r->ndocs == 1, err);
 	if (!rc)
 		pen__page_close(t);
 	pen__free(p.section);
@@ -197,23 +291,6 @@ int pen__report_html(const struct pen_lines *rows, struct pen_text *t,
 }
 
 /* ---- CSV ---- */
-
-static void csv_field(struct pen_text *t, const char *s, bool first)
-{
-	if (!first)
-		pen__text_put(t, ",", 1);
-	if (!s[strcspn(s, "\",\r\n")]) {
-		pen__text_put(t, s, strlen(s));
-		return;
-	}
-	pen__text_put(t, "\"", 1);
-	for (; *s; s++) {
-		pen__text_put(t, s, 1);
-		if (*s == '"')
-			pen__text_put(t, s, 1);
-	}
-	pen__text_put(t, "\"", 1);
-}
 
 /* All keys, in the order they first came in. */
 static const char **all_keys(const struct pen_lines *rows, size_t *n)
@@ -254,11 +331,12 @@ int pen__report_csv(const struct pen_lines *rows, struct pen_text *t,
 					   "there are no results in these "
 					   "files");
 	for (size_t k = 0; k < n; k++)
-		csv_field(t, key[k], !k);
+		pen__csv_field(t, key[k], !k);
 	pen__text_put(t, "\n", 1);
 	for (size_t i = 0; i < rows->n; i++) {
 		for (size_t k = 0; k < n; k++)
-			csv_field(t, pen__line_text(&rows->row[i], key[k]), !k);
+			pen__csv_field(t, pen__line_text(&rows->row[i], key[k]),
+				       !k);
 		pen__text_put(t, "\n", 1);
 	}
 	pen__free(key);

@@ -11,7 +11,7 @@
 #ifndef PEN_SAMPLER_DRAWN_H
 #define PEN_SAMPLER_DRAWN_H
 
-#include "sampler/alias.h"
+#include "base/alias.h"
 #include "sampler/sampler.h"
 
 struct pen_drawn {

@@ -15,9 +15,16 @@
 /* What a sampler may draw from. Arrays are borrowed until close. */
 struct pen_population {
 	uint64_t n;
-	const double *weights; /* per element, or NULL */
-	const int64_t *labels; /* per element, or NULL */
-	uint32_t batch;	       /* samples in a rank's batch; 0: unknown */
+	const double *weights;	 /* per element, or NULL */
+	const int64_t *labels;	 /* per element, or NULL */
+	const uint32_t *lengths; /* per element, or NULL */
+	uint32_t batch; /* samples in a rank's batch, on average; 0: unknown */
+	/* Batches end where they would have more than so many tokens, or
+	 * samples; 0: all have `batch` samples. */
+	uint64_t tokens;
+	uint32_t most;
+	bool padded;	   /* tokens are the longest times their number */
+	uint64_t multiple; /* ... rounded up to this; 0: not */
 };
 
 struct pen_sampler {
@@ -29,6 +36,8 @@ struct pen_sampler {
 	uint64_t length; /* positions in an epoch */
 	uint64_t window; /* positions best planned together; 0 = no matter */
 	uint64_t chunk;	 /* consecutive elements kept together; 0 = none */
+	uint64_t
+		order; /* hash of what else the order depends on; 0 = nothing */
 };
 
 struct pen_sampler_ops {
@@ -36,7 +45,8 @@ struct pen_sampler_ops {
 	const char *help;
 	const struct pen_opt *opts;
 	size_t priv_size;
-	bool in_order; /* neighbours come one after another */
+	bool in_order;	/* neighbours come one after another */
+	bool by_length; /* needs pop.lengths */
 	/* Options parsed, pop and seed set. length defaults to pop.n. */
 	int (*open)(struct pen_sampler *, struct pen_err *);
 	void (*close)(struct pen_sampler *);
@@ -51,6 +61,10 @@ struct pen_sampler_ops {
 	 * together. Called only when `window` is not 0. */
 	uint64_t (*window_end)(struct pen_sampler *, uint64_t epoch,
 			       uint64_t pos);
+	/* With pop.tokens: a batch that begins at pos ends there at the
+	 * latest. NULL: batches end anywhere. */
+	uint64_t (*batch_end)(struct pen_sampler *, uint64_t epoch,
+			      uint64_t pos);
 };
 
 const struct pen_sampler_ops *pen__sampler_at(unsigned i);

@@ -2,7 +2,8 @@
 """Holds the include direction of the source tree.
 
 base <- codec <- {store, format, sampler} <- engine <- {emulate, experiment}
-<- cli, and base <- {comm, report} <- cli;
+<- cli, base <- token <- {format, engine}, base <- comm <- ddict <- {store,
+engine}, and base <- report <- cli;
 stores, formats and samplers do not include one another; only a registry.c
 names implementations; the Python module sees only penstock.h.
 """
@@ -15,23 +16,25 @@ SOURCE = os.environ.get("SOURCE") or os.path.abspath(
     os.path.join(os.path.dirname(__file__), "..", ".."))
 LOW = {"base", "codec"}
 MIDDLE = {"store", "format", "sampler"}
-CORE = LOW | MIDDLE | {"engine"}
+CORE = LOW | MIDDLE | {"token", "comm", "ddict", "engine"}
 MAY = {
     "base": {"base"},
     "codec": LOW,
-    "store": LOW | {"store"},
-    "format": LOW | {"format"},
+    "token": {"base", "token"},
+    "comm": {"base", "comm"},
+    "ddict": {"base", "comm", "ddict"},
+    "store": LOW | {"store", "ddict"},
+    "format": LOW | {"format", "token"},
     "sampler": LOW | {"sampler"},
     "engine": CORE,
-    "comm": {"base", "comm"},
     "emulate": CORE | {"comm", "emulate"},
     "experiment": CORE | {"experiment"},
     "report": {"base", "report"},
     "cli": CORE | {"comm", "emulate", "experiment", "report", "cli"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
-ENTRY = re.compile(r"^\s*pen_(store|format|cells|sampler|codec|packer)\(\s*(\w+)", re.M)
-GENERATED = re.compile(r"^(store|format|cells|sampler|codec|packer)_(list|absent)\.h$")
+ENTRY = re.compile(r"^\s*pen_(store|format|cells|sampler|codec|packer|token)\(\s*(\w+)", re.M)
+GENERATED = re.compile(r"^(store|format|cells|sampler|codec|packer|token)_(list|absent)\.h$")
 
 
 def files(top, *ends):
@@ -46,7 +49,7 @@ def files(top, *ends):
 def implementations():
     """The identifiers that only a registry.c and the owner may name."""
     out = {}
-    for kind in MIDDLE | {"codec"}:
+    for kind in MIDDLE | {"codec", "token"}:
         lists = os.path.join(SOURCE, "src", kind, "CMakeLists.txt")
         with open(lists, encoding="utf-8") as f:
             for found, name in ENTRY.findall(f.read()):
@@ -97,7 +100,7 @@ def check_file(short, path, names, bad):
 
 TOP = set(""".ci .clang-format .clang-tidy .gitignore CHANGELOG.md
 CMakeLists.txt CMakePresets.json CONTRIBUTING.md LICENSE Makefile README.md
-bench cmake docs include python scripts src tests workloads""".split())
+bench cmake docs examples include python scripts src tests workloads""".split())
 
 
 def check_top(bad):

@@ -90,8 +90,9 @@ def test_iterate(tmp):
     check([r["repeat"] for r in got] == [1] * half + [2] * half, "in turns")
     check("samples/s" in p.stdout and "With rows 960" in p.stdout, p.stdout)
     # and nothing is run twice
-    p = run(tmp, *args, "--resume")
+    q = run(tmp, *args, "--resume")
     check(len(rows(f"{tmp}/iterate.jsonl")) == len(got), "--resume")
+    check("With rows 960" in q.stdout, "--resume has no table")
 
 
 def test_steps(tmp):
@@ -190,7 +191,7 @@ def test_wrong(tmp):
                    capture_output=True)
     with open(f"{tmp}/report.html", encoding="utf-8") as f:
         html = f.read()
-    check("WRONG" in html and "were wrong" in html, "the page hides it")
+    check("WRONG" in html and "did not deliver" in html, "the page hides it")
 
 
 def test_without(tmp):

@@ -103,6 +103,12 @@ def test_sweeps(tmp):
     got = right(tmp, "prefetch", 3, p)
     check([r["repeat"] for r in got] == [1] * 3 + [2] * 3, "not in turns")
     check(all("expected_sum" in r for r in got), "sums of data made")
+    # what is there is not run again, and is in the table all the same
+    q = run(tmp, "bench", "prefetch", *TINY, "--ahead", "0,1,3", "--step",
+            "10us", "sampler=shuffle", "--resume")
+    check(rows(f"{tmp}/prefetch.jsonl") == got, "--resume runs again")
+    check(q.stdout.count("auto") >= 1 and "6 runs left out" in q.stdout,
+          q.stdout)
     p = run(tmp, "bench", "batch-size", *TINY, "--sizes", "1,7,300,1000")
     got = right(tmp, "batch-size", 4, p)
     check({r["batch"]: r["n_batches"] for r in got} ==

@@ -55,6 +55,20 @@ bash -c '
 	"$f" penstock lo penstock
 	[ "${COMPREPLY[0]%% }" = load ]' || fail "completion of 'lo'"
 
+# the machine: every finding has a verdict, and what is to be changed a reason
+"$penstock" doctor . --json >doctor.json || fail "doctor"
+"$python" - doctor.json <<'END' || fail "doctor --json"
+import json, sys
+found = json.load(open(sys.argv[1]))["findings"]
+assert {"cpus", "memory", "io_uring", "file system", "space"} <= {f["part"] for f in found}
+for f in found:
+    assert f["verdict"] in ("ok", "note", "better", "broken") and f["is"], f
+    assert "why" in f or "change" not in f, f
+END
+code=0
+"$penstock" doctor nowhere >out || code=$?
+[ $code = 1 ] && grep -q "^broken.*nowhere" out || fail "doctor nowhere: $code"
+
 # results
 "$penstock" gen d files=64 shape=16 --json | json || fail "gen --json"
 "$penstock" load d --json | json || fail "load --json"

@@ -4,7 +4,8 @@
  * rest is the object. format_driver.h ends the program when a format breaks a
  * promise; the sanitizers see the rest.
  *
- * Seeds: tests/data/make_golden.py --seeds DIR, make_formats.py --seeds DIR
+ * Seeds: tests/data/make_golden.py --seeds DIR, make_formats.py --seeds DIR,
+ * make_sequences.py --seeds DIR
  */
 #include "format_driver.h"
 
@@ -42,6 +43,13 @@ static size_t options(const struct pen_format_ops *ops, unsigned pick,
 	option(ops, kv, &n, "header", pick & 4 ? "no" : "auto");
 	option(ops, kv, &n, "output", pick & 1 ? "csr" : "dense");
 	option(ops, kv, &n, "obs", pick & 8 ? "kind" : "");
+	if (pen__opt_find(ops->opts, "tokens"))
+		option(ops, kv, &n, "fields", pick & 8 ? "all" : "");
+	option(ops, kv, &n, "window", pick & 1 ? "3" : "0");
+	option(ops, kv, &n, "last", pick & 2 ? "back" : "keep");
+	option(ops, kv, &n, "rc", pick & 4 ? "always" : "none");
+	option(ops, kv, &n, "fai", pick & 4 ? "always" : "never");
+	option(ops, kv, &n, "gzip_limit", "1MB");
 	return n;
 }
 
@@ -61,7 +69,7 @@ static void load(struct drv *d)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct pen_opts_kv kv[16];
+	struct pen_opts_kv kv[24];
 	unsigned nformats = 0, pick;
 	struct pen_err err;
 	struct drv d;

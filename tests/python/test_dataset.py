@@ -106,3 +106,36 @@ def test_threads(data, x):
     for t in threads:
         t.join()
     assert not bad
+
+
+def test_too_much_at_once(tmp_path):
+    """What does not fit into memory= is that request's error; the ones before
+    and after it come all the same."""
+    from array import array
+    from penstock import _penstock
+    for i in range(20):
+        np.savez_compressed(tmp_path / f"{i:02}.npz",
+                            x=np.full((64, 2048), i, "f4"))
+    engine = _penstock.Engine(
+        [str(tmp_path)], [("memory", "6MiB"), ("batch_size", "20"),
+                          ("format.samples", "first"), ("threads", "2"),
+                          ("prefetch", "2")], True)
+    every = list(range(0, 20 * 64, 64))
+    for _ in range(3):
+        for ids in (every, [3, 70], every, [5]):
+            engine.ask(array("q", ids))
+        for ids in (every, [3, 70], every, [5]):
+            if ids is every:
+                with pytest.raises(MemoryError, match="raise memory="):
+                    engine.next()
+                continue
+            batch = engine.next()
+            assert batch.ids.tolist() == ids
+            assert batch["x"].numpy()[:, 0].tolist() == [i // 64 for i in ids]
+    assert engine.next() is None
+    assert engine.stats()["memory_peak_bytes"] <= 6 << 20
+    ds = penstock.Dataset(tmp_path, samples="first", memory="6MiB",
+                          batch_size=20)
+    with pytest.raises(MemoryError):
+        ds[every]
+    assert ds[64]["x"][0] == 1

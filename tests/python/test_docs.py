@@ -40,7 +40,8 @@ def place(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", ["penstock", "penstock._loader",
                                   "penstock._dataset", "penstock._tensors",
-                                  "penstock._cells", "penstock.torch"])
+                                  "penstock._cells", "penstock._ddict",
+                                  "penstock.torch"])
 def test_docstrings(name, place):
     if name == "penstock._cells" and not have("anndata"):
         pytest.skip("python3-anndata is not installed")

@@ -121,3 +121,72 @@ def test_no_leak(data):
     # a sanitizer keeps what was freed for a while
     if not os.environ.get("SANITIZE"):
         assert end - start < 2 << 20
+
+
+def _used():
+    gc.collect()
+    return sys.getallocatedblocks()
+
+
+def test_no_reference_is_left(data):
+    """Everything there is, over and over: not one object more."""
+    ds = penstock.Dataset(data / "tables", samples="first")
+    loader = penstock.Loader(data / "words", 7, True, shapes="padded")
+    words = penstock.Loader(data / "words", 7)
+    ahead = penstock.Loader(data / "x.npy", 100, True, transform=lambda b: b,
+                            collate="numpy")
+    bad = penstock.Loader(data / "damaged", 2)
+
+    def once():
+        ds[3], ds[[1, 2]], ds[-1], ds[2:9:3]
+        for wrong in ([100], "x", []):
+            try:
+                ds[wrong]
+            except (IndexError, ValueError, TypeError):
+                pass
+        for batch in loader:
+            batch["x"].shapes.tolist(), batch["x"].dtype, repr(batch)
+            batch.get("y"), "y" in batch, list(batch), batch.values()
+        for batch in words:
+            x = batch["x"]
+            x[0].tolist(), x.values.numpy(), x.offsets, x.shapes, repr(x)
+            try:
+                memoryview(x)
+            except TypeError:
+                pass
+        for batch in ahead:
+            loader.state_dict()
+        it = iter(ahead)
+        next(it)
+        ahead.set_epoch(0)
+        try:
+            next(it)
+        except RuntimeError:
+            pass
+        ahead.load_state_dict(ahead.state_dict())
+        try:
+            for batch in bad:
+                pass
+        except (ValueError, OSError):
+            pass
+        bad.set_epoch(0)
+        loader.stats(), loader.about(), loader.labels("x"), loader.fields
+        try:
+            penstock.Loader(data / "none.npy")
+        except OSError:
+            pass
+        try:
+            penstock.Loader(data / "x.npy", colour="red")
+        except ValueError:
+            pass
+
+    types = penstock.Batch, penstock.Array, penstock.Ragged
+    for _ in range(5):
+        once()
+    held, before = list(map(sys.getrefcount, types)), _used()
+    for _ in range(150):
+        once()
+    grown = _used() - before
+    # Python keeps some 80 lists and tuples that it freed
+    assert grown < 120, f"{grown} blocks"
+    assert list(map(sys.getrefcount, types)) == held

@@ -290,3 +290,17 @@ def test_many_dropped(data):
         if t.name == "penstock-transform":
             t.join(10)
     assert threading.active_count() <= before
+
+
+def test_labels_of_a_field_that_is_left_out(data):
+    """labels= and weights= may name a field that fields= does not deliver."""
+    settings = {"samples": "first", "fields": ["x"], "sampler": "balanced"}
+    loader = penstock.Loader(data / "tables", 10, labels="field:y", **settings)
+    batch = next(iter(loader))
+    assert batch.keys() == ["x"] and len(batch.ids) == 10
+    with pytest.raises((penstock.DataError, penstock.SettingError),
+                       match="plain number"):
+        penstock.Loader(data / "tables", 10, labels="field:x",
+                        **{**settings, "fields": ["y"]})
+    with pytest.raises(OSError, match="no member z"):
+        penstock.Loader(data / "tables", 10, labels="field:z", **settings)

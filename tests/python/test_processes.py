@@ -47,6 +47,17 @@ def test_loader_after_fork(data):
     assert next(it).nsamples == 10      # the parent goes on
 
 
+def test_transform_after_fork(data):
+    """Its thread is not in the child, where nothing would ever come."""
+    loader = penstock.Loader(data / "x.npy", 10, transform=lambda b: b)
+    it = iter(loader)
+    next(it)
+    assert "before fork" in in_child(lambda: next(it))
+    assert "before fork" in in_child(lambda: next(iter(loader)))
+    assert in_child(loader.close) == "None"
+    assert next(it).nsamples == 10
+
+
 def test_dataset_after_fork(data, x):
     ds = penstock.Dataset(data / "x.npy")
     assert ds[3]["x"][0] == 24

@@ -275,3 +275,84 @@ def test_close(data):
         t = next(iter(loader))["x"]
         assert loader.stats()["nbatches"] == 1
     assert t[0, 1] == 1
+
+
+def _outcome(make, **args):
+    """What comes of a loader: an error, or lengths, shapes and rows of two
+    epochs."""
+    torch.manual_seed(0)
+    try:
+        loader = make(**args)
+    except (TypeError, ValueError) as e:
+        return "refused", isinstance(e, ValueError)
+    out = [len(loader), loader.batch_size, loader.drop_last]
+    for _ in range(2):
+        batches = [b["x"] for b in loader]
+        out.append([tuple(b.shape) for b in batches])
+        rows = torch.cat([b.reshape(-1, 8) for b in batches])[:, 0].tolist() \
+            if batches else []
+        random = args["shuffle"] or args["sampler"] == "random"
+        out.append((len(rows), len(set(rows))) if random else rows)
+    return out
+
+
+@pytest.mark.parametrize("batch_size", [None, 1, 7, 30, 0, -1, True, 2.0])
+def test_arguments_as_pytorch(tmp_path, x, batch_size):
+    """Every combination of what says which samples come in which batch."""
+    np.save(tmp_path / "x.npy", x[:23])
+    path = tmp_path / "x.npy"
+    rows = Rows(torch.from_numpy(x[:23]))
+    samplers = {None: lambda: None, "list": lambda: [3, 1, 2, 7, 0],
+                "random": lambda: tud.SubsetRandomSampler([1, 2, 3])}
+    groups = {None: lambda: None, "lists": lambda: [[1, 2], [3], [4, 5, 6]],
+              "drawn": lambda: tud.BatchSampler(range(23), 5, True)}
+
+    def maker(cls, of):
+        def make(sampler, batch_sampler, **args):
+            return cls(of, sampler=samplers[sampler](),
+                       batch_sampler=groups[batch_sampler](), **args)
+        return make
+    for shuffle in (None, False, True):
+        for sampler in samplers:
+            for batch_sampler in groups:
+                for drop_last in (False, True):
+                    args = {"batch_size": batch_size, "shuffle": shuffle,
+                            "sampler": sampler, "drop_last": drop_last,
+                            "batch_sampler": batch_sampler}
+                    assert _outcome(maker(DataLoader, path), **args) == \
+                        _outcome(maker(tud.DataLoader, rows), **args), args
+
+
+def test_single_samples_are_shuffled(data):
+    def first(loader):
+        return [int(b["x"][0]) for b in loader]
+    args = {"batch_size": None, "shuffle": True}
+    g = torch.Generator()
+    orders = []
+    for seed in (1, 2, 1):
+        g.manual_seed(seed)
+        orders.append(first(DataLoader(data / "x.npy", generator=g, **args)))
+    assert orders[0] == orders[2] != orders[1]
+    assert sorted(orders[0]) == list(range(0, 8000, 8))
+
+
+def test_loops_of_trainers(data):
+    """What frameworks do: a look at two batches, whole epochs after it, the
+    sampler's epoch set before each, and lengths asked for."""
+    loader = DataLoader(data / "x.npy", batch_size=100, shuffle=True,
+                        drop_last=True)
+    assert len(loader.sampler) == 1000 and len(loader) == 10
+    for n, _ in enumerate(loader):
+        if n == 1:
+            break
+    seen = []
+    for epoch in range(3):
+        loader.sampler.set_epoch(epoch)
+        it = iter(loader)
+        rows = [int(v) // 8 for b in it for v in b["x"][:, 0]]
+        assert sorted(rows) == list(range(1000))
+        assert next(it, None) is None
+        seen.append(rows)
+    assert seen[0] != seen[1] != seen[2]
+    loader.set_epoch(1)
+    assert [int(v) // 8 for b in loader for v in b["x"][:, 0]] == seen[1]

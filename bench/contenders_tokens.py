@@ -1,0 +1,62 @@
+"""Sequences to numbers: penstock, and loops in plain C over the same file."""
+import os
+
+from tools import rate, run_json
+
+
+def vocabulary(tools, path):
+    """The command that makes it, and where."""
+    out = os.path.join(tools.scratch.name, "words.txt")
+    return [tools.penstock_path, "vocab", path, "format=lines", "pads=true",
+            "-o", out, "--json"], out
+
+
+def tokens(tools, work, path):
+    how = work.more["how"]
+    settings = ["format=lines", f"format.tokens={how}"]
+    if how == "dm":
+        command, out = vocabulary(tools, path)
+        run_json(command)
+        settings.append(f"format.vocab={out}")
+    listed = tools.write_list([(0, work.data.bytes(path), 0, path)])
+
+    def limit(kind, threads):
+        return lambda: rate(tools.limits("tokens", kind, path, work.batch,
+                                         threads, tools.seconds))
+
+    def penstock(threads):
+        def measure():
+            samples, seconds, _ = tools.load(
+                work.data.n, path, f"batch_size={work.batch}", "shuffle=true",
+                f"threads={threads}", *settings)
+            return samples / seconds
+        return measure
+
+    t = tools.threads
+    out = {"penstock": penstock(t), "limit": limit(how, t),
+           "copy": limit("copy", t)}
+    if t > 1:
+        out.update({"penstock_1t": penstock(1), "limit_1t": limit(how, 1),
+                    "copy_1t": limit("copy", 1)})
+    return "samples/s", out, lambda: tools.limits("warm", listed)
+
+
+def vocab(tools, work, path):
+    """From opening the data, index and all, to the finished file."""
+    command, _ = vocabulary(tools, path)
+    listed = tools.write_list([(0, work.data.bytes(path), 0, path)])
+
+    def penstock():
+        r = run_json([*command, "index_cache=off"])
+        return r["sequences"] / r["seconds"]
+
+    def limit(threads):
+        return lambda: rate(tools.limits("tokens", "vocab", path, work.batch,
+                                         threads, tools.seconds))
+
+    return "samples/s", {"penstock": penstock, "limit": limit(tools.threads),
+                         "limit_one_thread": limit(1)}, \
+        lambda: tools.limits("warm", listed)
+
+
+KINDS = {"tokens": tokens, "tokens_vocab": vocab}

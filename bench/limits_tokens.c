@@ -1,0 +1,231 @@
+/*
+ * What sequences can be turned into numbers at, by loops that do nothing else:
+ * lines found in a mapped file, then copied, looked up in a table, counted, or
+ * made into the four tensors of paragraph vectors (int32, 4 letters a word, 3
+ * words on each side, 5 of noise).
+ */
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "limits.h"
+
+enum { K = 4, SIDE = 3, NOISE = 5, LETTERS = 7, WORDS = 7 * 7 * 7 * 7 };
+#define MOST 1024u /* letters of a line */
+
+static uint8_t table[256];
+static int32_t word_id[WORDS];
+static uint32_t nwords, keep[WORDS], other[WORDS];
+
+static const uint8_t *line(const struct loop *l, uint32_t id, size_t *n)
+{
+	*n = l->items[id].len;
+	return (const uint8_t *)l->map + l->items[id].offset;
+}
+
+static uint64_t copy_body(struct loop *l, const uint32_t *ids, uint32_t n,
+			  char *batch)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		size_t m;
+		const uint8_t *s = line(l, ids[i], &m);
+
+		memcpy(batch, s, m);
+		sum += first_word(batch);
+		batch += m;
+	}
+	return sum;
+}
+
+static uint64_t chars_body(struct loop *l, const uint32_t *ids, uint32_t n,
+			   char *batch)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		size_t m;
+		const uint8_t *s = line(l, ids[i], &m);
+
+		for (size_t j = 0; j < m; j++)
+			batch[j] = (char)table[s[j]];
+		sum += first_word(batch);
+		batch += m;
+	}
+	return sum;
+}
+
+/* The thread's batch is its table of counts. */
+static uint64_t vocab_body(struct loop *l, const uint32_t *ids, uint32_t n,
+			   char *batch)
+{
+	uint64_t *count = (void *)batch, sum = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		size_t m;
+		const uint8_t *s = line(l, ids[i], &m);
+		uint32_t code = 0;
+
+		for (size_t j = 0; j < m; j++) {
+			code = (code << 3 | table[s[j]]) & 0xfff;
+			if (j + 1 >= K)
+				count[code]++;
+		}
+		sum += m;
+	}
+	return sum;
+}
+
+/* Words at every place of a line with its padding; how many. */
+static size_t words_of(const uint8_t *s, size_t n, int32_t *id)
+{
+	uint8_t c[MOST + 2 * K * SIDE];
+	const size_t all = n + 2 * K * SIDE;
+
+	memset(c, LETTERS - 2, K * SIDE);
+	for (size_t i = 0; i < n; i++)
+		c[K * SIDE + i] = table[s[i]];
+	memset(c + K * SIDE + n, LETTERS - 1, K * SIDE);
+	for (size_t i = 0; i + K <= all; i++)
+		id[i] = word_id[((c[i] * LETTERS + c[i + 1]) * LETTERS +
+				 c[i + 2]) *
+					LETTERS +
+				c[i + 3]];
+	return all - K + 1;
+}
+
+static int32_t draw(uint64_t *state)
+{
+	uint64_t x = *state;
+	uint32_t at;
+
+	x ^= x << 13;
+	x ^= x >> 7;
+	x ^= x << 17;
+	*state = x;
+	at = (uint32_t)(((x >> 32) * nwords) >> 32);
+	return (int32_t)((uint32_t)x < keep[at] ? at : other[at]);
+}
+
+static char *dm_line(const uint8_t *s, size_t n, int32_t doc, char *to)
+{
+	const size_t m = n - K + 1;
+	int32_t id[MOST + 2 * K * SIDE], *docs = (void *)to;
+	int32_t *target = docs + m, *context = target + m;
+	int32_t *noise = context + m * 2 * SIDE;
+	const size_t all = words_of(s, n, id);
+	uint64_t state = (uint64_t)doc * 0x9e3779b97f4a7c15u + 1;
+
+	for (size_t frame = 0; frame < K; frame++)
+		for (size_t i = frame + K * SIDE; i + K * SIDE < all; i += K) {
+			*docs++ = doc;
+			*target++ = id[i];
+			*noise++ = id[i];
+			for (size_t j = SIDE; j > 0; j--)
+				*context++ = id[i - j * K];
+			for (size_t j = 1; j <= SIDE; j++)
+				*context++ = id[i + j * K];
+			for (size_t j = 0; j < NOISE; j++)
+				*noise++ = draw(&state);
+		}
+	return (char *)noise;
+}
+
+static uint64_t dm_body(struct loop *l, const uint32_t *ids, uint32_t n,
+			char *batch)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		size_t m;
+		const uint8_t *s = line(l, ids[i], &m);
+		char *next = dm_line(s, m, (int32_t)ids[i], batch);
+
+		sum += first_word(batch);
+		batch = next;
+	}
+	return sum;
+}
+
+/* Equal weights but for some: which ones they are costs nothing. */
+static void make_tables(void)
+{
+	memset(table, 7, sizeof(table));
+	for (unsigned i = 0; i < 5; i++)
+		table[(uint8_t) "ACGTU"[i]] = (uint8_t)i;
+	for (int32_t i = 0; i < WORDS; i++)
+		word_id[i] = i % 743;
+	nwords = 431;
+	for (uint32_t i = 0; i < nwords; i++) {
+		keep[i] = UINT32_MAX / 2 + i * 1000;
+		other[i] = (i * 7) % nwords;
+	}
+}
+
+static void map_lines(struct loop *l, const char *path)
+{
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+	struct item *items;
+	const char *p, *end;
+
+	if (fd < 0 || fstat(fd, &st))
+		die("%s cannot be opened", path);
+	p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED)
+		die("%s cannot be mapped", path);
+	l->map = p;
+	items = need((size_t)st.st_size / 32 + 1, sizeof(*items));
+	for (end = p + st.st_size; p < end;) {
+		const char *comma = memchr(p, ',', (size_t)(end - p));
+		const char *stop =
+			comma ? memchr(comma, '\n', (size_t)(end - comma))
+			      : NULL;
+
+		if (!stop || comma - p > MOST || comma - p < 64)
+			die("%s: not lines as they were made", path);
+		items[l->nsamples].offset = (uint64_t)(p - l->map);
+		items[l->nsamples++].len = (size_t)(comma - p);
+		p = stop + 1;
+	}
+	l->items = items;
+}
+
+/* tokens copy|chars|vocab|dm FILE BATCH THREADS SECONDS */
+void cmd_tokens(char **arg)
+{
+	static const struct {
+		const char *name;
+		uint64_t (*body)(struct loop *, const uint32_t *, uint32_t,
+				 char *);
+		size_t row;
+	} kinds[] = {
+		{ "copy", copy_body, MOST },
+		{ "chars", chars_body, MOST },
+		{ "vocab", vocab_body, 4096 * sizeof(uint64_t) },
+		{ "dm", dm_body,
+		  (MOST - K + 1) * (2 + 2 * SIDE + 1 + NOISE) *
+			  sizeof(int32_t) },
+	};
+	struct loop l = { 0 };
+	char *once;
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (!strcmp(kinds[i].name, arg[0])) {
+			l.body = kinds[i].body;
+			l.row = kinds[i].row;
+		}
+	if (!l.body)
+		die("no kind '%s'", arg[0]);
+	make_tables();
+	map_lines(&l, arg[1]);
+	l.batch = (uint32_t)number(arg[2]);
+	l.nthreads = (unsigned)number(arg[3]);
+	l.order = shuffled(l.nsamples);
+	once = need(1, l.row);
+	for (uint32_t i = 0; i < l.nsamples; i++)
+		l.expect += l.body(&l, &l.order[i], 1, once);
+	run_loop(&l, decimal(arg[4]));
+}

@@ -1,0 +1,627 @@
+/*
+ * doc2vec: paragraph vectors of sequences (distributed memory, negative
+ * sampling), as an example of a training program on penstock's public API. The
+ * loader makes the tensors (target, context, noise words) and the model takes
+ * them as they come, with no copy between.
+ *
+ * Every epoch is held to its word: each sequence once, and the same content as
+ * in the epoch before; if not, that is an error and not a fast epoch.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "crew.h"
+#include "penstock.h"
+
+struct options {
+	const char *vectors; /* directory to write to, or NULL */
+	bool none, json, quiet;
+	unsigned threads, dim;
+	uint64_t epochs, steps, seed;
+	enum update update;
+	double rate;
+};
+
+/* The four fields of a batch, by their names. */
+enum { DOC, TARGET, CONTEXT, GUESS, NFIELDS };
+static const char *const names[NFIELDS] = { "doc_ids", "target_ids",
+					    "context_ids", "target_noise_ids" };
+
+/* What an epoch was. */
+struct epoch {
+	uint64_t nsamples, ntargets, nbatches;
+	uint64_t sum; /* of targets and contexts: the same in every order */
+	double loss;  /* summed over targets */
+	double load_s, model_s, start;
+};
+
+struct run {
+	struct options o;
+	struct pen_loader *loader;
+	const struct pen_dataset *data;
+	struct model model;
+	struct crew *crew;
+	struct sequence *q;
+	uint32_t room;	/* of q */
+	uint8_t *seen;	/* a bit a sequence */
+	uint64_t first; /* content of the first epoch */
+	bool first_known;
+	double shown; /* when progress was last */
+};
+
+static const char usage[] =
+	"usage: doc2vec [options] PATH... [key=value]...\n"
+	"\n"
+	"Learns a vector for every sequence (Doc2Vec, distributed memory, "
+	"negative\n"
+	"sampling). Settings are those of `penstock load`; it takes "
+	"format=lines "
+	"and\n"
+	"format.tokens=dm when nothing else is said.\n"
+	"\n"
+	"  --model dm|none        none: only load, to measure that alone\n"
+	"  --update sparse|adam|sgd   sparse Adam touches only rows with a "
+	"gradient;\n"
+	"                         adam touches all, every step, as a plain "
+	"model does\n"
+	"  --dim N                length of the vectors (24)\n"
+	"  --rate X               learning rate (0.1)\n"
+	"  --epochs N             (1)\n"
+	"  --steps N              end after so many batches\n"
+	"  --train-threads N      (as many as CPUs); the result is the same\n"
+	"  --seed N               of weights, order and noise (0)\n"
+	"  --vectors DIR          write docs.npy, words.npy, out.npy, "
+	"words.txt\n"
+	"  --json, --quiet\n"
+	"\n"
+	"examples:\n"
+	"  penstock gen dna seq.txt --size 0.125GB\n"
+	"  penstock vocab seq.txt -o seq.vocab\n"
+	"  doc2vec seq.txt format.vocab=seq.vocab batch_size=16 --epochs 3\n"
+	"  doc2vec seq.txt format.vocab=seq.vocab --model none\n";
+
+static int fail(const char *where, const char *msg)
+{
+	fprintf(stderr, "doc2vec: %s: %s\n", where, msg);
+	return 1;
+}
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static bool number(const char *text, double lo, double hi, double *out)
+{
+	char *end;
+
+	errno = 0;
+	*out = strtod(text, &end);
+	return !errno && end != text && !*end && *out >= lo && *out <= hi;
+}
+
+/* --model and --update; false: no such choice. */
+static bool choose(struct options *o, int opt, const char *value)
+{
+	static const char *const updates[] = { "sparse", "adam", "sgd" };
+
+	if (opt == 'm') {
+		o->none = !strcmp(value, "none");
+		return o->none || !strcmp(value, "dm");
+	}
+	for (unsigned i = 0; i < 3; i++) {
+		o->update = (enum update)i;
+		if (!strcmp(value, updates[i]))
+			return true;
+	}
+	return false;
+}
+
+static bool set_number(struct options *o, int opt, const char *value)
+{
+	static const double most[] = {
+		['d'] = MOST_DIM, ['r'] = 1e6,	['e'] = 1e15,
+		['s'] = 1e15,	  ['t'] = 1024, ['S'] = 1e15
+	};
+	double v;
+
+	if (!number(value, opt == 'd' ? 1 : 0, most[opt], &v))
+		return false;
+	switch (opt) {
+	case 'd':
+		o->dim = (unsigned)v;
+		return true;
+	case 'r':
+		o->rate = v;
+		return true;
+	case 'e':
+		o->epochs = (uint64_t)v;
+		return true;
+	case 's':
+		o->steps = (uint64_t)v;
+		return true;
+	case 't':
+		o->threads = (unsigned)v;
+		return true;
+	default:
+		o->seed = (uint64_t)v;
+		return true;
+	}
+}
+
+/* 0, or the exit code. optind is where the rest begins. */
+static int parse(struct options *o, int argc, char **argv, bool *help)
+{
+	static const struct option longs[] = {
+		{ "model", 1, 0, 'm' },
+		{ "update", 1, 0, 'u' },
+		{ "dim", 1, 0, 'd' },
+		{ "rate", 1, 0, 'r' },
+		{ "epochs", 1, 0, 'e' },
+		{ "steps", 1, 0, 's' },
+		{ "train-threads", 1, 0, 't' },
+		{ "seed", 1, 0, 'S' },
+		{ "vectors", 1, 0, 'v' },
+		{ "json", 0, 0, 'j' },
+		{ "quiet", 0, 0, 'q' },
+		{ "help", 0, 0, 'h' },
+		{ 0 },
+	};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
+		bool good = true;
+
+		if (c == 'm' || c == 'u')
+			good = choose(o, c, optarg);
+		else if (c == 'v')
+			o->vectors = optarg;
+		else if (c == 'j')
+			o->json = true;
+		else if (c == 'q')
+			o->quiet = true;
+		else if (c == 'h')
+			*help = true;
+		else if (c == '?')
+			return 2;
+		else
+			good = set_number(o, c, optarg);
+		if (!good) {
+			fail(optarg, "not a value this option takes; see "
+				     "doc2vec --help");
+			return 2;
+		}
+	}
+	return 0;
+}
+
+static int set(struct pen_spec *spec, const char *setting, struct pen_err *err)
+{
+	return pen_spec_parse(spec, setting, err);
+}
+
+static int open_loader(struct run *r, char **args, int n, struct pen_err *err)
+{
+	char epochs[40], seed[40];
+	struct pen_spec *spec;
+	int rc = pen_spec_new(&spec, err);
+
+	if (rc)
+		return rc;
+	snprintf(epochs, sizeof(epochs), "epochs=%" PRIu64, r->o.epochs);
+	snprintf(seed, sizeof(seed), "seed=%" PRIu64, r->o.seed);
+	if ((rc = set(spec, "format=lines", err)) ||
+	    (rc = set(spec, "format.tokens=dm", err)) ||
+	    (rc = set(spec, "format.dtype=int32", err)) ||
+	    (rc = set(spec, "shuffle=true", err)) ||
+	    (rc = set(spec, epochs, err)) || (rc = set(spec, seed, err)))
+		goto out;
+	for (int i = 0; i < n && !rc; i++)
+		rc = strchr(args[i], '=')
+			     ? set(spec, args[i], err)
+			     : pen_spec_add_path(spec, args[i], err);
+	if (!rc)
+		rc = pen_loader_open(&r->loader, spec, err);
+out:
+	pen_spec_free(spec);
+	return rc;
+}
+
+/* The tensors of a batch, in the order of `names`. */
+static int find(const struct pen_batch *b, const struct pen_tensor **t)
+{
+	for (unsigned f = 0; f < NFIELDS; f++) {
+		t[f] = NULL;
+		for (uint32_t i = 0; i < b->ntensors; i++)
+			if (!strcmp(b->tensors[i].name, names[f]))
+				t[f] = &b->tensors[i];
+		if (!t[f])
+			return fail(names[f], "the data has no such field; "
+					      "format.tokens=dm makes it");
+		if (t[f]->dtype != PEN_I32 || t[f]->layout == PEN_PADDED)
+			return fail(names[f], "must be int32 and not padded: "
+					      "leave format.dtype and shapes "
+					      "as they are");
+	}
+	return 0;
+}
+
+/* Where row i of a field begins and how many numbers it has. */
+static const int32_t *row(const struct pen_tensor *t, uint32_t i, uint64_t *n)
+{
+	const int32_t *data = t->data;
+
+	if (t->layout == PEN_RAGGED) {
+		*n = (uint64_t)(t->offsets[i + 1] - t->offsets[i]);
+		return data + t->offsets[i];
+	}
+	*n = 1;
+	for (uint32_t d = 1; d < t->ndim; d++)
+		*n *= (uint64_t)t->shape[d];
+	return data + *n * i;
+}
+
+static uint64_t total(const int32_t *v, uint64_t n)
+{
+	uint64_t sum = 0;
+
+	for (uint64_t i = 0; i < n; i++)
+		sum += (uint32_t)v[i];
+	return sum;
+}
+
+static bool all_are(const int32_t *v, uint64_t n, int32_t what)
+{
+	int32_t differ = 0;
+
+	for (uint64_t i = 0; i < n; i++)
+		differ |= v[i] ^ what;
+	return !differ;
+}
+
+/* A batch as sequences, counted and summed into the epoch. */
+static int sequences(struct run *r, const struct pen_batch *b, struct epoch *e)
+{
+	const struct pen_tensor *t[NFIELDS];
+	const int32_t *v[NFIELDS];
+	uint64_t n[NFIELDS];
+
+	if (find(b, t))
+		return 1;
+	if (b->nsamples > r->room) {
+		free(r->q);
+		r->room = b->nsamples;
+		r->q = calloc(r->room, sizeof(*r->q));
+		if (!r->q)
+			return fail("memory", "not enough for a batch");
+	}
+	for (uint32_t i = 0; i < b->nsamples; i++) {
+		uint64_t id = b->ids[i], c;
+
+		for (unsigned f = 0; f < NFIELDS; f++)
+			v[f] = row(t[f], i, &n[f]);
+		c = n[TARGET];
+		if (n[DOC] != c || (c && (n[CONTEXT] % c || n[GUESS] % c)) ||
+		    (c && !all_are(v[DOC], c, v[DOC][0])))
+			return fail("batch", "its fields do not fit together");
+		r->q[i] = (struct sequence){
+			.doc = c ? (uint64_t)(uint32_t)v[DOC][0] : 0,
+			.ntargets = (uint32_t)c,
+			.ncontext = c ? (uint32_t)(n[CONTEXT] / c) : 0,
+			.nwords = c ? (uint32_t)(n[GUESS] / c) : 1,
+			.context = v[CONTEXT],
+			.guess = v[GUESS],
+		};
+		if (r->seen[id / 8] & 1 << id % 8)
+			return fail("epoch", "a sequence came twice");
+		r->seen[id / 8] |= (uint8_t)(1 << id % 8);
+		e->ntargets += c;
+		e->sum += total(v[TARGET], c) +
+			  3 * total(v[CONTEXT], n[CONTEXT]) +
+			  7 * total(v[DOC], c);
+	}
+	e->nsamples += b->nsamples;
+	e->nbatches++;
+	return 0;
+}
+
+static void progress(struct run *r, const struct epoch *e, uint64_t number)
+{
+	double t = now(), rate = (double)e->nsamples / (t - e->start);
+	double left = (double)(pen_dataset_nsamples(r->data) - e->nsamples);
+
+	if (r->o.quiet || r->o.json || !isatty(2) || t - r->shown < 0.2)
+		return;
+	r->shown = t;
+	fprintf(stderr,
+		"\repoch %" PRIu64 ": %.1f %%, %.0f sequences/s, loss %.4f, "
+		"%.0f s left \033[K",
+		number + 1,
+		100.0 * (double)e->nsamples /
+			(double)pen_dataset_nsamples(r->data),
+		rate, e->ntargets ? e->loss / (double)e->ntargets : 0.0,
+		left / rate);
+}
+
+static int train(struct run *r, const struct pen_batch *b, struct epoch *e)
+{
+	uint64_t before = e->ntargets;
+	double loss = 0;
+
+	if (sequences(r, b, e))
+		return 1;
+	if (r->o.none)
+		return 0;
+	switch (crew_step(r->crew, r->q, b->nsamples, &loss)) {
+	case STEP_WRONG:
+		return fail("batch", "has a number that is no word or no "
+				     "document: is format.vocab of this data?");
+	case STEP_NOMEM:
+		return fail("memory", "not enough for the gradients of a "
+				      "batch: give a smaller batch_size");
+	case STEP_DONE:
+		break;
+	}
+	e->loss += loss * (double)(e->ntargets - before);
+	return 0;
+}
+
+/* Was it an epoch? */
+static int check(struct run *r, const struct epoch *e)
+{
+	uint64_t want = pen_dataset_nsamples(r->data);
+
+	if (e->nsamples != want) {
+		fprintf(stderr,
+			"doc2vec: the epoch had %" PRIu64 " of %" PRIu64
+			" sequences: leave subset, world and on_error as they "
+			"are\n",
+			e->nsamples, want);
+		return 1;
+	}
+	if (r->first_known && e->sum != r->first)
+		return fail("epoch", "its content is not that of the first");
+	r->first = e->sum;
+	r->first_known = true;
+	return 0;
+}
+
+static void tell(struct run *r, const struct epoch *e, uint64_t number,
+		 bool whole)
+{
+	double loss = e->ntargets ? e->loss / (double)e->ntargets : 0;
+
+	if (r->o.json) {
+		printf("%s\n    {\"epoch\": %" PRIu64
+		       ", \"whole\": %s, \"samples\": %" PRIu64
+		       ", \"targets\": %" PRIu64 ", \"batches\": %" PRIu64
+		       ", \"content\": %" PRIu64
+		       ", \"loss\": %.9g, \"seconds\": %.6f, \"load_s\": %.6f, "
+		       "\"model_s\": %.6f}",
+		       number ? "," : "", number, whole ? "true" : "false",
+		       e->nsamples, e->ntargets, e->nbatches, e->sum, loss,
+		       e->load_s + e->model_s, e->load_s, e->model_s);
+		return;
+	}
+	if (isatty(2) && !r->o.quiet)
+		fprintf(stderr, "\r\033[K");
+	printf("epoch %" PRIu64 "%s: %" PRIu64 " sequences, %" PRIu64
+	       " targets in %.3f s (waited for data %.3f s, model %.3f s)",
+	       number + 1, whole ? "" : " (cut short)", e->nsamples,
+	       e->ntargets, e->load_s + e->model_s, e->load_s, e->model_s);
+	if (!r->o.none)
+		printf(", loss %.6f", loss);
+	printf(", content %016" PRIx64 "\n", e->sum);
+	fflush(stdout);
+}
+
+/* PEN_END: over; 0: there is another; -1: failed, and it was said. */
+static int run_epoch(struct run *r, uint64_t number, uint64_t *steps)
+{
+	struct epoch e = { .start = now() };
+	double at = e.start;
+	struct pen_batch *b;
+	struct pen_err err;
+	int rc = 0;
+
+	memset(r->seen, 0, pen_dataset_nsamples(r->data) / 8 + 1);
+	while (*steps < r->o.steps &&
+	       !(rc = pen_loader_next(r->loader, &b, &err))) {
+		double got = now();
+
+		e.load_s += got - at;
+		rc = train(r, b, &e);
+		pen_batch_unref(b);
+		at = now();
+		e.model_s += at - got;
+		++*steps;
+		if (rc)
+			return -1;
+		progress(r, &e, number);
+	}
+	if (rc < 0)
+		return -fail(err.where, err.msg);
+	if (rc == PEN_END && check(r, &e))
+		return -1;
+	tell(r, &e, number, rc == PEN_END);
+	return *steps < r->o.steps ? 0 : PEN_END;
+}
+
+static int write_npy(const struct run *r, const char *name,
+		     const struct table *t)
+{
+	const struct model *m = &r->model;
+	char path[4096], head[128] = "\x93NUMPY\x01\x00\x76\x00", text[119];
+	bool good;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", r->o.vectors, name);
+	snprintf(text, sizeof(text),
+		 "{'descr': '<f4', 'fortran_order': False, 'shape': "
+		 "(%" PRIu64 ", %u), }",
+		 t->rows, m->dim);
+	memset(head + 10, ' ', 118);
+	memcpy(head + 10, text, strlen(text));
+	head[127] = '\n';
+	f = fopen(path, "wb");
+	if (!f)
+		return fail(path, strerror(errno));
+	good = fwrite(head, 1, 128, f) == 128;
+	for (uint64_t i = 0; i < t->rows && good; i++)
+		good = fwrite(t->at + i * m->stride, sizeof(float), m->dim,
+			      f) == m->dim;
+	if (fclose(f) || !good)
+		return fail(path, strerror(errno));
+	return 0;
+}
+
+static int find_field(const struct run *r, const char *name)
+{
+	for (uint32_t i = 0; i < pen_dataset_nfields(r->data); i++)
+		if (!strcmp(pen_dataset_field(r->data, i)->name, name))
+			return (int)i;
+	return -1;
+}
+
+static int write_words(const struct run *r)
+{
+	int field = find_field(r, names[TARGET]);
+	char path[4096], word[256];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/words.txt", r->o.vectors);
+	f = fopen(path, "w");
+	if (!f)
+		return fail(path, strerror(errno));
+	for (uint64_t i = 0; i < r->model.words.rows; i++)
+		if (!pen_dataset_label(r->data, (uint32_t)field, i, word,
+				       sizeof(word)))
+			fprintf(f, "%s\n", word);
+	if (ferror(f) | fclose(f))
+		return fail(path, strerror(errno));
+	return 0;
+}
+
+static int save(const struct run *r)
+{
+	if (mkdir(r->o.vectors, 0777) && errno != EEXIST)
+		return fail(r->o.vectors, strerror(errno));
+	if (write_npy(r, "docs.npy", &r->model.docs) ||
+	    write_npy(r, "words.npy", &r->model.words) ||
+	    write_npy(r, "out.npy", &r->model.out))
+		return 1;
+	return write_words(r);
+}
+
+static int prepare(struct run *r)
+{
+	uint64_t ndocs = pen_dataset_nsamples(r->data);
+	int field = find_field(r, names[TARGET]);
+	uint64_t nwords;
+
+	if (field < 0)
+		return fail(names[TARGET], "the data has no such field; "
+					   "format.tokens=dm makes it");
+	nwords = pen_dataset_nlabels(r->data, (uint32_t)field);
+	r->seen = calloc(ndocs / 8 + 1, 1);
+	if (!r->seen)
+		return fail("memory", "not enough");
+	if (r->o.none)
+		return 0;
+	if (!nwords)
+		return fail(names[TARGET], "the number of words is not known: "
+					   "give format.vocab");
+	r->model.update = r->o.update;
+	r->model.rate = r->o.rate;
+	if (!model_init(&r->model, r->o.dim, ndocs, nwords, r->o.seed))
+		return fail("memory", "not enough for the vectors");
+	r->crew = crew_new(&r->model, r->o.threads);
+	if (!r->crew)
+		return fail("--train-threads", "that many cannot be started");
+	return 0;
+}
+
+static void footer(const struct run *r, double began)
+{
+	struct pen_stats s;
+	struct rusage u;
+
+	pen_loader_stats(r->loader, &s);
+	getrusage(RUSAGE_SELF, &u);
+	if (r->o.json)
+		printf("\n  ],\n  \"open_s\": %.6f, \"first_batch_s\": %.6f, "
+		       "\"real_s\": %.6f, \"user_s\": %.6f, "
+		       "\"system_s\": %.6f, \"peak_bytes\": %ld\n}\n",
+		       (double)s.open_ns * 1e-9,
+		       (double)s.first_batch_ns * 1e-9, now() - began,
+		       (double)u.ru_utime.tv_sec +
+			       1e-6 * (double)u.ru_utime.tv_usec,
+		       (double)u.ru_stime.tv_sec +
+			       1e-6 * (double)u.ru_stime.tv_usec,
+		       u.ru_maxrss * 1024);
+}
+
+static int go(struct run *r, int argc, char **argv)
+{
+	uint64_t steps = 0, number = 0;
+	double began = now();
+	struct pen_err err;
+	int rc;
+
+	if (open_loader(r, argv, argc, &err))
+		return fail(err.where, err.msg);
+	r->data = pen_loader_dataset(r->loader);
+	if (prepare(r))
+		return 1;
+	if (r->o.json)
+		printf("{\n  \"model\": \"%s\", \"sequences\": %" PRIu64
+		       ", \"words\": %" PRIu64 ", \"epochs\": [",
+		       r->o.none ? "none" : "dm", pen_dataset_nsamples(r->data),
+		       r->model.words.rows);
+	do {
+		rc = number < r->o.epochs ? run_epoch(r, number, &steps)
+					  : PEN_END;
+		number++;
+	} while (!rc);
+	if (rc != PEN_END)
+		return 1;
+	footer(r, began);
+	return r->o.vectors && !r->o.none ? save(r) : 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct run r = { .o = { .dim = 24,
+				.rate = 0.1,
+				.epochs = 1,
+				.steps = UINT64_MAX } };
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	bool help = false;
+	int rc;
+
+	r.o.threads = cpus > 0 ? (unsigned)cpus : 1;
+	rc = parse(&r.o, argc, argv, &help);
+	if (rc || help || optind == argc) {
+		fputs(usage, help ? stdout : stderr);
+		return help ? 0 : 2;
+	}
+	rc = go(&r, argc - optind, argv + optind);
+	if (r.crew)
+		crew_free(r.crew);
+	model_fini(&r.model);
+	pen_loader_close(r.loader);
+	free(r.seen);
+	free(r.q);
+	return rc;
+}

@@ -1,0 +1,200 @@
+/* compare: what differs between results beyond noise; for people and CI. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "report/compare.h"
+
+#define MOST 26	 /* sides: they are called A to Z */
+#define RULES 32 /* --fail-if */
+
+/* "throughput<-5%": fails when it changed by more than that. */
+struct rule {
+	char name[96];
+	bool below;
+	double share;
+	const char *text;
+};
+
+struct request {
+	struct pen_side side[MOST];
+	size_t n;
+	struct rule rule[RULES];
+	size_t nrules;
+	const char *html, *json;
+	double least;
+};
+
+static const struct flag flags[] = {
+	{ "--fail-if", "RULE",
+	  "exit with 5 when a figure changed beyond noise and by more than "
+	  "this, as throughput<-5% or wait_p99>+20%; may be given again" },
+	{ "--least", "PERCENT",
+	  "changes below this do not count (default 2, and 5 where repeats are "
+	  "epochs of one run)" },
+	{ "-o", "FILE", "a page, too" },
+	{ "--json", "[=FILE]", "for programs" },
+	{ NULL, NULL, NULL },
+};
+
+static bool percent(const char *text, double *out)
+{
+	char *end;
+
+	*out = strtod(text, &end) / 100;
+	return end != text && isfinite(*out) &&
+	       (!*end || !strcmp(end, "%") || !strcmp(end, " %"));
+}
+
+static int rule_arg(struct request *q, const char *text)
+{
+	size_t n = strcspn(text, "<>");
+	struct rule *r = &q->rule[q->nrules];
+
+	if (q->nrules == RULES)
+		return complain_usage("compare: at most %d --fail-if", RULES);
+	if (!n || n >= sizeof(r->name) || !text[n] ||
+	    !percent(text + n + 1, &r->share))
+		return complain_usage(
+			"compare: '%s' is no rule; write a "
+			"figure, < or >, and a change in percent, "
+			"as throughput<-5%%",
+			text);
+	memcpy(r->name, text, n);
+	r->name[n] = '\0';
+	r->below = text[n] == '<';
+	r->text = text;
+	q->nrules++;
+	return -1;
+}
+
+static int side_arg(struct request *q, const char *path)
+{
+	struct pen_err err = { 0 };
+
+	if (q->n == MOST)
+		return complain_usage("compare: at most %d results", MOST);
+	if (pen__side_read(&q->side[q->n++], path, &err))
+		return complain(&err);
+	return -1;
+}
+
+static int take(struct request *q, const struct args *a, int kind)
+{
+	if (kind == ARG_PATH)
+		return side_arg(q, a->value);
+	if (kind != ARG_FLAG)
+		return kind == ARG_BAD ? EXIT_USAGE
+				       : complain_usage("compare takes no "
+							"settings, but '%s'",
+							a->key);
+	if (!strcmp(a->key, "--fail-if"))
+		return rule_arg(q, a->value);
+	if (!strcmp(a->key, "-o"))
+		q->html = a->value;
+	else if (!strcmp(a->key, "--json"))
+		q->json = a->value ? a->value : "-";
+	else if (!percent(a->value, &q->least) || q->least <= 0)
+		return complain_usage("compare: --least takes a percentage, "
+				      "not '%s'",
+				      a->value);
+	return -1;
+}
+
+/* EXIT_MISSED when a rule holds, and says which. */
+static int judge(const struct request *q)
+{
+	int rc = EXIT_OK;
+
+	for (size_t i = 0; i < q->nrules; i++) {
+		const struct rule *r = &q->rule[i];
+		const struct pen_figure *f = pen__side_figure(q->side, r->name);
+
+		if (!f)
+			return complain_usage("compare: %s has no figure '%s'",
+					      q->side->name, r->name);
+		for (size_t b = 1; b < q->n; b++) {
+			struct pen_change c =
+				pen__compare(q->side, &q->side[b], f, q->least);
+
+			if (!c.differs || (r->below ? c.share >= r->share
+						    : c.share <= r->share))
+				continue;
+			fprintf(stderr,
+				"penstock: %s: %s changed by %+.1f %% "
+				"(--fail-if %s)\n",
+				q->side[b].name, r->name, 100 * c.share,
+				r->text);
+			rc = EXIT_MISSED;
+		}
+	}
+	return rc;
+}
+
+static int show(const struct request *q)
+{
+	struct pen_text t = { 0 };
+	int rc = 0;
+
+	if (q->html) {
+		pen__compare_html(q->side, q->n, q->least, &t);
+		rc = text_out(&t, q->html);
+	}
+	if (rc)
+		return rc;
+	t = (struct pen_text){ 0 };
+	if (q->json)
+		pen__compare_json(q->side, q->n, q->least, &t);
+	else
+		pen__compare_text(q->side, q->n, q->least, &t);
+	return text_out(&t, q->json ? q->json : "-");
+}
+
+static int run(int argc, char **argv)
+{
+	struct args a = { .cmd = &pen__cmd_compare,
+			  .argc = argc,
+			  .argv = argv };
+	struct request q = { 0 };
+	int kind, rc = -1;
+
+	while (rc < 0 && (kind = args_next(&a)) != ARG_END)
+		rc = take(&q, &a, kind);
+	if (rc < 0 && q.n < 2)
+		rc = complain_usage("compare takes at least two results");
+	if (rc < 0)
+		rc = show(&q);
+	if (!rc)
+		rc = judge(&q);
+	for (size_t i = 0; i < q.n; i++)
+		pen__side_fini(&q.side[i]);
+	return rc;
+}
+
+static const char *const examples[] = {
+	"penstock compare runs/before runs/after",
+	"two folders of runs; every result.json below them is a repeat",
+	"penstock compare a.json b.json --fail-if 'throughput<-5%'",
+	"in CI: exit code 5 when b is more than 5 % slower, beyond noise",
+	NULL,
+};
+
+const struct command pen__cmd_compare = {
+	.name = "compare",
+	.args = "A B [C...]",
+	.summary =
+		"what differs between results beyond noise, and what changed",
+	.about = "Holds results against the first one: result.json of `run`, "
+		 "what `load --json` printed, files of rows of `bench` and "
+		 "`sweep`, or folders of the first. A figure differs when the "
+		 "95 % interval of its change, by resampling the repeats, "
+		 "leaves out zero, the ranks of the repeats say so, too, and "
+		 "the change is not too small to matter. Of a single run, "
+		 "epochs are the repeats; several runs tell more. Then it "
+		 "lists which settings and properties of the machine were "
+		 "different.",
+	.flags = flags,
+	.examples = examples,
+	.run = run,
+};

@@ -1,0 +1,34 @@
+/* What the commands of the dictionary share: settings, ranks, the table. */
+#ifndef PEN_CLI_DDICT_H
+#define PEN_CLI_DDICT_H
+
+#include "cli/cli.h"
+#include "comm/comm.h"
+#include "penstock.h"
+
+#define DICT_SETTINGS 32
+
+struct dict {
+	struct pen_comm *comm;
+	struct pen_ddict *d;
+	const char *set[DICT_SETTINGS]; /* as in argv */
+	uint32_t nset;
+};
+
+/* A setting of the dictionary's; EXIT code or -1. */
+int dict_setting(struct dict *, const char *setting);
+/* Ranks, then the dictionary over them; only rank 0 complains. EXIT code or
+ * -1. On failure all is closed. */
+int dict_ranks(struct dict *);
+int dict_open(struct dict *);
+/* Collective: all ranks end with the error of one. EXIT code or -1. */
+int dict_agree(struct dict *, int rc, struct pen_err *err);
+void dict_close(struct dict *);
+
+/* One line a shard; JSON into an array named shards. */
+int dict_table(struct pen_ddict *, struct pen_err *err);
+int dict_json(struct pen_text *, struct pen_ddict *, struct pen_err *err);
+
+extern const struct command pen__cmd_ddict_bench, pen__cmd_ddict_load;
+
+#endif

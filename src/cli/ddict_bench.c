@@ -1,0 +1,490 @@
+/*
+ * ddict bench: how fast values go in and come out, one by one and many, beside
+ * a plain loop in C over an array, in the same process and run: that is the
+ * limit of this machine's memory. Every value that is got is looked at; a wrong
+ * one ends the run. Ranks measure at the same time, and their rates are added.
+ */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "cli/ddict.h"
+
+#define AHEAD 4 /* requests under way, where they are asked for ahead */
+
+struct bench {
+	/* settings */
+	uint64_t values, size, batch, time_ns;
+	/* flags */
+	bool json;
+	struct dict x;
+	uint64_t first, mine; /* keys this rank puts */
+	uint8_t *bytes;	      /* their values */
+	uint8_t *to;	      /* a batch */
+	struct pen_key *keys;
+	struct pen_value *in;
+	struct pen_rng rng;
+	uint64_t wrong;
+};
+
+struct result {
+	const char *name;
+	double rate; /* values a second; all are of all ranks together */
+	double cpu_s, values;
+};
+
+#define OFF(x) offsetof(struct bench, x)
+static const struct pen_opt opts[] = {
+	{ .name = "values",
+	  .type = PEN_OPT_COUNT,
+	  .off = OFF(values),
+	  .dflt = "131072",
+	  .min = 1,
+	  .max = 1e12,
+	  .help = "how many, over all ranks" },
+	{ .name = "size",
+	  .type = PEN_OPT_SIZE,
+	  .off = OFF(size),
+	  .dflt = "1KiB",
+	  .min = 8,
+	  .max = 1e12,
+	  .help = "of a value, in bytes" },
+	{ .name = "batch",
+	  .type = PEN_OPT_COUNT,
+	  .off = OFF(batch),
+	  .dflt = "256",
+	  .min = 1,
+	  .max = 1e6,
+	  .help = "values asked for at once" },
+	{ .name = "time",
+	  .type = PEN_OPT_TIME,
+	  .off = OFF(time_ns),
+	  .dflt = "300ms",
+	  .help = "for each way of getting" },
+	{ .name = NULL },
+};
+
+static const struct flag flags[] = {
+	{ "--json", NULL, "for programs" },
+	{ NULL, NULL, NULL },
+};
+
+/* --- ways --- */
+
+/* A way does about n values of work, from where it likes. */
+typedef int way(struct bench *b, uint64_t n, struct pen_err *err);
+
+static uint64_t draw(struct bench *b)
+{
+	return pen__mulhi(pen__rng_u64(&b->rng), b->values);
+}
+
+static void draw_keys(struct bench *b, struct pen_key *k)
+{
+	for (uint64_t i = 0; i < b->batch; i++)
+		k[i] = (struct pen_key){ NULL, draw(b) };
+}
+
+static void look(struct bench *b, const struct pen_value *v, uint64_t key)
+{
+	uint64_t is = ~key;
+
+	if (v->data && v->len == b->size)
+		memcpy(&is, v->data, sizeof(is));
+	b->wrong += is != key;
+}
+
+/* The limit: rows of an array, this rank's own values, to a batch. */
+static int gather(struct bench *b, uint64_t n, struct pen_err *err)
+{
+	(void)err;
+	for (uint64_t i = 0; i < n; i += b->batch) {
+		draw_keys(b, b->keys);
+		for (uint64_t j = 0; j < b->batch; j++) {
+			const uint64_t at = pen__mulhi(
+				b->keys[j].number * 0x9e3779b97f4a7c15u,
+				b->mine);
+
+			memcpy(b->to + j * b->size, b->bytes + at * b->size,
+			       b->size);
+		}
+		for (uint64_t j = 0; j < b->batch; j++) {
+			uint64_t is;
+
+			memcpy(&is, b->to + j * b->size, sizeof(is));
+			b->wrong += is - b->first >= b->mine;
+		}
+	}
+	return 0;
+}
+
+static int put_many(struct bench *b, uint64_t n, struct pen_err *err)
+{
+	(void)n;
+	for (uint64_t i = 0; i < b->mine; i++) {
+		b->keys[i] = (struct pen_key){ NULL, b->first + i };
+		b->in[i] =
+			(struct pen_value){ b->bytes + i * b->size, b->size };
+	}
+	return pen_ddict_put_many(b->x.d, b->keys, b->in, b->mine, err);
+}
+
+/* The same again, one by one, some of them. */
+static int put_each(struct bench *b, uint64_t n, struct pen_err *err)
+{
+	int rc = 0;
+
+	for (uint64_t i = 0; i < n && !rc; i++) {
+		const uint64_t at = pen__mulhi(pen__rng_u64(&b->rng), b->mine);
+
+		rc = pen_ddict_put(
+			b->x.d, (struct pen_key){ NULL, b->first + at },
+			(struct pen_value){ b->bytes + at * b->size, b->size },
+			err);
+	}
+	return rc;
+}
+
+static int get_each(struct bench *b, uint64_t n, struct pen_err *err)
+{
+	int rc = 0;
+
+	for (uint64_t i = 0; i < n && !rc; i++) {
+		const uint64_t key = draw(b);
+		struct pen_value v = { b->to, b->size };
+
+		rc = pen_ddict_get(b->x.d, (struct pen_key){ NULL, key }, b->to,
+				   &v.len, err);
+		if (!rc)
+			look(b, &v, key);
+	}
+	return rc;
+}
+
+static int get_lent(struct bench *b, uint64_t n, struct pen_err *err)
+{
+	for (uint64_t i = 0; i < n; i += b->batch) {
+		struct pen_got *g;
+		int rc;
+
+		draw_keys(b, b->keys);
+		rc = pen_ddict_get_many(b->x.d, b->keys, b->batch, &g, err);
+		if (rc)
+			return rc;
+		for (uint64_t j = 0; j < b->batch; j++)
+			look(b, &g->values[j], b->keys[j].number);
+		pen_got_free(g);
+	}
+	return 0;
+}
+
+static void copy_out(struct bench *b, struct pen_got *g,
+		     const struct pen_key *k)
+{
+	for (uint64_t j = 0; j < b->batch; j++) {
+		const struct pen_value *v = &g->values[j];
+
+		if (v->len == b->size)
+			memcpy(b->to + j * b->size, v->data, b->size);
+	}
+	for (uint64_t j = 0; j < b->batch; j++)
+		look(b, &(struct pen_value){ b->to + j * b->size, b->size },
+		     k[j].number);
+}
+
+static int get_copied(struct bench *b, uint64_t n, struct pen_err *err)
+{
+	for (uint64_t i = 0; i < n; i += b->batch) {
+		struct pen_got *g;
+		int rc;
+
+		draw_keys(b, b->keys);
+		rc = pen_ddict_get_many(b->x.d, b->keys, b->batch, &g, err);
+		if (rc)
+			return rc;
+		copy_out(b, g, b->keys);
+		pen_got_free(g);
+	}
+	return 0;
+}
+
+/* The next batches are on their way while one is copied. */
+static int get_ahead(struct bench *b, uint64_t n, struct pen_err *err)
+{
+	struct pen_got *g[AHEAD] = { NULL };
+	uint64_t asked = 0, done = 0;
+	const uint64_t total = (n + b->batch - 1) / b->batch;
+	int rc = 0;
+
+	while (done < total && !rc) {
+		for (; asked < total && asked < done + AHEAD && !rc; asked++) {
+			struct pen_key *k = b->keys + asked % AHEAD * b->batch;
+
+			draw_keys(b, k);
+			rc = pen_ddict_ask(b->x.d, k, b->batch,
+					   &g[asked % AHEAD], err);
+		}
+		if (!rc)
+			rc = pen_ddict_wait(g[done % AHEAD], err);
+		if (!rc)
+			copy_out(b, g[done % AHEAD],
+				 b->keys + done % AHEAD * b->batch);
+		pen_got_free(g[done % AHEAD]);
+		g[done % AHEAD] = NULL;
+		done++;
+	}
+	for (int i = 0; i < AHEAD; i++)
+		pen_got_free(g[i]);
+	return rc;
+}
+
+static int freeze(struct bench *b, uint64_t n, struct pen_err *err)
+{
+	(void)n;
+	return b->x.comm->rank ? 0 : pen_ddict_freeze(b->x.d, err);
+}
+
+/* --- running --- */
+
+struct arm {
+	const char *name;
+	way *fn;
+	bool once; /* all there is, and not as long as it takes */
+};
+
+static const struct arm arms[] = {
+	{ "gather loop in C", gather, false },
+	{ "put_many", put_many, true },
+	{ "put", put_each, false },
+	{ "get_many, lent", get_lent, false },
+	{ "get_many, copied", get_copied, false },
+	{ "get_many, ahead, copied", get_ahead, false },
+	{ "get", get_each, false },
+	{ NULL, freeze, true },
+	{ "frozen: get_many, lent", get_lent, false },
+	{ "frozen: get_many, copied", get_copied, false },
+	{ "frozen: get", get_each, false },
+};
+#define NARMS (sizeof(arms) / sizeof(arms[0]))
+
+/* One rank's part: values a second, seconds of CPU, values. */
+static int run_arm(struct bench *b, const struct arm *a, double *out,
+		   struct pen_err *err)
+{
+	const uint64_t since = pen__now_ns(), burnt = pen__cpu_ns();
+	uint64_t n = 0, now = since, k = b->batch;
+	int rc = 0;
+
+	while (!rc && !interrupted()) {
+		rc = a->fn(b, k, err);
+		n += a->once ? b->mine : k;
+		now = pen__now_ns();
+		if (a->once || now - since >= b->time_ns)
+			break;
+		/* the clock is not to be what is measured */
+		if (now - since < b->time_ns / 16)
+			k *= 2;
+	}
+	out[0] = (double)n * 1e9 / (double)(now - since + 1);
+	out[1] = (double)(pen__cpu_ns() - burnt) / 1e9;
+	out[2] = (double)n;
+	if (!rc && b->wrong)
+		rc = pen__fail(err, PEN_EDATA, "dictionary",
+			       "%llu values were not those that were put",
+			       (unsigned long long)b->wrong);
+	return rc;
+}
+
+static int run_arms(struct bench *b, struct result *r, struct pen_err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < NARMS && !rc; i++) {
+		double v[3] = { 0 };
+
+		/* a way that needs others' values begins when all are there */
+		rc = run_arm(b, &arms[i], v, err);
+		rc = pen__comm_agree(b->x.comm, rc, err);
+		if (!rc)
+			rc = pen__comm_reduce(b->x.comm, v, 3, PEN_SUM, err);
+		r[i] = (struct result){ arms[i].name, v[0], v[1], v[2] };
+	}
+	return rc;
+}
+
+static int prepare(struct bench *b, struct pen_err *err)
+{
+	const uint64_t size = (uint64_t)b->x.comm->size;
+	const uint64_t rank = (uint64_t)b->x.comm->rank;
+	uint64_t nkeys = b->batch * AHEAD;
+
+	b->first = b->values * rank / size;
+	b->mine = b->values * (rank + 1) / size - b->first;
+	if (!b->mine)
+		return pen__fail(err, PEN_EINVAL, "values", "fewer than ranks");
+	nkeys = nkeys > b->mine ? nkeys : b->mine;
+	b->rng = pen__rng(1, rank);
+	b->bytes = pen__alloc(b->mine, b->size);
+	b->to = pen__alloc(b->batch, b->size);
+	b->keys = pen__alloc(nkeys, sizeof(*b->keys));
+	b->in = pen__alloc(b->mine, sizeof(*b->in));
+	if (!b->bytes || !b->to || !b->keys || !b->in)
+		return pen__fail_nomem(err, "values", b->mine * b->size);
+	for (uint64_t i = 0; i < b->mine; i++) {
+		const uint64_t key = b->first + i;
+
+		memset(b->bytes + i * b->size, (int)(key & 255), b->size);
+		memcpy(b->bytes + i * b->size, &key, sizeof(key));
+	}
+	return 0;
+}
+
+static int print_text(struct bench *b, const struct result *r,
+		      struct pen_err *err)
+{
+	const struct pen_comm *c = b->x.comm;
+
+	printf("%s, %s; %s values of %s, batches of %s\n",
+	       counted((uint64_t)c->size, "rank"),
+	       counted((uint64_t)c->nnodes, "machine"), grouped(b->values),
+	       human_bytes((double)b->size), grouped(b->batch));
+	printf("transport: %s\n\n", pen_ddict_transport(b->x.d));
+	printf("  %-26s %12s %12s %10s %12s\n", "", "values/s", "bytes/s",
+	       "of loop", "CPU each");
+	for (size_t i = 0; i < NARMS; i++)
+		if (r[i].name)
+			printf("  %-26s %12s %12s %10.2f %12s\n", r[i].name,
+			       human_count(r[i].rate),
+			       human_bytes(r[i].rate * (double)b->size),
+			       r[i].rate / r[0].rate,
+			       human_time(r[i].cpu_s / r[i].values));
+	printf("\n  put_many took %s of CPU for %s\n", human_time(r[1].cpu_s),
+	       human_bytes((double)(b->values * b->size)));
+	return dict_table(b->x.d, err);
+}
+
+static int print_json(struct bench *b, const struct result *r,
+		      struct pen_err *err)
+{
+	struct pen_text j = { 0 };
+	int rc;
+
+	pen__json_open(&j, NULL, '{');
+	pen__json_str(&j, "schema", "penstock.ddict.bench/1");
+	pen__json_int(&j, "ranks", (uint64_t)b->x.comm->size);
+	pen__json_int(&j, "machines", (uint64_t)b->x.comm->nnodes);
+	pen__json_int(&j, "values", b->values);
+	pen__json_int(&j, "size", b->size);
+	pen__json_int(&j, "batch", b->batch);
+	pen__json_str(&j, "transport", pen_ddict_transport(b->x.d));
+	pen__json_open(&j, "ways", '[');
+	for (size_t i = 0; i < NARMS; i++) {
+		if (!r[i].name)
+			continue;
+		pen__json_open(&j, NULL, '{');
+		pen__json_str(&j, "name", r[i].name);
+		pen__json_num(&j, "values_per_second", r[i].rate);
+		pen__json_num(&j, "of_loop", r[i].rate / r[0].rate);
+		pen__json_num(&j, "cpu_seconds", r[i].cpu_s);
+		pen__json_num(&j, "cpu_seconds_each", r[i].cpu_s / r[i].values);
+		pen__json_close(&j, '}');
+	}
+	pen__json_close(&j, ']');
+	rc = dict_json(&j, b->x.d, err);
+	pen__json_close(&j, '}');
+	if (rc)
+		pen__text_fini(&j);
+	else
+		rc = text_out(&j, NULL) ? PEN_EIO : 0;
+	return rc;
+}
+
+static int take_arg(struct bench *b, const struct args *a, int kind)
+{
+	struct pen_err err = { 0 };
+
+	switch (kind) {
+	case ARG_BAD:
+		return EXIT_USAGE;
+	case ARG_FLAG:
+		b->json = true;
+		return -1;
+	case ARG_PATH:
+		return complain_usage("ddict bench takes settings, as "
+				      "size=4KiB, and not '%s'",
+				      a->value);
+	}
+	if (pen__opt_find(opts, a->key))
+		return pen__opt_set(opts, b, a->key, a->value, &err)
+			       ? complain(&err)
+			       : -1;
+	return dict_setting(&b->x, a->argv[a->at - 1]);
+}
+
+static int run(struct bench *b)
+{
+	struct result r[NARMS];
+	struct pen_err err = { 0 };
+	int rc = dict_ranks(&b->x);
+
+	if (rc >= 0)
+		return rc;
+	rc = dict_agree(&b->x, prepare(b, &err), &err);
+	if (rc < 0)
+		rc = dict_open(&b->x);
+	if (rc >= 0)
+		return rc;
+	rc = run_arms(b, r, &err);
+	if (!rc && b->x.comm->rank == 0)
+		rc = b->json ? print_json(b, r, &err) : print_text(b, r, &err);
+	rc = dict_agree(&b->x, rc, &err);
+	return rc < 0 ? EXIT_OK : rc;
+}
+
+static int run_bench(int argc, char **argv)
+{
+	struct args a = { .cmd = &pen__cmd_ddict_bench,
+			  .argc = argc,
+			  .argv = argv };
+	struct bench b = { 0 };
+	int kind, rc = -1;
+
+	if (pen__opt_defaults(opts, &b, NULL))
+		return EXIT_FAILED;
+	while (rc < 0 && (kind = args_next(&a)) != ARG_END)
+		rc = take_arg(&b, &a, kind);
+	if (rc < 0)
+		rc = run(&b);
+	dict_close(&b.x);
+	pen__free(b.bytes);
+	pen__free(b.to);
+	pen__free(b.keys);
+	pen__free(b.in);
+	return rc;
+}
+
+static const char *const examples[] = {
+	"penstock ddict bench",
+	"131,072 values of 1 KiB, in one process",
+	"penstock ddict bench size=100KiB values=10k batch=32",
+	"larger ones",
+	"mpirun -n 4 penstock ddict bench share=false transport=tcp",
+	"as if every rank were a machine of its own",
+	NULL,
+};
+
+const struct command pen__cmd_ddict_bench = {
+	.name = "ddict bench",
+	.args = "[key=value ...] [--json]",
+	.summary = "how fast values go in and come out",
+	.about = "Puts values and gets them at random, one by one and many, "
+		 "beside a plain loop in C over an array, and says which way "
+		 "they went and why. Under mpirun or srun all ranks do so at "
+		 "once.",
+	.flags = flags,
+	.opts = opts,
+	.ddict = "",
+	.examples = examples,
+	.run = run_bench,
+};

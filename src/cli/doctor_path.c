@@ -1,0 +1,237 @@
+/* doctor: the file system and the device that hold a path. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "cli/cli.h"
+#include "cli/doctor.h"
+#include "emulate/system.h"
+#include "store/store.h"
+
+struct mount {
+	char dir[1024], type[64], options[512];
+};
+
+/* The mount a path is on: the longest mount point that begins it. */
+static bool mount_of(const char *path, struct mount *out)
+{
+	char *text = pen__proc_read("/proc/self/mounts");
+	size_t best = 0;
+	bool found = false;
+
+	for (char *line = text, *next; line && *line; line = next) {
+		char dir[1024], type[64], options[512];
+		size_t n;
+
+		next = strchr(line, '\n');
+		if (next)
+			*next++ = '\0';
+		if (sscanf(line, "%*s %1023s %63s %511s", dir, type, options) !=
+		    3)
+			continue;
+		n = strlen(dir);
+		if (n < best || strncmp(path, dir, n) ||
+		    (n > 1 && path[n] && path[n] != '/'))
+			continue;
+		best = n;
+		found = true;
+		memcpy(out->dir, dir, sizeof(dir));
+		memcpy(out->type, type, sizeof(type));
+		memcpy(out->options, options, sizeof(options));
+	}
+	pen__free(text);
+	return found;
+}
+
+static bool has_option(const char *options, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (const char *p = options; *p; p += strcspn(p, ",") + 1) {
+		if (strcspn(p, ",") == n && !strncmp(p, name, n))
+			return true;
+		if (!p[strcspn(p, ",")])
+			break;
+	}
+	return false;
+}
+
+static bool is_one_of(const char *type, const char *const *list)
+{
+	for (; *list; list++)
+		if (!strcmp(type, *list))
+			return true;
+	return false;
+}
+
+static void check_mount(struct doctor *d, const struct mount *m)
+{
+	static const char *const memory[] = { "tmpfs", "ramfs", NULL };
+	static const char *const far[] = { "nfs",    "nfs4", "cifs", "smb3",
+					   "lustre", "gpfs", "ceph", "beegfs",
+					   "9p",     "fuse", NULL };
+
+	if (is_one_of(m->type, memory)) {
+		doctor_say(d, "file system", DOCTOR_NOTE, "%s on %s", m->type,
+			   m->dir);
+		doctor_because(d, "this is memory: what is measured here says "
+				  "nothing of a device");
+	} else if (is_one_of(m->type, far) || !strncmp(m->type, "fuse.", 5)) {
+		doctor_say(d, "file system", DOCTOR_NOTE, "%s on %s", m->type,
+			   m->dir);
+		doctor_because(d,
+			       "bytes from it are not seen in /proc/self/io: "
+			       "reports cannot tell them from cached ones; "
+			       "the server has a cache of its own");
+	} else {
+		doctor_say(d, "file system", DOCTOR_FINE, "%s on %s (%s)",
+			   m->type, m->dir, m->options);
+	}
+	if (!has_option(m->options, "noatime") &&
+	    !has_option(m->options, "relatime") &&
+	    !has_option(m->options, "ro")) {
+		doctor_say(d, "access times", DOCTOR_BETTER,
+			   "written at every read");
+		doctor_because(d, "reading a million files writes a million "
+				  "inodes");
+		doctor_advise(d, "mount -o remount,relatime %s", m->dir);
+	}
+}
+
+static void check_space(struct doctor *d, const char *path)
+{
+	struct statvfs v;
+	double free_bytes;
+
+	if (statvfs(path, &v))
+		return;
+	free_bytes = (double)v.f_bavail * (double)v.f_frsize;
+	if (v.f_files && v.f_favail < 10000) {
+		doctor_say(d, "inodes", DOCTOR_BETTER, "%llu left",
+			   (unsigned long long)v.f_favail);
+		doctor_because(d, "a data set of many small files will not "
+				  "fit");
+	}
+	doctor_say(d, "space", free_bytes < 1e9 ? DOCTOR_BETTER : DOCTOR_FINE,
+		   "%s free of %s", human_bytes(free_bytes),
+		   human_bytes((double)v.f_blocks * (double)v.f_frsize));
+	if (free_bytes < 1e9)
+		doctor_because(d, "generating data and checkpoints need more");
+}
+
+/* Tried on a file that is there, or on one of our own that has no name. */
+static void check_direct(struct doctor *d, const char *path, bool dir)
+{
+	int fd = open(path,
+		      dir ? O_TMPFILE | O_RDWR | O_CLOEXEC | O_DIRECT
+			  : O_RDONLY | O_CLOEXEC | O_DIRECT | O_NONBLOCK,
+		      0600);
+
+	if (fd >= 0) {
+		close(fd);
+		doctor_say(d, "direct reads", DOCTOR_FINE, "O_DIRECT works");
+		return;
+	}
+	if (errno != EINVAL && errno != EOPNOTSUPP)
+		return; /* not writable, say: nothing is known */
+	doctor_say(d, "direct reads", DOCTOR_NOTE, "no O_DIRECT here");
+	doctor_because(d, "store.direct=true fails: reads always go through "
+			  "the page cache");
+}
+
+static void check_device(struct doctor *d, const char *path)
+{
+	struct pen_disk_about a;
+	char name[32];
+
+	if (!pen__disk_of(path, name, sizeof(name))) {
+		doctor_say(d, "device", DOCTOR_NOTE, "not known");
+		return;
+	}
+	pen__disk_about(name, &a);
+	if (!a.known)
+		return;
+	doctor_say(d, "device", a.rotational ? DOCTOR_NOTE : DOCTOR_FINE,
+		   "%s%s%s, %s, %llu requests in its queue", name,
+		   a.model[0] ? " " : "", a.model,
+		   human_bytes((double)a.size_bytes),
+		   (unsigned long long)a.nr_requests);
+	if (a.rotational)
+		doctor_because(d, "a turning disk, or a virtual one that says "
+				  "so: shuffle in blocks (sampler=block), as "
+				  "every jump costs milliseconds");
+	if (strcmp(a.scheduler, "none") && strcmp(a.scheduler, "mq-deadline") &&
+	    a.scheduler[0] && !a.rotational) {
+		doctor_say(d, "scheduler", DOCTOR_BETTER, "%s", a.scheduler);
+		doctor_because(d, "fast devices order requests themselves");
+		doctor_advise(d, "echo none > /sys/block/%s/queue/scheduler",
+			      name);
+	} else {
+		doctor_say(d, "scheduler", DOCTOR_FINE, "%s", a.scheduler);
+	}
+	doctor_say(d, "read-ahead",
+		   a.read_ahead_kb > 1024 ? DOCTOR_BETTER : DOCTOR_FINE,
+		   "%llu KiB", (unsigned long long)a.read_ahead_kb);
+	if (a.read_ahead_kb <= 1024)
+		return;
+	doctor_because(d, "programs that read small records here and there "
+			  "(mmap, plain read) bring in that much each time; "
+			  "penstock asks for what it needs");
+	doctor_advise(d, "echo 128 > /sys/block/%s/queue/read_ahead_kb", name);
+}
+
+void doctor_path(struct doctor *d, const char *path)
+{
+	char real[PATH_MAX];
+	struct mount m;
+	struct stat st;
+
+	if (!realpath(path, real) || stat(real, &st)) {
+		doctor_say(d, "path", DOCTOR_BROKEN, "%s: %s", path,
+			   strerror(errno));
+		return;
+	}
+	doctor_say(d, "path", access(real, R_OK) ? DOCTOR_BROKEN : DOCTOR_FINE,
+		   "%s%s", real, access(real, R_OK) ? " cannot be read" : "");
+	if (mount_of(real, &m))
+		check_mount(d, &m);
+	check_space(d, real);
+	check_device(d, real);
+	check_direct(d, real, S_ISDIR(st.st_mode));
+}
+
+void doctor_cached(struct doctor *d, const char *path)
+{
+	struct pen_objects set = { 0 };
+	struct pen_store *st;
+	uint64_t bytes = 0;
+	double in;
+
+	if (pen__store_open(&st, "posix", NULL, 0, NULL))
+		return;
+	if (!st->ops->list(st, path, NULL, NULL, &set, NULL) && set.nobj) {
+		for (uint64_t i = 0; i < set.nobj; i++)
+			bytes += set.obj[i].size;
+		in = pen__store_resident(&set);
+		doctor_say(d, "in the page cache",
+			   in > 0.05 ? DOCTOR_NOTE : DOCTOR_FINE,
+			   "about %.0f %% of %s in %s", in < 0 ? 0 : in * 100,
+			   human_bytes((double)bytes),
+			   counted(set.nobj, "file"));
+		if (in > 0.05)
+			doctor_because(d,
+				       "a first run reads that part from "
+				       "memory, unless told otherwise: "
+				       "load --drop-cache, bench --cold, run "
+				       "reader.page_cache=drop");
+	}
+	pen__objects_fini(&set);
+	pen__store_close(st);
+}

@@ -1,0 +1,667 @@
+/*
+ * What a user does with a dictionary. A key has an owner in every group of
+ * ranks that holds a replica: reading asks the own group's, writing goes to
+ * all. A shard that is mapped is used directly, others by one request for all
+ * keys of a call that they own.
+ */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "ddict/ddict_int.h"
+
+/* Keys and bytes of a put that go in one message. */
+#define PUT_KEYS 65536
+#define PUT_BYTES ((uint64_t)32 << 20)
+
+struct part { /* what one owner has of a call */
+	struct pen_remote r;
+	struct pen_pick pick;
+	bool sent, done;
+};
+
+struct got {
+	struct pen_got pub;
+	struct pen_ddict *d;
+	struct pen_value *values;
+	struct pen_pin *pin; /* of each owner of the group */
+	struct part *part;   /* of those that are asked by wire */
+	struct pen_deal deal;
+	int nparts, rc;
+};
+
+int pen__deal_make(struct pen_deal *to, const struct pen_ddict *d,
+		   const struct pen_key *k, uint64_t n, struct pen_err *err)
+{
+	const uint32_t w = (uint32_t)d->width;
+
+	*to = (struct pen_deal){ 0 };
+	if (n > UINT32_MAX)
+		return pen__fail(err, PEN_EINVAL, "keys",
+				 "more than 4,294,967,295 at once");
+	to->at = pen__calloc(2 * n + w + 2, sizeof(*to->at));
+	if (!to->at)
+		return pen__fail_nomem(err, "dictionary", 8 * n);
+	to->owner = to->at + n;
+	to->from = to->owner + n;
+	for (uint64_t i = 0; i < n; i++) {
+		to->owner[i] = (uint32_t)pen__ddict_owner(d, k[i]);
+		to->from[to->owner[i] + 2]++;
+	}
+	for (uint32_t i = 2; i < w + 2; i++)
+		to->from[i] += to->from[i - 1];
+	/* from[o + 1] runs from where o begins to where it ends */
+	for (uint64_t i = 0; i < n; i++)
+		to->at[to->from[to->owner[i] + 1]++] = (uint32_t)i;
+	return 0;
+}
+
+void pen__deal_fini(struct pen_deal *d)
+{
+	pen__free(d->at);
+	d->at = NULL;
+}
+
+static struct pen_pick part_of(const struct pen_deal *d, int owner)
+{
+	return (struct pen_pick){ d->at + d->from[owner],
+				  d->from[owner + 1] - d->from[owner] };
+}
+
+/* --- getting --- */
+
+static struct got *new_got(struct pen_ddict *d, uint64_t n, struct pen_err *err)
+{
+	const size_t w = (size_t)d->width;
+	struct got *g;
+	size_t bytes;
+
+	if (!pen__mul(n, sizeof(struct pen_value), &bytes) ||
+	    !pen__add(bytes, sizeof(*g) + w * sizeof(*g->pin), &bytes)) {
+		pen__fail_nomem(err, "dictionary", SIZE_MAX);
+		return NULL;
+	}
+	g = pen__alloc(bytes, 1);
+	if (!g) {
+		pen__fail_nomem(err, "dictionary", bytes);
+		return NULL;
+	}
+	*g = (struct got){ .d = d };
+	g->pin = (void *)(g + 1);
+	memset(g->pin, 0, w * sizeof(*g->pin));
+	g->values = (void *)(g->pin + w);
+	g->pub = (struct pen_got){ n, g->values };
+	return g;
+}
+
+static int ask_local(struct got *g, int owner, const struct pen_key *k,
+		     const struct pen_pick *p, struct pen_err *err)
+{
+	struct pen_seg *s = g->d->seg[g->d->first + owner];
+	int rc = pen__seg_pin(s, &g->pin[owner], err);
+
+	if (rc)
+		return rc;
+	pen__shard_find(s, k, p->at, p->n, g->values);
+	pen__seg_settle(s, &g->pin[owner]);
+	return 0;
+}
+
+static int ask_remote(struct got *g, int owner, const struct pen_key *k,
+		      const struct pen_pick *p, struct pen_err *err)
+{
+	struct part *t = &g->part[g->nparts++];
+	int rc;
+
+	t->pick = *p;
+	rc = pen__remote_make(&t->r, PEN_OP_GET, k, NULL, p, err);
+	if (!rc)
+		rc = pen__remote_send(g->d, &t->r, g->d->first + owner, err);
+	t->sent = !rc;
+	return rc;
+}
+
+static int ask_all(struct got *g, const struct pen_key *k, uint64_t n,
+		   struct pen_err *err)
+{
+	struct pen_ddict *d = g->d;
+	int rc;
+
+	rc = pen__deal_make(&g->deal, d, k, n, err);
+	if (rc)
+		return rc;
+	if (d->wire) {
+		g->part = pen__calloc((size_t)d->width, sizeof(*g->part));
+		if (!g->part)
+			return pen__fail_nomem(err, "dictionary", 1);
+		/* until they are there */
+		memset(g->values, 0, n * sizeof(*g->values));
+	}
+	/* what travels first, then what is here */
+	for (int pass = 0; pass < 2; pass++)
+		for (int o = 0; o < d->width && !rc; o++) {
+			const struct pen_pick p = part_of(&g->deal, o);
+			const bool here = d->seg[d->first + o] != NULL;
+
+			if (!p.n || here != (pass == 1))
+				continue;
+			if (here)
+				rc = ask_local(g, o, k, &p, err);
+			else
+				rc = ask_remote(g, o, k, &p, err);
+		}
+	return rc;
+}
+
+PEN_API int pen_ddict_ask(struct pen_ddict *d, const struct pen_key *k,
+			  uint64_t n, struct pen_got **out, struct pen_err *err)
+{
+	struct got *g = new_got(d, n, err);
+	int rc;
+
+	*out = NULL;
+	if (!g)
+		return PEN_ENOMEM;
+	if (d->width == 1 && d->mine)
+		rc = ask_local(g, 0, k, &(struct pen_pick){ NULL, n }, err);
+	else
+		rc = ask_all(g, k, n, err);
+	if (rc) {
+		pen_got_free(&g->pub);
+		return rc;
+	}
+	*out = &g->pub;
+	return 0;
+}
+
+PEN_API int pen_ddict_wait(struct pen_got *got, struct pen_err *err)
+{
+	struct got *g = (void *)got;
+
+	if (g->rc)
+		return pen__fail(err, g->rc, "dictionary",
+				 "waiting for these values failed before");
+	for (int i = 0; i < g->nparts && !g->rc; i++) {
+		struct part *t = &g->part[i];
+
+		if (t->done || !t->sent)
+			continue;
+		g->rc = pen__remote_wait(g->d, &t->r, err);
+		t->done = true;
+		if (!g->rc)
+			g->rc = pen__remote_values(&t->r, &t->pick, g->values,
+						   err);
+	}
+	return g->rc;
+}
+
+PEN_API void pen_got_free(struct pen_got *got)
+{
+	struct got *g = (void *)got;
+
+	if (!g)
+		return;
+	for (int i = 0; i < g->nparts; i++) {
+		struct part *t = &g->part[i];
+
+		if (t->sent && !t->done)
+			(void)pen__remote_wait(g->d, &t->r, NULL);
+		pen__remote_fini(&t->r);
+	}
+	for (int o = 0; o < g->d->width; o++)
+		if (g->pin[o].entry)
+			pen__seg_unpin(g->d->seg[g->d->first + o], g->pin[o]);
+	pen__deal_fini(&g->deal);
+	pen__free(g->part);
+	pen__free(g);
+}
+
+PEN_API int pen_ddict_get_many(struct pen_ddict *d, const struct pen_key *k,
+			       uint64_t n, struct pen_got **out,
+			       struct pen_err *err)
+{
+	int rc = pen_ddict_ask(d, k, n, out, err);
+
+	if (rc)
+		return rc;
+	rc = pen_ddict_wait(*out, err);
+	if (rc) {
+		pen_got_free(*out);
+		*out = NULL;
+	}
+	return rc;
+}
+
+static int fail_absent(struct pen_err *err)
+{
+	return pen__fail(err, PEN_ENOTFOUND, "dictionary",
+			 "there is no such key");
+}
+
+/* Copies a value to where there is room for *len. */
+static int deliver(struct pen_value v, void *buf, uint64_t *len,
+		   struct pen_err *err)
+{
+	const uint64_t room = *len;
+
+	if (!v.data)
+		return fail_absent(err);
+	*len = v.len;
+	if (v.len > room)
+		return pen__fail(err, PEN_ENOMEM, "dictionary",
+				 "the value has %llu bytes, and there is room "
+				 "for %llu",
+				 (unsigned long long)v.len,
+				 (unsigned long long)room);
+	if (v.len)
+		memcpy(buf, v.data, v.len);
+	return 0;
+}
+
+PEN_API int pen_ddict_get(struct pen_ddict *d, struct pen_key k, void *buf,
+			  uint64_t *len, struct pen_err *err)
+{
+	struct pen_seg *s = d->seg[d->first + pen__ddict_owner(d, k)];
+	struct pen_got *got;
+	struct pen_value v;
+	struct pen_pin pin;
+	int rc;
+
+	if (!s) {
+		rc = pen_ddict_get_many(d, &k, 1, &got, err);
+		if (rc)
+			return rc;
+		rc = deliver(got->values[0], buf, len, err);
+		pen_got_free(got);
+		return rc;
+	}
+	rc = pen__seg_pin(s, &pin, err);
+	if (rc)
+		return rc;
+	pen__shard_find(s, &k, NULL, 1, &v);
+	rc = deliver(v, buf, len, err);
+	pen__seg_unpin(s, pin);
+	return rc;
+}
+
+/* --- one request to one rank, for what is not worth more --- */
+
+static int ask_rank(struct pen_ddict *d, struct pen_remote *r, int to,
+		    enum pen_op op, const struct pen_key *k,
+		    struct pen_err *err)
+{
+	const struct pen_pick p = { NULL, k ? 1 : 0 };
+	int rc = pen__remote_make(r, op, k, NULL, &p, err);
+
+	if (!rc)
+		rc = pen__remote_send(d, r, to, err);
+	return rc ? rc : pen__remote_wait(d, r, err);
+}
+
+PEN_API int pen_ddict_contains(struct pen_ddict *d, struct pen_key k,
+			       struct pen_err *err)
+{
+	const int owner = d->first + pen__ddict_owner(d, k);
+	const struct pen_pick one = { NULL, 1 };
+	struct pen_value v = { 0 };
+	struct pen_remote r = { 0 };
+	struct pen_pin pin;
+	int rc;
+
+	if (d->seg[owner]) {
+		rc = pen__seg_pin(d->seg[owner], &pin, err);
+		if (!rc) {
+			pen__shard_find(d->seg[owner], &k, NULL, 1, &v);
+			pen__seg_unpin(d->seg[owner], pin);
+		}
+	} else {
+		rc = ask_rank(d, &r, owner, PEN_OP_HAS, &k, err);
+		if (!rc)
+			rc = pen__remote_values(&r, &one, &v, err);
+		pen__remote_fini(&r);
+	}
+	return rc ? rc : v.data != NULL;
+}
+
+/* --- writing --- */
+
+/* One owner's keys, of a call, in order. */
+static int put_local(struct pen_seg *s, const struct pen_key *k,
+		     const struct pen_value *v, const struct pen_pick *p,
+		     struct pen_err *err)
+{
+	struct pen_value *values;
+	struct pen_key *keys;
+	int rc;
+
+	keys = pen__alloc(p->n, sizeof(*keys) + sizeof(*values));
+	if (!keys)
+		return pen__fail_nomem(err, "dictionary", p->n * 32);
+	values = (void *)(keys + p->n);
+	for (uint64_t i = 0; i < p->n; i++) {
+		keys[i] = k[p->at[i]];
+		values[i] = v[p->at[i]];
+	}
+	rc = pen__shard_put(s, keys, values, p->n, err);
+	pen__free(keys);
+	return rc;
+}
+
+/* How many of them go in one message. */
+static struct pen_pick cut(const struct pen_value *v, struct pen_pick rest)
+{
+	uint64_t bytes = 0, i = 0;
+
+	while (i < rest.n && i < PUT_KEYS && (!i || bytes < PUT_BYTES))
+		bytes += v[rest.at[i++]].len;
+	return (struct pen_pick){ rest.at, i };
+}
+
+/* What came of a message with some of *rest, which are taken off. */
+static int put_sent(struct pen_ddict *d, struct pen_remote *r, uint64_t n,
+		    struct pen_pick *rest, uint64_t *naps, struct pen_err *err)
+{
+	struct pen_put put = { 0 };
+	int rc = pen__remote_wait(d, r, err);
+
+	if (!rc)
+		rc = pen__remote_put_done(r, n, &put, err);
+	pen__remote_fini(r);
+	if (rc)
+		return rc;
+	rest->at += put.done;
+	rest->n -= put.done;
+	if (put.held && !pen__put_nap(&put, naps))
+		return pen__fail(err, PEN_ENOMEM, "dictionary",
+				 "rank %d is full of values that are gone and "
+				 "still read; open it with more memory=",
+				 r->call.to);
+	return 0;
+}
+
+static int put_remote(struct pen_ddict *d, int to, const struct pen_key *k,
+		      const struct pen_value *v, struct pen_pick rest,
+		      struct pen_err *err)
+{
+	uint64_t naps = 0;
+	int rc = 0;
+
+	while (rest.n && !rc) {
+		const struct pen_pick p = cut(v, rest);
+		struct pen_remote r;
+
+		rc = pen__remote_make(&r, PEN_OP_PUT, k, v, &p, err);
+		if (!rc)
+			rc = pen__remote_send(d, &r, to, err);
+		if (!rc)
+			rc = put_sent(d, &r, p.n, &rest, &naps, err);
+		else
+			pen__remote_fini(&r);
+	}
+	return rc;
+}
+
+/* To one rank of every group: first what travels, all at once. */
+static int put_dealt(struct pen_ddict *d, const struct pen_deal *deal,
+		     const struct pen_key *k, const struct pen_value *v,
+		     struct pen_err *err)
+{
+	struct part *part = pen__calloc((size_t)d->size, sizeof(*part));
+	uint64_t naps = 0;
+	int rc = 0;
+
+	if (!part)
+		return pen__fail_nomem(err, "dictionary", (size_t)d->size);
+	for (int i = 0; i < d->size && !rc; i++) {
+		struct part *t = &part[i];
+
+		t->pick = part_of(deal, i % d->width);
+		if (d->seg[i] || !t->pick.n)
+			continue;
+		t->pick = cut(v, t->pick);
+		rc = pen__remote_make(&t->r, PEN_OP_PUT, k, v, &t->pick, err);
+		if (!rc)
+			rc = pen__remote_send(d, &t->r, i, err);
+		t->sent = !rc;
+	}
+	for (int i = 0; i < d->size && !rc; i++)
+		if (d->seg[i] && part[i].pick.n)
+			rc = put_local(d->seg[i], k, v, &part[i].pick, err);
+	for (int i = 0; i < d->size; i++) {
+		struct part *t = &part[i];
+		struct pen_pick all = part_of(deal, i % d->width);
+
+		if (t->sent) {
+			const int failed = put_sent(d, &t->r, t->pick.n, &all,
+						    &naps, rc ? NULL : err);
+
+			rc = rc ? rc : failed;
+			if (!rc)
+				rc = put_remote(d, i, k, v, all, err);
+		}
+		pen__remote_fini(&t->r);
+	}
+	pen__free(part);
+	return rc;
+}
+
+PEN_API int pen_ddict_put_many(struct pen_ddict *d, const struct pen_key *k,
+			       const struct pen_value *v, uint64_t n,
+			       struct pen_err *err)
+{
+	struct pen_deal deal;
+	int rc;
+
+	if (!n)
+		return 0;
+	if (d->size == 1)
+		return pen__shard_put(d->mine, k, v, n, err);
+	rc = pen__deal_make(&deal, d, k, n, err);
+	if (rc)
+		return rc;
+	rc = put_dealt(d, &deal, k, v, err);
+	pen__deal_fini(&deal);
+	return rc;
+}
+
+PEN_API int pen_ddict_put(struct pen_ddict *d, struct pen_key k,
+			  struct pen_value v, struct pen_err *err)
+{
+	const int owner = pen__ddict_owner(d, k);
+
+	if (d->width == d->size && d->seg[owner])
+		return pen__shard_put(d->seg[owner], &k, &v, 1, err);
+	return pen_ddict_put_many(d, &k, &v, 1, err);
+}
+
+/* The own group's, into a got of its own. */
+static int pop_one(struct pen_ddict *d, int owner, struct pen_key k,
+		   struct got *g, struct pen_err *err)
+{
+	struct pen_seg *s = d->seg[d->first + owner];
+	struct part *t;
+	int rc;
+
+	if (s) {
+		rc = pen__seg_pin(s, &g->pin[owner], err);
+		if (!rc)
+			rc = pen__shard_pop(s, k, g->values, err);
+		pen__seg_settle(s, &g->pin[owner]);
+		return rc;
+	}
+	g->part = pen__calloc(1, sizeof(*g->part));
+	if (!g->part)
+		return pen__fail_nomem(err, "dictionary", sizeof(*g->part));
+	t = &g->part[g->nparts++];
+	t->pick.n = 1;
+	rc = ask_rank(d, &t->r, d->first + owner, PEN_OP_POP, &k, err);
+	if (!rc)
+		rc = pen__remote_values(&t->r, &t->pick, g->values, err);
+	if (!rc && !g->values[0].data)
+		rc = fail_absent(err);
+	return rc;
+}
+
+/* The other groups' replicas; a key that is not there is none to drop. */
+static int drop_others(struct pen_ddict *d, int owner, struct pen_key k,
+		       struct pen_err *err)
+{
+	int rc = 0;
+
+	for (int i = owner; i < d->size && !rc; i += d->width) {
+		struct pen_remote r = { 0 };
+		struct pen_value v;
+
+		if (i == d->first + owner)
+			continue;
+		if (d->seg[i])
+			rc = pen__shard_pop(d->seg[i], k, &v, err);
+		else
+			rc = ask_rank(d, &r, i, PEN_OP_POP, &k, err);
+		pen__remote_fini(&r);
+		if (rc == PEN_ENOTFOUND)
+			rc = 0;
+	}
+	return rc;
+}
+
+PEN_API int pen_ddict_pop(struct pen_ddict *d, struct pen_key k,
+			  struct pen_got **out, struct pen_err *err)
+{
+	const int owner = pen__ddict_owner(d, k);
+	struct got *g = new_got(d, 1, err);
+	int rc;
+
+	if (out)
+		*out = NULL;
+	if (!g)
+		return PEN_ENOMEM;
+	rc = pop_one(d, owner, k, g, err);
+	if (!rc)
+		rc = drop_others(d, owner, k, err);
+	if (!rc && out)
+		*out = &g->pub;
+	else
+		pen_got_free(&g->pub);
+	return rc;
+}
+
+/* --- all shards --- */
+
+static int for_all(struct pen_ddict *d, enum pen_op op,
+		   int (*here)(struct pen_seg *, struct pen_err *),
+		   struct pen_err *err)
+{
+	int rc = 0;
+
+	for (int i = 0; i < d->size && !rc; i++) {
+		struct pen_remote r = { 0 };
+
+		rc = d->seg[i] ? here(d->seg[i], err)
+			       : ask_rank(d, &r, i, op, NULL, err);
+		pen__remote_fini(&r);
+	}
+	return rc;
+}
+
+PEN_API int pen_ddict_clear(struct pen_ddict *d, struct pen_err *err)
+{
+	return for_all(d, PEN_OP_CLEAR, pen__shard_clear, err);
+}
+
+PEN_API int pen_ddict_freeze(struct pen_ddict *d, struct pen_err *err)
+{
+	return for_all(d, PEN_OP_FREEZE, pen__shard_freeze, err);
+}
+
+static int check_shard(const struct pen_ddict *d, uint32_t shard,
+		       struct pen_err *err)
+{
+	if (shard < (uint32_t)d->size)
+		return 0;
+	return pen__fail(err, PEN_EINVAL, "shard", "there are %d, from 0",
+			 d->size);
+}
+
+PEN_API int pen_ddict_stats(struct pen_ddict *d, uint32_t shard,
+			    struct pen_ddict_stats *out, struct pen_err *err)
+{
+	struct pen_remote r = { 0 };
+	int rc = check_shard(d, shard, err);
+
+	if (rc)
+		return rc;
+	if (d->seg[shard]) {
+		pen__shard_stats(d->seg[shard], out);
+		memcpy(out->host, d->host, sizeof(out->host));
+		out->shard = shard;
+	} else {
+		rc = ask_rank(d, &r, (int)shard, PEN_OP_STATS, NULL, err);
+		if (!rc && r.call.reply_len != sizeof(*out))
+			rc = pen__fail(err, PEN_EDATA, "dictionary",
+				       "ranks are of different versions");
+		if (!rc)
+			memcpy(out, r.call.reply, sizeof(*out));
+		pen__remote_fini(&r);
+	}
+	out->host[sizeof(out->host) - 1] = '\0';
+	out->wait_ns = atomic_load(&d->wait_ns);
+	return rc;
+}
+
+PEN_API int pen_ddict_len(struct pen_ddict *d, uint64_t *out,
+			  struct pen_err *err)
+{
+	*out = 0;
+	for (int i = 0; i < d->width; i++) {
+		struct pen_ddict_stats s;
+		int rc = pen_ddict_stats(d, (uint32_t)(d->first + i), &s, err);
+
+		if (rc)
+			return rc;
+		*out += s.nkeys;
+	}
+	return 0;
+}
+
+static int shard_keys(struct pen_ddict *d, int shard,
+		      int (*fn)(void *arg, struct pen_key), void *arg,
+		      struct pen_err *err)
+{
+	struct pen_remote r = { 0 };
+	int rc;
+
+	if (d->seg[shard])
+		return pen__shard_keys(d->seg[shard], fn, arg, err);
+	rc = ask_rank(d, &r, shard, PEN_OP_KEYS, NULL, err);
+	if (!rc)
+		rc = pen__remote_each_key(&r, fn, arg, err);
+	pen__remote_fini(&r);
+	return rc;
+}
+
+PEN_API int pen_ddict_keys(struct pen_ddict *d, int shard,
+			   int (*fn)(void *arg, struct pen_key), void *arg,
+			   struct pen_err *err)
+{
+	int rc = 0;
+
+	if (shard >= 0) {
+		rc = check_shard(d, (uint32_t)shard, err);
+		return rc ? rc : shard_keys(d, shard, fn, arg, err);
+	}
+	/* one replica has them all */
+	for (int i = 0; i < d->width && !rc; i++)
+		rc = shard_keys(d, d->first + i, fn, arg, err);
+	return rc;
+}
+
+PEN_API uint32_t pen_ddict_nshards(const struct pen_ddict *d)
+{
+	return (uint32_t)d->size;
+}
+
+PEN_API const char *pen_ddict_transport(const struct pen_ddict *d)
+{
+	return d->how;
+}

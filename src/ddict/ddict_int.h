@@ -1,0 +1,121 @@
+/* The dictionary's own parts: settings, who owns a key, what goes by wire. */
+#ifndef PEN_DDICT_DDICT_INT_H
+#define PEN_DDICT_DDICT_INT_H
+
+#include "base/opt.h"
+#include "base/rng.h"
+#include "ddict/ddict.h"
+#include "ddict/door.h"
+#include "ddict/seg.h"
+#include "ddict/wire.h"
+
+enum { SPREAD_HASH, SPREAD_BLOCKS };
+
+struct ddict_opts {
+	char *name;
+	uint64_t memory;
+	int64_t width;
+	char *transport;
+	bool share, create, writable, verify;
+	int spread;
+	uint64_t keys;
+	char *restore;
+};
+
+struct pen_ddict {
+	struct ddict_opts o;
+	struct pen_comm *comm; /* NULL: of this machine */
+	int rank, size;
+	int width;	      /* ranks of a group, which holds all */
+	int first;	      /* of this rank's group */
+	struct pen_seg **seg; /* of every rank; NULL: on another machine */
+	struct pen_seg *mine;
+	bool made;	       /* mine: by this process, and empty at first */
+	struct pen_wire *wire; /* NULL: all are mapped */
+	struct pen_door *door;
+	uint64_t pid; /* that opened it: only there the wire works */
+	_Atomic uint64_t wait_ns;
+	char host[64];
+	char how[512];
+};
+
+/* Which of a group's ranks, 0 .. width - 1. */
+static inline int pen__ddict_owner(const struct pen_ddict *d, struct pen_key k)
+{
+	const uint64_t w = (uint64_t)d->width;
+
+	if (w == 1)
+		return 0;
+	if (d->o.spread == SPREAD_BLOCKS && !k.bytes) {
+		const uint64_t each = (d->o.keys + w - 1) / w;
+		const uint64_t at = k.number / (each ? each : 1);
+
+		return (int)(at < w ? at : w - 1);
+	}
+	/* other bits than those that find the bucket */
+	return (int)pen__mulhi(pen__mix64(pen__key_hash(k)), w);
+}
+
+/* Keys of several owners, put in their order. */
+struct pen_deal {
+	uint32_t *at;	/* key numbers, owner by owner */
+	uint32_t *from; /* [width + 1] */
+	uint32_t *owner;
+};
+int pen__deal_make(struct pen_deal *, const struct pen_ddict *,
+		   const struct pen_key *, uint64_t n, struct pen_err *err);
+void pen__deal_fini(struct pen_deal *);
+
+/* --- remote.c: requests by wire --- */
+enum pen_op {
+	PEN_OP_GET,
+	PEN_OP_HAS,
+	PEN_OP_PUT,
+	PEN_OP_POP,
+	PEN_OP_CLEAR,
+	PEN_OP_FREEZE,
+	PEN_OP_STATS,
+	PEN_OP_KEYS,
+};
+struct pen_pick {
+	const uint32_t *at; /* which of an array; NULL: all in order */
+	uint64_t n;
+};
+struct pen_remote {
+	struct pen_call call;
+	enum pen_op op;
+	void *buf; /* what is sent but the values */
+	struct iovec *iov;
+};
+/*
+ * Makes a request about n keys, those at at[i] (NULL: all in order), and for
+ * PUT their values; the values stay the caller's until it is done.
+ */
+int pen__remote_make(struct pen_remote *, enum pen_op, const struct pen_key *,
+		     const struct pen_value *, const struct pen_pick *,
+		     struct pen_err *err);
+/* PEN_EINVAL in a forked child; else to be waited for. */
+int pen__remote_send(struct pen_ddict *, struct pen_remote *, int to,
+		     struct pen_err *err);
+int pen__remote_wait(struct pen_ddict *, struct pen_remote *,
+		     struct pen_err *err);
+/* Checks the reply to GET, HAS and POP: values[at[i]], in the reply. */
+int pen__remote_values(struct pen_remote *, const struct pen_pick *,
+		       struct pen_value *values, struct pen_err *err);
+/* Checks the reply to a PUT of n: how many were put. */
+int pen__remote_put_done(const struct pen_remote *, uint64_t n,
+			 struct pen_put *, struct pen_err *err);
+void pen__remote_fini(struct pen_remote *); /* the reply, too */
+int pen__remote_each_key(const struct pen_remote *,
+			 int (*fn)(void *, struct pen_key), void *arg,
+			 struct pen_err *err);
+/* The other side. */
+int pen__ddict_serve(void *d, int from, const void *req, size_t n,
+		     struct pen_reply *out, struct pen_err *err);
+void pen__ddict_sent(void *d, struct pen_reply *);
+
+/* --- restore.c --- */
+/* Before there is a shard: maps a saved one, if one fits; after: reads in. */
+int pen__ddict_restore(struct pen_ddict *, struct pen_err *err);
+
+#endif

@@ -1,0 +1,282 @@
+/*
+ * A thread that hands out a descriptor. It has a table of descriptors of its
+ * own: a child that the process forks must not keep the socket, and with it the
+ * name, when the process is long gone. Only processes of the same user get it,
+ * and it is taken only from those.
+ */
+#include "ddict/door.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/team.h"
+
+#define BACKLOG 64
+#define PATIENCE_S 2
+#define UNSHARE (1u << 1) /* CLOSE_RANGE_UNSHARE */
+
+struct pen_door {
+	int sock, fd; /* in the thread's table */
+	int stop, ready;
+	bool shared; /* which is the process's: an old kernel */
+	struct pen_team *team;
+};
+
+int pen__door_check(const char *name, struct pen_err *err)
+{
+	static const char fine[] = "abcdefghijklmnopqrstuvwxyz"
+				   "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				   "0123456789._-";
+	const size_t n = strlen(name);
+
+	if (!n || n > PEN_DOOR_NAME || strspn(name, fine) != n)
+		return pen__fail(err, PEN_EINVAL, name,
+				 "a dictionary's name has 1 to %d letters, "
+				 "digits, dots and dashes",
+				 PEN_DOOR_NAME);
+	return 0;
+}
+
+static socklen_t address(struct sockaddr_un *a, const char *name, int at)
+{
+	int n;
+
+	memset(a, 0, sizeof(*a));
+	a->sun_family = AF_UNIX;
+	/* a NUL in front: no file */
+	n = snprintf(a->sun_path + 1, sizeof(a->sun_path) - 1,
+		     "penstock.%s.%u.%d", name, (unsigned)geteuid(), at);
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
+			   (size_t)n);
+}
+
+static bool same_user(int sock)
+{
+	struct ucred c;
+	socklen_t n = sizeof(c);
+
+	return !getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &c, &n) &&
+	       c.uid == geteuid();
+}
+
+int pen__door_bind(const char *name, int at, int *sock, struct pen_err *err)
+{
+	struct sockaddr_un a;
+	const socklen_t n = address(&a, name, at);
+	int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (s < 0)
+		return pen__fail_sys(err, errno, name, "no socket");
+	if (!bind(s, (void *)&a, n)) {
+		*sock = s;
+		return 0;
+	}
+	if (errno == EADDRINUSE) {
+		close(s);
+		return PEN_AGAIN;
+	}
+	pen__fail_sys(err, errno, name, "cannot be bound");
+	close(s);
+	return PEN_EIO;
+}
+
+static void hand_out(int sock, int fd)
+{
+	union {
+		char buf[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} u;
+	char byte = 'd';
+	struct iovec iov = { &byte, 1 };
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = u.buf,
+			    .msg_controllen = sizeof(u.buf) };
+	struct cmsghdr *c;
+
+	memset(&u, 0, sizeof(u));
+	c = CMSG_FIRSTHDR(&m);
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+	(void)sendmsg(sock, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static int shut(int first, int last, unsigned flags)
+{
+	if (first > last)
+		return 0;
+	return (int)syscall(SYS_close_range, (unsigned)first, (unsigned)last,
+			    flags);
+}
+
+/* A table of its own, in which all but these and the standard error go. */
+static bool keep_only(const struct pen_door *d)
+{
+	int keep[6] = { 2, d->sock, d->fd, d->stop, d->ready, 0x7fffffff };
+
+	for (int i = 1; i < 5; i++)
+		for (int k = i; k > 1 && keep[k] < keep[k - 1]; k--) {
+			const int t = keep[k];
+
+			keep[k] = keep[k - 1];
+			keep[k - 1] = t;
+		}
+	if (shut(0, 1, UNSHARE))
+		return false;
+	for (int i = 0; i < 5; i++)
+		(void)shut(keep[i] + 1, keep[i + 1] - 1, 0);
+	return true;
+}
+
+static void serve(void *arg, unsigned i)
+{
+	struct pen_door *d = arg;
+	struct pollfd p[2] = { { d->sock, POLLIN, 0 }, { d->stop, POLLIN, 0 } };
+	/* 1: the opener closes its copies; 2: they are the thread's, too */
+	const uint64_t told = keep_only(d) ? 1 : 2;
+	int s;
+
+	(void)i;
+	(void)!write(d->ready, &told, sizeof(told));
+	while (!p[1].revents) {
+		if (poll(p, 2, -1) < 0)
+			continue;
+		if (!(p[0].revents & POLLIN))
+			continue;
+		s = accept4(d->sock, NULL, NULL, SOCK_CLOEXEC);
+		if (s < 0)
+			continue;
+		if (same_user(s))
+			hand_out(s, d->fd);
+		close(s);
+	}
+}
+
+static void free_door(struct pen_door *d)
+{
+	if (d->stop >= 0)
+		close(d->stop);
+	if (d->ready >= 0)
+		close(d->ready);
+	if (d->shared)
+		close(d->sock);
+	pen__free(d);
+}
+
+int pen__door_open(struct pen_door **out, int sock, int fd, struct pen_err *err)
+{
+	struct pen_door *d = pen__calloc(1, sizeof(*d));
+	uint64_t told = 0;
+	int rc;
+
+	if (!d) {
+		close(sock);
+		return pen__fail_nomem(err, "dictionary", sizeof(*d));
+	}
+	*d = (struct pen_door){ .sock = sock, .fd = fd, .shared = true };
+	d->stop = eventfd(0, EFD_CLOEXEC);
+	d->ready = eventfd(0, EFD_CLOEXEC);
+	if (d->stop < 0 || d->ready < 0 || listen(sock, BACKLOG)) {
+		rc = pen__fail_sys(err, errno, "dictionary", "no socket");
+		goto fail;
+	}
+	rc = pen__team_start(&d->team, 1, "pen-door", serve, d, err);
+	if (rc)
+		goto fail;
+	while (read(d->ready, &told, sizeof(told)) < 0 && errno == EINTR)
+		;
+	if (told == 1) {
+		close(sock);
+		d->shared = false;
+	}
+	*out = d;
+	return 0;
+fail:
+	free_door(d);
+	return rc;
+}
+
+void pen__door_close(struct pen_door *d)
+{
+	const uint64_t one = 1;
+
+	if (!d)
+		return;
+	while (write(d->stop, &one, sizeof(one)) < 0 && errno == EINTR)
+		;
+	pen__team_join(d->team);
+	free_door(d);
+}
+
+/* The descriptor that came with the byte, or -1. */
+static int receive(int sock)
+{
+	union {
+		char buf[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} u;
+	char byte;
+	struct iovec iov = { &byte, 1 };
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = u.buf,
+			    .msg_controllen = sizeof(u.buf) };
+	struct cmsghdr *c;
+	ssize_t n;
+	int fd;
+
+	do
+		n = recvmsg(sock, &m, MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	if (n != 1)
+		return -1;
+	c = CMSG_FIRSTHDR(&m);
+	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS ||
+	    c->cmsg_len != CMSG_LEN(sizeof(int)))
+		return -1;
+	memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+	return fd;
+}
+
+static int fetch_at(const char *name, int at)
+{
+	const struct timeval patience = { .tv_sec = PATIENCE_S };
+	struct sockaddr_un a;
+	const socklen_t n = address(&a, name, at);
+	int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = -1;
+
+	if (s < 0)
+		return -1;
+	(void)setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &patience,
+			 sizeof(patience));
+	(void)setsockopt(s, SOL_SOCKET, SO_SNDTIMEO, &patience,
+			 sizeof(patience));
+	if (!connect(s, (void *)&a, n) && same_user(s))
+		fd = receive(s);
+	close(s);
+	return fd;
+}
+
+int pen__door_fetch(const char *name, int *fd, struct pen_err *err)
+{
+	for (int i = 0; i < PEN_DOORS; i++) {
+		*fd = fetch_at(name, i);
+		if (*fd >= 0)
+			return 0;
+	}
+	return pen__fail(err, PEN_ENOTFOUND, name,
+			 "no process of this user on this machine has a "
+			 "dictionary of that name");
+}

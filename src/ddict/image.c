@@ -1,0 +1,384 @@
+/*
+ * A shard in a file: a head, the index, and the records as they are in memory,
+ * one after another in the order they had. So it is mapped and used in place,
+ * by any number of processes, read-only. Head and index are checked whenever
+ * one is opened; the records on demand, since that reads all of them, and
+ * bounds at every use.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "ddict/seg.h"
+
+#define VERSION 1
+#define HEAD 4096
+#define PIECES 256 /* in one write */
+
+static const char magic[8] = { 'P', 'E', 'N', 'S', 'H', 'A', 'R', 'D' };
+
+struct image {
+	char magic[8];
+	uint32_t version, head;
+	uint32_t shard, nshards;
+	uint64_t spread;
+	uint64_t size, nbuckets, nkeys, value_bytes, data_at;
+	uint64_t table_sum, data_sum;
+	uint64_t head_sum; /* of what is above */
+};
+
+/* Over multiples of 16 bytes, in pieces. */
+struct sum {
+	uint64_t a, b;
+};
+
+static uint64_t turn(uint64_t x, uint64_t w)
+{
+	x ^= w;
+	return (x << 29 | x >> 35) * 0x9fb21c651e98df25u;
+}
+
+static void sum_add(struct sum *s, const void *p, uint64_t n)
+{
+	const uint8_t *at = p;
+	uint64_t w[2], a = s->a, b = s->b;
+
+	for (; n >= 16; n -= 16, at += 16) {
+		memcpy(w, at, 16);
+		a = turn(a, w[0]);
+		b = turn(b, w[1]);
+	}
+	s->a = a;
+	s->b = b;
+}
+
+static uint64_t sum_end(const struct sum *s)
+{
+	return pen__mix64(s->a ^ pen__mix64(s->b + 0x9e3779b97f4a7c15u));
+}
+
+static uint64_t sum_of(const void *p, uint64_t n)
+{
+	struct sum s = { 1, 2 };
+
+	sum_add(&s, p, n);
+	return sum_end(&s);
+}
+
+static uint64_t head_sum(const struct image *m)
+{
+	uint8_t buf[(offsetof(struct image, head_sum) + 15) & ~(size_t)15] = {
+		0
+	};
+
+	memcpy(buf, m, offsetof(struct image, head_sum));
+	return sum_of(buf, sizeof(buf));
+}
+
+/* --- saving --- */
+
+struct out {
+	int fd;
+	const char *path;
+	struct sum sum;
+	struct iovec iov[PIECES];
+	int n;
+};
+
+static int flush(struct out *o, struct pen_err *err)
+{
+	struct iovec *v = o->iov;
+
+	while (o->n) {
+		ssize_t k = writev(o->fd, v, o->n);
+
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k < 0)
+			return pen__fail_sys(err, errno, o->path,
+					     "cannot be written");
+		while (o->n && (size_t)k >= v->iov_len) {
+			k -= (ssize_t)v->iov_len;
+			v++;
+			o->n--;
+		}
+		if (o->n) {
+			v->iov_base = (uint8_t *)v->iov_base + k;
+			v->iov_len -= (size_t)k;
+		}
+	}
+	return 0;
+}
+
+static int emit(struct out *o, const void *p, uint64_t n, struct pen_err *err)
+{
+	struct iovec *last = o->n ? &o->iov[o->n - 1] : NULL;
+	int rc = 0;
+
+	sum_add(&o->sum, p, n);
+	if (last && (uint8_t *)last->iov_base + last->iov_len == p) {
+		last->iov_len += n;
+		return 0;
+	}
+	if (o->n == PIECES)
+		rc = flush(o, err);
+	o->iov[o->n++] = (struct iovec){ (void *)(uintptr_t)p, n };
+	return rc;
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct pen_seg_rec *const *x = a, *const *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* All records, as they lie; *n of them. NULL: no memory. */
+static const struct pen_seg_rec **list(struct pen_seg *s, uint64_t *n)
+{
+	const struct pen_seg_table *t = pen__table_of(s);
+	const uint64_t slots = t->nbuckets * PEN_BUCKET;
+	const uint64_t most = s->head ? atomic_load(&s->head->nkeys) : s->nkeys;
+	const struct pen_seg_rec **r = pen__alloc(most + 1, sizeof(*r));
+
+	*n = 0;
+	for (uint64_t i = 0; r && i < slots && *n < most; i++) {
+		r[*n] = pen__slot_rec(s, atomic_load(&t->slot[i]));
+		*n += r[*n] != NULL;
+	}
+	if (r)
+		qsort(r, *n, sizeof(*r), by_place);
+	return r;
+}
+
+static int write_records(struct out *o, const struct pen_seg_rec **r,
+			 uint64_t n, struct pen_err *err)
+{
+	int rc = 0;
+
+	for (uint64_t i = 0; i < n && !rc; i++)
+		rc = emit(o, r[i], pen__rec_size(r[i]), err);
+	return rc ? rc : flush(o, err);
+}
+
+/* The index of where the records will be; m gets its sizes and sums. */
+static struct pen_seg_table *index_of(const struct pen_seg_rec **r, uint64_t n,
+				      struct image *m)
+{
+	struct pen_seg_table *t;
+	uint64_t at;
+
+	m->nkeys = n;
+	m->nbuckets = pen__table_buckets(n);
+	at = m->data_at = HEAD + pen__table_bytes(m->nbuckets);
+	t = pen__calloc(pen__table_bytes(m->nbuckets), 1);
+	if (!t)
+		return NULL;
+	t->nbuckets = m->nbuckets;
+	for (uint64_t i = 0; i < n; i++) {
+		const uint64_t hash = pen__key_hash(pen__rec_key(r[i]));
+
+		pen__table_insert(t, pen__slot_make(at, hash), hash);
+		at += pen__rec_size(r[i]);
+		m->value_bytes += pen__rec_value(r[i]).len;
+	}
+	m->size = at;
+	m->table_sum = sum_of(t, pen__table_bytes(m->nbuckets));
+	return t;
+}
+
+/* The file but for its head, which is written last. */
+static int write_body(struct pen_seg *s, struct out *o, struct image *m,
+		      struct pen_err *err)
+{
+	struct pen_seg_table *t = NULL;
+	const struct pen_seg_rec **r;
+	uint64_t n;
+	int rc;
+
+	r = list(s, &n);
+	if (r)
+		t = index_of(r, n, m);
+	if (!t) {
+		pen__free(r);
+		return pen__fail_nomem(err, o->path, n * 8);
+	}
+	rc = emit(o, t, pen__table_bytes(m->nbuckets), err);
+	if (!rc)
+		rc = flush(o, err);
+	o->sum = (struct sum){ 1, 2 };
+	if (!rc)
+		rc = write_records(o, r, n, err);
+	m->data_sum = sum_end(&o->sum);
+	pen__free(t);
+	pen__free(r);
+	return rc;
+}
+
+static int write_file(struct pen_seg *s, struct out *o, struct image *m,
+		      struct pen_err *err)
+{
+	int rc;
+
+	if (lseek(o->fd, HEAD, SEEK_SET) != HEAD)
+		return pen__fail_sys(err, errno, o->path, "is no plain file");
+	rc = s->head ? pen__seg_lock(s, err) : 0;
+	if (rc)
+		return rc;
+	rc = write_body(s, o, m, err);
+	if (s->head)
+		pen__seg_unlock(s);
+	if (rc)
+		return rc;
+	m->head_sum = head_sum(m);
+	if (pwrite(o->fd, m, sizeof(*m), 0) != sizeof(*m) || fsync(o->fd))
+		return pen__fail_sys(err, errno, o->path, "cannot be written");
+	return 0;
+}
+
+int pen__image_save(struct pen_seg *s, const char *path, struct pen_image about,
+		    struct pen_err *err)
+{
+	struct image m = { .version = VERSION,
+			   .head = HEAD,
+			   .shard = about.shard,
+			   .nshards = about.nshards,
+			   .spread = about.spread };
+	struct out *o;
+	char tmp[PATH_MAX];
+	int rc;
+
+	memcpy(m.magic, magic, sizeof(magic));
+	if (snprintf(tmp, sizeof(tmp), "%s.tmp.%d", path, (int)getpid()) >=
+	    (int)sizeof(tmp))
+		return pen__fail(err, PEN_EINVAL, path, "the name is too long");
+	o = pen__calloc(1, sizeof(*o));
+	if (!o)
+		return pen__fail_nomem(err, path, sizeof(*o));
+	o->path = path;
+	o->fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (o->fd < 0) {
+		rc = pen__fail_sys(err, errno, path, "cannot be made");
+		pen__free(o);
+		return rc;
+	}
+	rc = write_file(s, o, &m, err);
+	if (close(o->fd) && !rc)
+		rc = pen__fail_sys(err, errno, path, "cannot be written");
+	if (!rc && rename(tmp, path))
+		rc = pen__fail_sys(err, errno, path, "cannot be named");
+	if (rc)
+		unlink(tmp);
+	pen__free(o);
+	return rc;
+}
+
+/* --- opening --- */
+
+static int damaged(struct pen_err *err, const char *where, const char *what)
+{
+	return pen__fail(err, PEN_EDATA, where,
+			 "damaged: %s; save the dictionary anew", what);
+}
+
+static int check_head(const struct image *m, uint64_t size, const char *where,
+		      struct pen_err *err)
+{
+	uint64_t table;
+
+	if (memcmp(m->magic, magic, sizeof(magic)))
+		return pen__fail(err, PEN_EDATA, where,
+				 "is no saved dictionary");
+	if (m->version != VERSION)
+		return pen__fail(err, PEN_ENOTSUP, where,
+				 "is of version %u, and this penstock reads %u",
+				 m->version, VERSION);
+	if (m->head_sum != head_sum(m))
+		return damaged(err, where, "its head");
+	if (m->size != size)
+		return damaged(err, where, "it is cut off");
+	table = m->nbuckets < size / 64 ? pen__table_bytes(m->nbuckets) : size;
+	if (!m->nbuckets || m->head != HEAD || m->data_at != HEAD + table ||
+	    m->data_at > size || m->nkeys > m->nbuckets * PEN_BUCKET ||
+	    !m->nshards || m->shard >= m->nshards)
+		return damaged(err, where, "its head contradicts itself");
+	return 0;
+}
+
+static int check_body(struct pen_seg *s, const struct image *m,
+		      const char *where, bool verify, struct pen_err *err)
+{
+	const struct pen_seg_table *t = (const void *)(s->base + HEAD);
+
+	if (t->nbuckets != m->nbuckets ||
+	    sum_of(t, pen__table_bytes(m->nbuckets)) != m->table_sum)
+		return damaged(err, where, "its index");
+	if (verify &&
+	    sum_of(s->base + m->data_at, m->size - m->data_at) != m->data_sum)
+		return damaged(err, where, "its values");
+	s->table = t;
+	s->nkeys = m->nkeys;
+	s->value_bytes = m->value_bytes;
+	return 0;
+}
+
+int pen__image_map(struct pen_seg *s, const char *where, bool verify,
+		   struct pen_image *about, struct pen_err *err)
+{
+	const struct image *m;
+	void *p;
+	int rc;
+
+	if (s->size < HEAD)
+		return pen__fail(err, PEN_EDATA, where,
+				 "is no saved dictionary");
+	p = mmap(NULL, s->size, PROT_READ, MAP_SHARED, s->fd, 0);
+	if (p == MAP_FAILED)
+		return pen__fail_sys(err, errno, where, "cannot be mapped");
+	s->base = p;
+	m = p;
+	rc = check_head(m, s->size, where, err);
+	if (!rc)
+		rc = check_body(s, m, where, verify, err);
+	if (!rc && about)
+		*about = (struct pen_image){ m->shard, m->nshards, m->spread };
+	return rc;
+}
+
+int pen__image_open(struct pen_seg **out, const char *path, bool verify,
+		    struct pen_image *about, struct pen_err *err)
+{
+	struct pen_seg *s = pen__calloc(1, sizeof(*s));
+	struct stat st;
+	int rc;
+
+	if (!s)
+		return pen__fail_nomem(err, path, sizeof(*s));
+	s->fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (s->fd < 0 || fstat(s->fd, &st)) {
+		rc = pen__fail_sys(err, errno, path, "cannot be opened");
+		goto fail;
+	}
+	if (!S_ISREG(st.st_mode)) {
+		rc = pen__fail(err, PEN_EDATA, path, "is no plain file");
+		goto fail;
+	}
+	s->size = (uint64_t)st.st_size;
+	rc = pen__image_map(s, path, verify, about, err);
+	if (rc)
+		goto fail;
+	*out = s;
+	return 0;
+fail:
+	pen__seg_close(s);
+	return rc;
+}

@@ -1,0 +1,473 @@
+/*
+ * Opening: where the shards are. Of one machine there is one, made here or got
+ * from whoever has it by that name. Of ranks every rank makes one; those of one
+ * machine map each other's, the rest is reached by a wire, which is opened only
+ * when some rank needs it.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/team.h"
+#include "ddict/ddict_int.h"
+
+/* Times a name that is taken but not answered is tried: about 4 s. */
+#define TRIES 4000
+
+static const char *const spreads[] = { "hash", "blocks", NULL };
+
+#define O(member) offsetof(struct ddict_opts, member)
+const struct pen_opt pen__ddict_opts[] = {
+	{ "name", PEN_OPT_STR, O(name), NULL,
+	  "one machine: made under this name, or joined when it exists", NULL,
+	  0, 0 },
+	{ "create", PEN_OPT_BOOL, O(create), "true",
+	  "with name=: false only joins one that exists", NULL, 0, 0 },
+	{ "memory", PEN_OPT_SIZE, O(memory), NULL,
+	  "budget of a shard, taken as it is used (default: half of what is "
+	  "available, divided by the ranks of the machine)",
+	  NULL, 0, 0 },
+	{ "width", PEN_OPT_INT, O(width), "0",
+	  "ranks that together hold one replica; 0: all, so there is one", NULL,
+	  0, 1e9 },
+	{ "spread", PEN_OPT_ENUM, O(spread), "hash",
+	  "which rank owns a number: by its hash, or blocks of neighbours "
+	  "(needs keys=)",
+	  spreads, 0, 0 },
+	{ "keys", PEN_OPT_COUNT, O(keys), NULL,
+	  "how many are expected: makes the index once", NULL, 0, 0 },
+	{ "transport", PEN_OPT_STR, O(transport), "auto",
+	  "how other machines are reached: auto tries what there is and "
+	  "takes the fastest; or tcp, mpi, rma; shm: not at all",
+	  NULL, 0, 0 },
+	{ "share", PEN_OPT_BOOL, O(share), "true",
+	  "ranks of one machine use each other's memory; false: the transport",
+	  NULL, 0, 0 },
+	{ "restore", PEN_OPT_STR, O(restore), NULL,
+	  "begin with what was saved there: mapped and frozen, where it fits",
+	  NULL, 0, 0 },
+	{ "writable", PEN_OPT_BOOL, O(writable), "false",
+	  "with restore=: read it into memory, to be changed", NULL, 0, 0 },
+	{ "verify", PEN_OPT_BOOL, O(verify), "false",
+	  "with restore=: compare the checksum of all bytes first", NULL, 0,
+	  0 },
+	{ NULL, 0, 0, NULL, NULL, NULL, 0, 0 },
+};
+#undef O
+
+static int read_settings(struct ddict_opts *o, const char *const *settings,
+			 uint32_t n, struct pen_err *err)
+{
+	int rc = pen__opt_defaults(pen__ddict_opts, o, err);
+
+	for (uint32_t i = 0; i < n && !rc; i++) {
+		const char *eq = strchr(settings[i], '=');
+		char key[64];
+
+		if (!eq || (size_t)(eq - settings[i]) >= sizeof(key))
+			return pen__fail(err, PEN_EINVAL, settings[i],
+					 "is no setting; write key=value");
+		memcpy(key, settings[i], (size_t)(eq - settings[i]));
+		key[eq - settings[i]] = '\0';
+		rc = pen__opt_set(pen__ddict_opts, o, key, eq + 1, err);
+	}
+	if (!rc && o->name)
+		rc = pen__door_check(o->name, err);
+	if (!rc && o->spread == SPREAD_BLOCKS && !o->keys)
+		rc = pen__fail(err, PEN_EINVAL, "spread",
+			       "blocks needs keys=, how many there will be");
+	return rc;
+}
+
+static int find_place(struct pen_ddict *d, struct pen_err *err)
+{
+	d->rank = d->comm ? d->comm->rank : 0;
+	d->size = d->comm ? d->comm->size : 1;
+	d->width = d->o.width ? (int)d->o.width : d->size;
+	if (d->width > d->size || d->size % d->width)
+		return pen__fail(err, PEN_EINVAL, "width",
+				 "%d does not divide %d ranks", d->width,
+				 d->size);
+	d->first = d->rank / d->width * d->width;
+	d->pid = (uint64_t)getpid();
+	if (gethostname(d->host, sizeof(d->host) - 1))
+		snprintf(d->host, sizeof(d->host), "unknown");
+	d->seg = pen__calloc((size_t)d->size, sizeof(*d->seg));
+	return d->seg ? 0 : pen__fail_nomem(err, "dictionary", 1);
+}
+
+static int make_shard(struct pen_ddict *d, struct pen_err *err)
+{
+	const unsigned local = d->comm ? (unsigned)d->comm->local_size : 1;
+	uint64_t size = d->o.memory;
+	bool full;
+	int rc;
+
+	if (!size) {
+		size = pen__memory_available() / 2 / local;
+		size = size < PEN_SEG_MIN ? PEN_SEG_MIN : size;
+		size = size > PEN_SEG_MAX ? PEN_SEG_MAX : size;
+	}
+	d->made = true;
+	rc = pen__seg_create(&d->mine, size, err);
+	if (rc || !d->o.keys)
+		return rc;
+	rc = pen__seg_lock(d->mine, err);
+	if (rc)
+		return rc;
+	if (pen__table_reserve(d->mine, d->o.keys / (uint64_t)d->width + 1,
+			       &full))
+		rc = pen__fail(err, PEN_ENOMEM, "memory",
+			       "too little for an index of keys=%llu",
+			       (unsigned long long)d->o.keys);
+	pen__seg_unlock(d->mine);
+	return rc;
+}
+
+/* A shard of this machine is made, or taken from a file as it is. */
+static int begin_shard(struct pen_ddict *d, struct pen_err *err)
+{
+	int rc;
+
+	if (d->o.restore && !d->o.writable && !d->mine) {
+		rc = pen__ddict_restore(d, err);
+		if (rc || d->mine)
+			return rc;
+	}
+	return make_shard(d, err);
+}
+
+/* --- one machine --- */
+
+/* A place of its own at the name: without one it goes, too. */
+static int open_door(struct pen_ddict *d, struct pen_err *err)
+{
+	for (int i = 0; i < PEN_DOORS; i++) {
+		int sock;
+		int rc = pen__door_bind(d->o.name, i, &sock, err);
+
+		if (rc < 0)
+			return rc;
+		if (!rc)
+			return pen__door_open(&d->door, sock, d->mine->fd, err);
+	}
+	return 0;
+}
+
+static int join(struct pen_ddict *d, struct pen_err *err)
+{
+	int fd, rc;
+
+	rc = pen__door_fetch(d->o.name, &fd, err);
+	if (rc)
+		return rc;
+	rc = pen__seg_map(&d->mine, fd, d->o.name, err);
+	if (!rc && d->o.create)
+		rc = open_door(d, err);
+	return rc;
+}
+
+/* Joins; else whoever gets the first place makes it. */
+static int open_named(struct pen_ddict *d, struct pen_err *err)
+{
+	const struct timespec nap = { .tv_nsec = 1000000 };
+	int rc, sock;
+
+	for (int i = 0; i < TRIES; i++) {
+		rc = join(d, err);
+		if (rc != PEN_ENOTFOUND || !d->o.create)
+			return rc;
+		rc = pen__door_bind(d->o.name, 0, &sock, err);
+		if (rc < 0)
+			return rc;
+		if (!rc) {
+			rc = begin_shard(d, err);
+			if (!rc)
+				return pen__door_open(&d->door, sock,
+						      d->mine->fd, err);
+			close(sock);
+			return rc;
+		}
+		nanosleep(&nap, NULL);
+	}
+	return pen__fail(err, PEN_EIO, d->o.name,
+			 "the process that has this name does not answer");
+}
+
+static int open_machine(struct pen_ddict *d, struct pen_err *err)
+{
+	int rc = d->o.name ? open_named(d, err) : begin_shard(d, err);
+
+	if (rc)
+		return rc;
+	d->seg[0] = d->mine;
+	snprintf(d->how, sizeof(d->how), "shared memory: %s%s%s",
+		 d->mine->head ? "all processes are of this machine"
+			       : "a saved file, mapped",
+		 d->o.name ? ", by the name of " : "",
+		 d->o.name ? d->o.name : "");
+	return 0;
+}
+
+/* --- ranks --- */
+
+/* Where the ranks are, on all of them. */
+static int exchange(struct pen_comm *c, void *all, const void *mine, size_t n,
+		    struct pen_err *err)
+{
+	size_t *lens = pen__calloc((size_t)c->size, sizeof(*lens));
+	void *got = NULL;
+	int rc;
+
+	if (!lens)
+		return pen__fail_nomem(err, "ranks", (size_t)c->size * 8);
+	rc = pen__comm_gather(c, mine, n, &got, lens, err);
+	if (!rc && got)
+		memcpy(all, got, n * (size_t)c->size);
+	pen__free(got);
+	pen__free(lens);
+	return rc ? rc : pen__comm_bcast(c, all, n * (size_t)c->size, 0, err);
+}
+
+/* Names only these ranks know: a number for all, and the rank. */
+static void peer_name(char *buf, size_t cap, uint64_t job, int rank)
+{
+	snprintf(buf, cap, "rank.%016llx.%d", (unsigned long long)job, rank);
+}
+
+static void map_peers(struct pen_ddict *d, const int *node, uint64_t job)
+{
+	for (int i = 0; i < d->size; i++) {
+		char name[64];
+		int fd;
+
+		if (i == d->rank || node[i] != d->comm->node)
+			continue;
+		peer_name(name, sizeof(name), job, i);
+		/* where it cannot be had, the wire leads there */
+		if (!pen__door_fetch(name, &fd, NULL))
+			(void)pen__seg_map(&d->seg[i], fd, name, NULL);
+	}
+}
+
+static int share(struct pen_ddict *d, struct pen_err *err)
+{
+	struct pen_comm *c = d->comm;
+	struct pen_door *door = NULL;
+	uint64_t job = 0;
+	char name[64];
+	int *node = pen__calloc((size_t)c->size, sizeof(*node));
+	int rc, sock;
+
+	if (getrandom(&job, sizeof(job), 0) != sizeof(job))
+		job = (uint64_t)getpid();
+	rc = node ? 0 : pen__fail_nomem(err, "ranks", (size_t)c->size);
+	rc = pen__comm_agree(c, rc, err);
+	if (!rc)
+		rc = pen__comm_bcast(c, &job, sizeof(job), 0, err);
+	if (!rc)
+		rc = exchange(c, node, &c->node, sizeof(*node), err);
+	if (rc)
+		goto out;
+	peer_name(name, sizeof(name), job, d->rank);
+	if (!pen__door_bind(name, 0, &sock, NULL))
+		(void)pen__door_open(&door, sock, d->mine->fd, NULL);
+	rc = pen__comm_barrier(c, err);
+	if (!rc) {
+		map_peers(d, node, job);
+		rc = pen__comm_barrier(c, err);
+	}
+	pen__door_close(door);
+out:
+	pen__free(node);
+	return rc;
+}
+
+/* Ranks that are not mapped, the most on any rank. */
+static int count_far(struct pen_ddict *d, double *far, struct pen_err *err)
+{
+	*far = 0;
+	for (int i = 0; i < d->size; i++)
+		*far += !d->seg[i];
+	return pen__comm_reduce(d->comm, far, 1, PEN_MAX, err);
+}
+
+static int connect_ranks(struct pen_ddict *d, struct pen_err *err)
+{
+	const struct pen_wire_server server = { d, pen__ddict_serve,
+						pen__ddict_sent };
+	const bool shm = !strcmp(d->o.transport, "shm");
+	double far;
+	int rc;
+
+	rc = count_far(d, &far, err);
+	if (rc)
+		return rc;
+	if (far == 0) {
+		snprintf(d->how, sizeof(d->how),
+			 "shared memory: all %d ranks are on this machine",
+			 d->size);
+		return 0;
+	}
+	if (shm)
+		return pen__fail(err, PEN_ENOTSUP, "transport",
+				 "shm does not reach all ranks, which are on "
+				 "%d machines; use transport=auto",
+				 d->comm->nnodes);
+	rc = pen__wire_open(&d->wire, d->comm, d->o.transport, &server, err);
+	if (rc)
+		return rc;
+	snprintf(d->how, sizeof(d->how), "%s%s",
+		 d->o.share && d->comm->local_size > 1
+			 ? "shared memory on a machine, between them "
+			 : "",
+		 pen__wire_why(d->wire));
+	return 0;
+}
+
+/* Ranks that deal keys in different ways would not find them. */
+static int compare_settings(struct pen_ddict *d, struct pen_err *err)
+{
+	const double mine[] = {
+		d->width,   d->o.spread,	  (double)d->o.keys,
+		d->o.share, d->o.restore != NULL, d->o.writable
+	};
+	enum { N = sizeof(mine) / sizeof(mine[0]) };
+	double v[2 * N];
+	int rc;
+
+	for (int i = 0; i < N; i++) {
+		v[i] = mine[i];
+		v[N + i] = -mine[i];
+	}
+	rc = pen__comm_reduce(d->comm, v, 2 * N, PEN_MIN, err);
+	for (int i = 0; i < N && !rc; i++)
+		if (v[i] != -v[N + i])
+			rc = pen__fail(err, PEN_EINVAL, "settings",
+				       "width, spread, keys, share, restore "
+				       "and writable have to be the same on "
+				       "all ranks");
+	return rc;
+}
+
+static int open_ranks(struct pen_ddict *d, struct pen_err *err)
+{
+	int rc = compare_settings(d, err);
+
+	if (rc)
+		return rc;
+	rc = begin_shard(d, err);
+
+	rc = pen__comm_agree(d->comm, rc, err);
+	if (rc)
+		return rc;
+	d->seg[d->rank] = d->mine;
+	if (d->o.share) {
+		rc = share(d, err);
+		if (rc)
+			return rc;
+	}
+	return connect_ranks(d, err);
+}
+
+int pen__ddict_open(struct pen_ddict **out, struct pen_comm *comm,
+		    const char *const *settings, uint32_t n,
+		    struct pen_err *err)
+{
+	struct pen_ddict *d = pen__calloc(1, sizeof(*d));
+	int rc;
+
+	*out = NULL;
+	rc = d ? 0 : pen__fail_nomem(err, "dictionary", sizeof(*d));
+	if (d) {
+		d->comm = comm && comm->size > 1 ? comm : NULL;
+		rc = read_settings(&d->o, settings, n, err);
+		if (!rc)
+			rc = find_place(d, err);
+	}
+	/* all or none go on */
+	if (comm)
+		rc = pen__comm_agree(comm, rc, err);
+	if (!rc)
+		rc = d->comm ? open_ranks(d, err) : open_machine(d, err);
+	if (!rc && d->o.restore && d->made)
+		rc = pen__ddict_restore(d, err);
+	if (rc) {
+		pen_ddict_close(d);
+		return rc;
+	}
+	*out = d;
+	return 0;
+}
+
+PEN_API int pen_ddict_open(struct pen_ddict **out, struct pen_ranks *ranks,
+			   const char *const *settings, uint32_t n,
+			   struct pen_err *err)
+{
+	return pen__ddict_open(out, ranks ? ranks->comm : NULL, settings, n,
+			       err);
+}
+
+PEN_API void pen_ddict_close(struct pen_ddict *d)
+{
+	if (!d)
+		return;
+	/* a forked child has neither threads nor ranks */
+	if (d->pid == (uint64_t)getpid()) {
+		pen__wire_close(d->wire);
+		pen__door_close(d->door);
+	}
+	for (int i = 0; d->seg && i < d->size; i++)
+		if (d->seg[i] != d->mine)
+			pen__seg_close(d->seg[i]);
+	pen__seg_close(d->mine);
+	pen__opt_fini(pen__ddict_opts, &d->o);
+	pen__free(d->seg);
+	pen__free(d);
+}
+
+/* --- ranks, for programs --- */
+
+PEN_API int pen_ranks_open(struct pen_ranks **out, struct pen_err *err)
+{
+	struct pen_ranks *r = pen__calloc(1, sizeof(*r));
+	int rc;
+
+	*out = NULL;
+	if (!r)
+		return pen__fail_nomem(err, "ranks", sizeof(*r));
+	rc = pen__comm_open(&r->comm, err);
+	if (rc) {
+		pen__free(r);
+		return rc;
+	}
+	*out = r;
+	return 0;
+}
+
+PEN_API void pen_ranks_close(struct pen_ranks *r)
+{
+	if (!r)
+		return;
+	pen__comm_close(r->comm);
+	pen__free(r);
+}
+
+PEN_API int pen_ranks_rank(const struct pen_ranks *r)
+{
+	return r->comm->rank;
+}
+
+PEN_API int pen_ranks_size(const struct pen_ranks *r)
+{
+	return r->comm->size;
+}
+
+PEN_API int pen_ranks_barrier(struct pen_ranks *r, struct pen_err *err)
+{
+	return pen__comm_barrier(r->comm, err);
+}

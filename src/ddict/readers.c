@@ -1,0 +1,257 @@
+/*
+ * Who uses a shard, and what they still read. A process announces there in
+ * which epochs it found what it holds, a few at most; how many of its threads
+ * do so is counted in memory of its own, which the kernel clears in a forked
+ * child, so that the child becomes a process of its own at first use.
+ *
+ * A process is taken for dead when its number is not there, is a zombie's, or
+ * belongs to one that was started at another time. One in another name space
+ * of process numbers cannot be judged, and counts as alive.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ddict/seg.h"
+
+/* State and start time from /proc/PID/stat; false: it cannot be read. */
+static bool look(uint64_t pid, char *state, uint64_t *born)
+{
+	char path[64], buf[1024];
+	const char *p;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%llu/stat",
+		 (unsigned long long)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	n = read(fd, buf, sizeof(buf) - 1);
+	close(fd);
+	if (n <= 0)
+		return false;
+	buf[n] = '\0';
+	/* the name may hold anything, so from the last bracket on */
+	p = strrchr(buf, ')');
+	if (!p || p[1] != ' ' || !p[2])
+		return false;
+	*state = p[2];
+	for (int i = 0; i < 20 && p; i++)
+		p = strchr(p + 1, ' ');
+	if (!p)
+		return false;
+	*born = strtoull(p + 1, NULL, 10);
+	return true;
+}
+
+static uint64_t name_space(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/pid", &st) ? 0 : (uint64_t)st.st_ino;
+}
+
+static bool is_dead(const struct pen_seg_proc *p, uint64_t ns)
+{
+	const uint64_t pid = atomic_load(&p->pid);
+	uint64_t born;
+	char state;
+
+	if (!ns || p->ns != ns)
+		return false;
+	if (kill((pid_t)pid, 0) && errno == ESRCH)
+		return true;
+	if (!look(pid, &state, &born))
+		return false;
+	return state == 'Z' || state == 'X' || (p->born && born != p->born);
+}
+
+static void drop(struct pen_seg_head *h, struct pen_seg_proc *p)
+{
+	atomic_fetch_add(&h->nputs, atomic_exchange(&p->nputs, 0));
+	atomic_fetch_add(&h->ngets, atomic_exchange(&p->ngets, 0));
+	atomic_fetch_add(&h->nserved, atomic_exchange(&p->nserved, 0));
+	for (int i = 0; i < PEN_SEG_COPIES; i++)
+		atomic_store(&p->copy[i].size, 0);
+	for (int i = 0; i < PEN_SEG_SINCE; i++)
+		atomic_store(&p->since[i].begin, 0);
+	atomic_store(&p->pid, 0);
+}
+
+void pen__seg_drop_dead(struct pen_seg *s)
+{
+	struct pen_seg_head *h = s->head;
+	const uint64_t ns = name_space();
+	const uint32_t n = atomic_load(&h->nprocs);
+
+	for (uint32_t i = 0; i < n && i < PEN_SEG_PROCESSES; i++)
+		if (atomic_load(&h->proc[i].pid) && is_dead(&h->proc[i], ns))
+			drop(h, &h->proc[i]);
+}
+
+uint64_t pen__seg_oldest(struct pen_seg *s, bool dead)
+{
+	struct pen_seg_head *h = s->head;
+	const uint32_t n = atomic_load(&h->nprocs);
+	uint64_t oldest = UINT64_MAX;
+
+	if (dead)
+		pen__seg_drop_dead(s);
+	for (uint32_t i = 0; i < n && i < PEN_SEG_PROCESSES; i++)
+		for (int k = 0; k < PEN_SEG_SINCE; k++) {
+			const uint64_t e =
+				atomic_load(&h->proc[i].since[k].begin);
+
+			if (e && e < oldest)
+				oldest = e;
+		}
+	return oldest;
+}
+
+unsigned pen__seg_nprocs(struct pen_seg *s)
+{
+	unsigned n = 0;
+
+	if (!s->head)
+		return 1;
+	for (uint32_t i = 0; i < PEN_SEG_PROCESSES; i++)
+		n += atomic_load(&s->head->proc[i].pid) != 0;
+	return n;
+}
+
+static int find_entry(struct pen_seg_head *h)
+{
+	for (int i = 0; i < PEN_SEG_PROCESSES; i++)
+		if (!atomic_load(&h->proc[i].pid))
+			return i;
+	return -1;
+}
+
+int pen__proc_join(struct pen_seg *s, struct pen_err *err)
+{
+	struct pen_seg_head *h = s->head;
+	struct pen_seg_proc *p;
+	char state;
+	int i = find_entry(h);
+
+	if (i < 0) {
+		pen__seg_drop_dead(s);
+		i = find_entry(h);
+	}
+	if (i < 0)
+		return pen__fail(err, PEN_ENOMEM, "dictionary",
+				 "%d processes use it, and no more can",
+				 PEN_SEG_PROCESSES);
+	p = &h->proc[i];
+	p->ns = name_space();
+	if (!look((uint64_t)getpid(), &state, &p->born))
+		p->born = 0;
+	if (atomic_load(&h->nprocs) <= (uint32_t)i)
+		atomic_store(&h->nprocs, (uint32_t)i + 1);
+	atomic_store(&p->pid, (uint64_t)getpid());
+	s->self->proc = (uint32_t)i;
+	atomic_store(&s->self->pid, (uint64_t)getpid());
+	return 0;
+}
+
+void pen__proc_leave(struct pen_seg *s)
+{
+	drop(s->head, &s->head->proc[s->self->proc]);
+	atomic_store(&s->self->pid, 0);
+}
+
+/* Where reading from epoch e on is counted: an entry of that epoch, or a free
+ * one; when there is none, the newest, since an older epoch is as good. */
+static uint32_t entry_for(const struct pen_seg_self *me,
+			  const struct pen_seg_proc *p, uint64_t e)
+{
+	if (me->since[me->newest].count &&
+	    atomic_load_explicit(&p->since[me->newest].begin,
+				 memory_order_relaxed) == e)
+		return me->newest;
+	for (uint32_t i = 0; i < PEN_SEG_SINCE; i++)
+		if (!me->since[i].count)
+			return i;
+	return me->newest;
+}
+
+int pen__seg_pin(struct pen_seg *s, struct pen_pin *out, struct pen_err *err)
+{
+	struct pen_seg_self *me = s->self;
+	struct pen_seg_proc *p;
+	uint64_t e;
+	uint32_t i;
+	int rc;
+
+	*out = (struct pen_pin){ 0 };
+	if (pen__seg_frozen(s))
+		return 0;
+	if (!atomic_load_explicit(&me->pid, memory_order_acquire)) {
+		rc = pen__seg_join(s, err);
+		if (rc)
+			return rc;
+	}
+	pthread_mutex_lock(&me->lock);
+	p = &s->head->proc[me->proc];
+	e = atomic_load(&s->head->epoch);
+	i = entry_for(me, p, e);
+	/* before anything is looked up: sequentially consistent; the end before
+	 * the beginning, which makes it count */
+	if (!me->since[i].active++)
+		atomic_store(&p->since[i].end, UINT64_MAX);
+	if (!me->since[i].count++)
+		atomic_store(&p->since[i].begin, e);
+	me->newest = i;
+	out->pid = atomic_load_explicit(&me->pid, memory_order_relaxed);
+	out->entry = i + 1;
+	pthread_mutex_unlock(&me->lock);
+	return 0;
+}
+
+/* Whether a pin is of this process: a forked child has none of its parent's. */
+static bool is_own(const struct pen_seg *s, const struct pen_pin *pin)
+{
+	return pin->entry && atomic_load(&s->self->pid) == pin->pid;
+}
+
+/* Under the own lock. */
+static void stop_looking(struct pen_seg *s, uint32_t i)
+{
+	struct pen_seg_self *me = s->self;
+
+	if (!--me->since[i].active)
+		atomic_store(&s->head->proc[me->proc].since[i].end,
+			     atomic_load(&s->head->epoch));
+}
+
+void pen__seg_settle(struct pen_seg *s, struct pen_pin *pin)
+{
+	if (pin->settled || !is_own(s, pin))
+		return;
+	pin->settled = true;
+	pthread_mutex_lock(&s->self->lock);
+	stop_looking(s, pin->entry - 1);
+	pthread_mutex_unlock(&s->self->lock);
+}
+
+void pen__seg_unpin(struct pen_seg *s, struct pen_pin pin)
+{
+	struct pen_seg_self *me = s->self;
+	const uint32_t i = pin.entry - 1;
+
+	if (!is_own(s, &pin))
+		return;
+	pthread_mutex_lock(&me->lock);
+	if (!pin.settled)
+		stop_looking(s, i);
+	if (!--me->since[i].count)
+		atomic_store_explicit(&s->head->proc[me->proc].since[i].begin,
+				      0, memory_order_release);
+	pthread_mutex_unlock(&me->lock);
+}

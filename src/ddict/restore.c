@@ -1,0 +1,169 @@
+/*
+ * Saving all shards, and beginning with saved ones. Files of as many shards as
+ * there are now are mapped as they are; of other numbers, or when they are to
+ * be changed, every rank reads some files and puts what is in them.
+ */
+#include <dirent.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "ddict/ddict_int.h"
+
+#define GROUP 4096
+
+/* What decides who owns a key, for one replica. */
+static uint64_t spread_of(const struct pen_ddict *d)
+{
+	if (d->width == 1)
+		return 0;
+	return d->o.spread == SPREAD_BLOCKS ? d->o.keys + 2 : 1;
+}
+
+static int file_name(char *buf, const char *path, uint32_t i, uint32_t n,
+		     struct pen_err *err)
+{
+	int k = n == 1 ? snprintf(buf, PATH_MAX, "%s", path)
+		       : snprintf(buf, PATH_MAX, "%s.%u-of-%u", path, i, n);
+
+	return k < PATH_MAX ? 0
+			    : pen__fail(err, PEN_EINVAL, path,
+					"the name is too long");
+}
+
+PEN_API int pen_ddict_persist(struct pen_ddict *d, const char *path,
+			      struct pen_err *err)
+{
+	const struct pen_image about = { (uint32_t)(d->rank % d->width),
+					 (uint32_t)d->width, spread_of(d) };
+	char name[PATH_MAX];
+	int rc = 0;
+
+	/* the other groups hold the same */
+	if (d->rank < d->width) {
+		rc = file_name(name, path, about.shard, about.nshards, err);
+		if (!rc)
+			rc = pen__image_save(d->mine, name, about, err);
+	}
+	return d->comm ? pen__comm_agree(d->comm, rc, err) : rc;
+}
+
+static int map_own(struct pen_ddict *d, struct pen_err *err)
+{
+	struct pen_image about;
+	char name[PATH_MAX];
+	int rc;
+
+	rc = file_name(name, d->o.restore, (uint32_t)(d->rank % d->width),
+		       (uint32_t)d->width, err);
+	if (rc || access(name, F_OK))
+		return rc;
+	rc = pen__image_open(&d->mine, name, d->o.verify, &about, err);
+	if (rc || about.spread == spread_of(d))
+		return rc;
+	/* dealt in another way: it has to be read in */
+	pen__seg_close(d->mine);
+	d->mine = NULL;
+	return 0;
+}
+
+/* How many shards were saved: 1, or by the name of the first. */
+static int count_files(const char *path, uint32_t *n, struct pen_err *err)
+{
+	const char *slash = strrchr(path, '/');
+	const char *base = slash ? slash + 1 : path;
+	const size_t len = strlen(base);
+	char dir[PATH_MAX];
+	struct dirent *e;
+	DIR *of;
+
+	*n = 1;
+	if (!access(path, F_OK))
+		return 0;
+	snprintf(dir, sizeof(dir), "%.*s", slash ? (int)(slash - path) : 1,
+		 slash ? path : ".");
+	of = opendir(dir[0] ? dir : "/");
+	*n = 0;
+	while (of && !*n && (e = readdir(of))) {
+		const char *tail = e->d_name + len;
+
+		if (!strncmp(e->d_name, base, len) &&
+		    !strncmp(tail, ".0-of-", 6) &&
+		    strspn(tail + 6, "0123456789") == strlen(tail + 6))
+			*n = (uint32_t)strtoul(tail + 6, NULL, 10);
+	}
+	if (of)
+		closedir(of);
+	return *n ? 0
+		  : pen__fail(err, PEN_ENOTFOUND, path,
+			      "no dictionary was saved there");
+}
+
+/* Keys of a saved shard on their way in. */
+struct batch {
+	struct pen_ddict *d;
+	struct pen_seg *from;
+	struct pen_err *err;
+	uint64_t n;
+	struct pen_key key[GROUP];
+	struct pen_value value[GROUP];
+};
+
+static int put_batch(struct batch *b)
+{
+	const uint64_t n = b->n;
+
+	b->n = 0;
+	pen__shard_find(b->from, b->key, NULL, n, b->value);
+	return pen_ddict_put_many(b->d, b->key, b->value, n, b->err);
+}
+
+static int add_key(void *arg, struct pen_key k)
+{
+	struct batch *b = arg;
+
+	b->key[b->n++] = k;
+	return b->n == GROUP ? put_batch(b) : 0;
+}
+
+static int read_file(struct pen_ddict *d, const char *name, struct pen_err *err)
+{
+	struct batch *b = pen__calloc(1, sizeof(*b));
+	int rc;
+
+	if (!b)
+		return pen__fail_nomem(err, name, sizeof(*b));
+	b->d = d;
+	b->err = err;
+	rc = pen__image_open(&b->from, name, d->o.verify, NULL, err);
+	if (!rc)
+		rc = pen__shard_keys(b->from, add_key, b, err);
+	if (!rc)
+		rc = put_batch(b);
+	pen__seg_close(b->from);
+	pen__free(b);
+	return rc;
+}
+
+static int read_in(struct pen_ddict *d, struct pen_err *err)
+{
+	char name[PATH_MAX];
+	uint32_t n;
+	int rc = count_files(d->o.restore, &n, err);
+
+	for (uint32_t i = (uint32_t)d->rank; !rc && i < n;
+	     i += (uint32_t)d->size) {
+		rc = file_name(name, d->o.restore, i, n, err);
+		if (!rc)
+			rc = read_file(d, name, err);
+	}
+	return d->comm ? pen__comm_agree(d->comm, rc, err) : rc;
+}
+
+int pen__ddict_restore(struct pen_ddict *d, struct pen_err *err)
+{
+	return d->mine ? read_in(d, err) : map_own(d, err);
+}

@@ -1,0 +1,484 @@
+/*
+ * What is done with one shard, by any process that has it mapped. Small values
+ * are copied under the writers' lock, a quarter of a megabyte at a time; a
+ * large one gets its block, is copied without the lock, and then published.
+ */
+#include <string.h>
+#include <sys/uio.h>
+#include <time.h>
+
+#include "base/mem.h"
+#include "ddict/seg.h"
+
+#define RUN_BYTES ((uint64_t)256 << 10)
+#define LARGE ((uint64_t)128 << 10)
+#define GROUP 64
+#define BULK 256
+#define BULK_MIN 4
+/* A second in all. */
+#define NAP_NS 500000
+#define NAPS 2000
+
+static const uint8_t zeros[16];
+
+static int fail_frozen(struct pen_err *err)
+{
+	return pen__fail(err, PEN_EINVAL, "dictionary",
+			 "is frozen: nothing can be changed any more");
+}
+
+static int fail_full(const struct pen_seg *s, uint64_t need, bool full,
+		     struct pen_err *err)
+{
+	const struct pen_seg_head *h = s->head;
+	const uint64_t live = atomic_load(&h->live_bytes);
+	const uint64_t used =
+		atomic_load(&h->top) - h->start - atomic_load(&h->free_bytes);
+
+	if (!full)
+		return pen__fail(err, PEN_ENOMEM, "dictionary",
+				 "the machine has no memory for %llu bytes "
+				 "more, of a budget of %llu",
+				 (unsigned long long)need,
+				 (unsigned long long)h->size);
+	return pen__fail(err, PEN_ENOMEM, "dictionary",
+			 "full: %llu bytes do not fit, of the budget's %llu "
+			 "%llu are in use by %llu keys, %llu by readers of "
+			 "what is gone; open it with more memory=",
+			 (unsigned long long)need, (unsigned long long)h->size,
+			 (unsigned long long)(h->start + live),
+			 (unsigned long long)atomic_load(&h->nkeys),
+			 (unsigned long long)(used > live ? used - live : 0));
+}
+
+static void write_rec(struct pen_seg *s, uint64_t off, struct pen_key k,
+		      struct pen_value v)
+{
+	struct pen_seg_rec *r = (void *)(s->base + off);
+	uint8_t *to = (void *)(r + 1);
+
+	r->key = k.number;
+	r->len = pen__rec_word(s, k, v.len);
+	/* what is between and behind them is sent and saved, too */
+	if (k.bytes && k.number) {
+		memset(to + pen__round16(k.number) - 16, 0, 16);
+		memcpy(to, k.bytes, k.number);
+		to += pen__round16(k.number);
+	}
+	if (v.len) {
+		memset(to + pen__round16(v.len) - 16, 0, 16);
+		memcpy(to, v.data, v.len);
+	}
+}
+
+static void retire(struct pen_seg *s, uint64_t off)
+{
+	const struct pen_seg_rec *r = (const void *)(s->base + off);
+
+	pen__arena_retire(s, off, pen__rec_size(r), pen__rec_born(s, r));
+}
+
+/* Under the lock: the record at off becomes its key's. */
+static void publish(struct pen_seg *s, uint64_t off, struct pen_key k,
+		    uint64_t len)
+{
+	const uint64_t old = pen__table_set(s, off, k, len);
+
+	if (old)
+		retire(s, old);
+}
+
+/* Under the lock. */
+static int put_one(struct pen_seg *s, struct pen_key k, struct pen_value v,
+		   struct pen_err *err)
+{
+	const uint64_t size = pen__rec_size_of(k, v.len);
+	bool full;
+	uint64_t off;
+
+	if (pen__table_reserve(s, 1, &full))
+		return fail_full(s, size, full, err);
+	off = pen__arena_alloc(s, size, &full);
+	if (!off)
+		return fail_full(s, size, full, err);
+	write_rec(s, off, k, v);
+	publish(s, off, k, v.len);
+	return 0;
+}
+
+/* Under the lock: notes a block that is being filled; -1: no room to. */
+static int note_copy(struct pen_seg *s, uint64_t off, uint64_t size)
+{
+	struct pen_seg_proc *p = &s->head->proc[s->self->proc];
+
+	for (int i = 0; i < PEN_SEG_COPIES; i++) {
+		if (atomic_load(&p->copy[i].size))
+			continue;
+		atomic_store(&p->copy[i].off, off);
+		atomic_store(&p->copy[i].size, size);
+		return i;
+	}
+	return -1;
+}
+
+/* Under the lock at the start and the end, not while copying. */
+static int put_large(struct pen_seg *s, struct pen_key k, struct pen_value v,
+		     struct pen_err *err)
+{
+	struct pen_seg_proc *p = &s->head->proc[s->self->proc];
+	const uint64_t size = pen__rec_size_of(k, v.len);
+	bool full;
+	uint64_t off = pen__arena_alloc(s, size, &full);
+	int rc = 0, note;
+
+	if (!off)
+		return fail_full(s, size, full, err);
+	note = note_copy(s, off, size);
+	if (note >= 0)
+		pen__seg_unlock(s);
+	write_rec(s, off, k, v);
+	if (note >= 0)
+		rc = pen__seg_lock(s, err);
+	if (rc)
+		return rc;
+	if (note >= 0)
+		atomic_store(&p->copy[note].size, 0);
+	if (pen__seg_frozen(s))
+		rc = fail_frozen(err);
+	else if (pen__table_reserve(s, 1, &full))
+		rc = fail_full(s, size, full, err);
+	if (rc)
+		pen__arena_free(s, off, size);
+	else
+		publish(s, off, k, v.len);
+	return rc;
+}
+
+static int check(struct pen_key k, struct pen_value v, struct pen_err *err)
+{
+	if (k.bytes && k.number > PEN_SEG_MAX_KEY)
+		return pen__fail(err, PEN_EINVAL, "key",
+				 "%llu bytes; 1 GiB is the most",
+				 (unsigned long long)k.number);
+	if (v.len > PEN_SEG_MAX_VALUE)
+		return pen__fail(err, PEN_EINVAL, "value",
+				 "%llu bytes; 8 TiB is the most",
+				 (unsigned long long)v.len);
+	return 0;
+}
+
+/*
+ * Many small ones at the end of the arena, by one system call: the kernel then
+ * need not clear the pages first, nor map them here, which is a third of what
+ * putting costs. How many of n: 0, where that does not fit; then they go one
+ * by one.
+ */
+static uint64_t put_bulk(struct pen_seg *s, const struct pen_key *k,
+			 const struct pen_value *v, uint64_t n)
+{
+	struct pen_seg_rec rec[BULK];
+	struct iovec iov[3 * BULK];
+	uint64_t m, size = 0, off;
+	uint32_t niov = 0;
+
+	for (m = 0; m < n && m < BULK && size < RUN_BYTES; m++) {
+		if (k[m].bytes || v[m].len >= LARGE)
+			break;
+		rec[m].key = k[m].number;
+		rec[m].len = pen__rec_word(s, k[m], v[m].len);
+		iov[niov++] = (struct iovec){ &rec[m], sizeof(rec[m]) };
+		if (v[m].len)
+			iov[niov++] =
+				(struct iovec){ (void *)(uintptr_t)v[m].data,
+						v[m].len };
+		if (v[m].len % 16)
+			iov[niov++] = (struct iovec){ (void *)(uintptr_t)zeros,
+						      16 - v[m].len % 16 };
+		size += pen__rec_size_of(k[m], v[m].len);
+	}
+	off = pen__arena_peek(s, size);
+	if (m < BULK_MIN || !off || atomic_load(&s->head->free_bytes) > size ||
+	    pwritev(s->fd, iov, (int)niov, (off_t)off) != (ssize_t)size)
+		return 0;
+	pen__arena_extend(s, size);
+	for (uint64_t i = 0; i < m; i++) {
+		publish(s, off, k[i], v[i].len);
+		off += pen__rec_size_of(k[i], v[i].len);
+	}
+	return m;
+}
+
+/*
+ * Whether a put that found no room may find some soon: others read what was
+ * replaced, and may have been interrupted right then.
+ */
+static bool is_held_up(const struct pen_seg *s, uint64_t size)
+{
+	const struct pen_seg_head *h = s->head;
+	const uint64_t room = h->size - h->start;
+
+	return (h->nretired || h->lost_epoch) && size <= room &&
+	       atomic_load(&h->live_bytes) <= room - size;
+}
+
+/* Locks, and puts some of n, from put->done on. */
+static int put_run(struct pen_seg *s, const struct pen_key *k,
+		   const struct pen_value *v, uint64_t n, struct pen_put *put,
+		   struct pen_err *err)
+{
+	uint64_t i = put->done, bytes = 0;
+	bool full = false;
+	int rc;
+
+	rc = pen__seg_lock(s, err);
+	if (rc)
+		return rc;
+	if (pen__seg_frozen(s))
+		rc = fail_frozen(err);
+	/* when there is no room for all, then for one after the other */
+	else if (n - i > 1)
+		full = pen__table_reserve(s, n - i, &full) != 0;
+	if (!rc && !full)
+		i += put_bulk(s, k + i, v + i, n - i);
+	if (i > put->done)
+		bytes = RUN_BYTES;
+	for (; i < n && !rc && bytes < RUN_BYTES; i += !rc) {
+		rc = check(k[i], v[i], err);
+		if (!rc && v[i].len >= LARGE)
+			rc = put_large(s, k[i], v[i], err);
+		else if (!rc)
+			rc = put_one(s, k[i], v[i], err);
+		bytes += v[i].len;
+	}
+	put->done = i;
+	put->held = rc == PEN_ENOMEM &&
+		    is_held_up(s, pen__rec_size_of(k[i], v[i].len));
+	pen__seg_unlock(s);
+	return rc;
+}
+
+int pen__shard_put_some(struct pen_seg *s, const struct pen_key *k,
+			const struct pen_value *v, uint64_t n,
+			struct pen_put *put, struct pen_err *err)
+{
+	int rc = 0;
+
+	*put = (struct pen_put){ 0 };
+	if (!s->head)
+		return fail_frozen(err);
+	if (!atomic_load(&s->self->pid))
+		rc = pen__seg_join(s, err);
+	while (put->done < n && !rc)
+		rc = put_run(s, k, v, n, put, err);
+	pen__shard_count(s, put->done, 0, 0);
+	return rc;
+}
+
+bool pen__put_nap(struct pen_put *put, uint64_t *naps)
+{
+	const struct timespec nap = { .tv_nsec = NAP_NS };
+
+	if (!put->held || (*naps)++ == NAPS)
+		return false;
+	nanosleep(&nap, NULL);
+	return true;
+}
+
+int pen__shard_put(struct pen_seg *s, const struct pen_key *k,
+		   const struct pen_value *v, uint64_t n, struct pen_err *err)
+{
+	uint64_t naps = 0;
+	struct pen_put put;
+	int rc;
+
+	do {
+		rc = pen__shard_put_some(s, k, v, n, &put, err);
+		k += put.done;
+		v += put.done;
+		n -= put.done;
+	} while (rc == PEN_ENOMEM && pen__put_nap(&put, &naps));
+	return rc;
+}
+
+void pen__shard_find(struct pen_seg *s, const struct pen_key *k,
+		     const uint32_t *at, uint64_t n, struct pen_value *out)
+{
+	const struct pen_seg_rec *rec[GROUP];
+	struct pen_key key[GROUP];
+	uint64_t hash[GROUP];
+
+	for (uint64_t i = 0; i < n; i += GROUP) {
+		const uint32_t m = n - i < GROUP ? (uint32_t)(n - i) : GROUP;
+
+		for (uint32_t j = 0; j < m; j++) {
+			key[j] = k[at ? at[i + j] : i + j];
+			hash[j] = pen__key_hash(key[j]);
+		}
+		pen__table_find_many(s, key, hash, m, rec);
+		for (uint32_t j = 0; j < m; j++) {
+			struct pen_value *v = out + (at ? at[i + j] : i + j);
+
+			*v = (struct pen_value){ 0 };
+			if (rec[j])
+				*v = pen__rec_value(rec[j]);
+		}
+	}
+	pen__shard_count(s, 0, n, 0);
+}
+
+static int begin(struct pen_seg *s, struct pen_err *err)
+{
+	int rc;
+
+	if (!s->head)
+		return fail_frozen(err);
+	rc = atomic_load(&s->self->pid) ? 0 : pen__seg_join(s, err);
+	if (!rc)
+		rc = pen__seg_lock(s, err);
+	if (!rc && pen__seg_frozen(s)) {
+		pen__seg_unlock(s);
+		rc = fail_frozen(err);
+	}
+	return rc;
+}
+
+int pen__shard_pop(struct pen_seg *s, struct pen_key k, struct pen_value *out,
+		   struct pen_err *err)
+{
+	const struct pen_seg_rec *r;
+	uint64_t off;
+	int rc = begin(s, err);
+
+	if (rc)
+		return rc;
+	off = pen__table_drop(s, k, pen__key_hash(k));
+	if (off) {
+		r = (const void *)(s->base + off);
+		*out = pen__rec_value(r);
+		retire(s, off);
+	}
+	pen__seg_unlock(s);
+	return off ? 0
+		   : pen__fail(err, PEN_ENOTFOUND, "dictionary",
+			       "there is no such key");
+}
+
+int pen__shard_clear(struct pen_seg *s, struct pen_err *err)
+{
+	struct pen_seg_head *h = s->head;
+	bool full;
+	int rc = begin(s, err);
+
+	if (rc)
+		return rc;
+	if (pen__table_reset(s, &full)) {
+		rc = fail_full(s, 4096, full, err);
+	} else {
+		atomic_store(&h->nkeys, 0);
+		atomic_store(&h->value_bytes, 0);
+		atomic_store(&h->live_bytes,
+			     pen__table_bytes(pen__table_of(s)->nbuckets));
+		pen__arena_forget(s);
+		(void)pen__arena_rebuild(s);
+	}
+	pen__seg_unlock(s);
+	return rc;
+}
+
+int pen__shard_freeze(struct pen_seg *s, struct pen_err *err)
+{
+	int rc;
+
+	if (!s->head)
+		return 0;
+	rc = pen__seg_lock(s, err);
+	if (rc)
+		return rc;
+	atomic_store(&s->head->frozen, 1);
+	pen__seg_unlock(s);
+	return 0;
+}
+
+int pen__shard_keys(struct pen_seg *s, int (*fn)(void *, struct pen_key),
+		    void *arg, struct pen_err *err)
+{
+	const struct pen_seg_table *t;
+	struct pen_pin pin;
+	int rc = pen__seg_pin(s, &pin, err);
+
+	if (rc)
+		return rc;
+	t = pen__table_of(s);
+	for (uint64_t i = 0; i < t->nbuckets * PEN_BUCKET && !rc; i++) {
+		const struct pen_seg_rec *r =
+			pen__slot_rec(s, atomic_load(&t->slot[i]));
+
+		if (r)
+			rc = fn(arg, pen__rec_key(r));
+	}
+	pen__seg_unpin(s, pin);
+	return rc;
+}
+
+void pen__shard_count(struct pen_seg *s, uint64_t nputs, uint64_t ngets,
+		      uint64_t nserved)
+{
+	struct pen_seg_proc *p;
+
+	if (!s->head) {
+		atomic_fetch_add_explicit(&s->ngets, ngets,
+					  memory_order_relaxed);
+		atomic_fetch_add_explicit(&s->nserved, nserved,
+					  memory_order_relaxed);
+		return;
+	}
+	if (!atomic_load(&s->self->pid))
+		return;
+	p = &s->head->proc[s->self->proc];
+	if (nputs)
+		atomic_fetch_add_explicit(&p->nputs, nputs,
+					  memory_order_relaxed);
+	if (ngets)
+		atomic_fetch_add_explicit(&p->ngets, ngets,
+					  memory_order_relaxed);
+	if (nserved)
+		atomic_fetch_add_explicit(&p->nserved, nserved,
+					  memory_order_relaxed);
+}
+
+static void sum_counts(const struct pen_seg_head *h,
+		       struct pen_ddict_stats *out)
+{
+	out->nputs = atomic_load(&h->nputs);
+	out->ngets = atomic_load(&h->ngets);
+	out->nserved = atomic_load(&h->nserved);
+	for (uint32_t i = 0; i < PEN_SEG_PROCESSES; i++) {
+		out->nputs += atomic_load(&h->proc[i].nputs);
+		out->ngets += atomic_load(&h->proc[i].ngets);
+		out->nserved += atomic_load(&h->proc[i].nserved);
+	}
+}
+
+void pen__shard_stats(struct pen_seg *s, struct pen_ddict_stats *out)
+{
+	const struct pen_seg_head *h = s->head;
+
+	*out = (struct pen_ddict_stats){ 0 };
+	if (h) {
+		out->total_bytes = h->size;
+		out->used_bytes =
+			atomic_load(&h->top) - atomic_load(&h->free_bytes);
+		out->value_bytes = atomic_load(&h->value_bytes);
+		out->nkeys = atomic_load(&h->nkeys);
+		sum_counts(h, out);
+	} else {
+		out->total_bytes = out->used_bytes = s->size;
+		out->value_bytes = s->value_bytes;
+		out->nkeys = s->nkeys;
+		out->ngets = atomic_load(&s->ngets);
+		out->nserved = atomic_load(&s->nserved);
+	}
+	out->nprocesses = pen__seg_nprocs(s);
+	out->free_bytes = out->total_bytes - out->used_bytes;
+	out->utilisation = (double)out->used_bytes / (double)out->total_bytes;
+}

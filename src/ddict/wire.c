@@ -1,0 +1,358 @@
+/*
+ * Opening a wire: every transport that is asked for is tried by all ranks
+ * together, what works is measured between two of them, and all take the same.
+ * A transport that cannot be had is no error as long as another one can.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "ddict/wire_int.h"
+
+static const struct pen_transport *const transports[] = {
+	&pen__wire_tcp,
+	&pen__wire_mpi,
+	&pen__wire_rma,
+};
+#define NTRANSPORTS (sizeof(transports) / sizeof(transports[0]))
+
+int pen__wire_exchange(struct pen_comm *comm, const void *mine, size_t n,
+		       char **out, size_t *len, struct pen_err *err)
+{
+	void *all = NULL;
+	size_t total = 0;
+	int rc;
+
+	*out = NULL;
+	rc = pen__comm_gather(comm, mine, n, &all, len, err);
+	if (!rc)
+		rc = pen__comm_bcast(comm, len,
+				     (size_t)comm->size * sizeof(*len), 0, err);
+	if (rc)
+		goto fail;
+	for (int i = 0; i < comm->size; i++)
+		if (!pen__add(total, len[i], &total))
+			rc = PEN_ENOMEM;
+	if (!rc && comm->rank) {
+		all = pen__alloc(total, 1);
+		rc = all ? 0 : pen__fail_nomem(err, "ranks", total);
+	}
+	rc = pen__comm_agree(comm, rc, err);
+	if (!rc)
+		rc = pen__comm_bcast(comm, all, total, 0, err);
+	if (rc)
+		goto fail;
+	*out = all;
+	return 0;
+fail:
+	pen__free(all);
+	return rc;
+}
+
+/* --- one wire --- */
+
+static void wire_free(struct pen_wire *w)
+{
+	if (!w)
+		return;
+	for (int i = 0; w->peers && i < w->size; i++) {
+		pthread_mutex_destroy(&w->peers[i].lock);
+		pen__free(w->peers[i].slots);
+	}
+	pen__free(w->peers);
+	pen__free(w);
+}
+
+static int wire_new(struct pen_wire **out, const struct pen_comm *comm,
+		    const struct pen_wire_server *server, struct pen_err *err)
+{
+	struct pen_wire *w = pen__calloc(1, sizeof(*w));
+
+	if (!w)
+		return pen__fail_nomem(err, "wire", sizeof(*w));
+	w->rank = comm->rank;
+	w->size = comm->size;
+	w->pid = getpid();
+	w->server = *server;
+	w->peers = pen__calloc((size_t)w->size, sizeof(*w->peers));
+	if (!w->peers) {
+		pen__free(w);
+		return pen__fail_nomem(err, "wire", sizeof(*w->peers));
+	}
+	for (int i = 0; i < w->size; i++) {
+		struct pen_peer *p = &w->peers[i];
+
+		p->wire = w;
+		p->rank = i;
+		p->last = &p->first;
+		pthread_mutex_init(&p->lock, NULL);
+	}
+	*out = w;
+	return 0;
+}
+
+void pen__wire_close(struct pen_wire *w)
+{
+	/* a forked child has no thread to end, and its locks may be held */
+	if (w && w->pid != getpid())
+		return;
+	if (w && w->transport)
+		w->transport->close(w);
+	wire_free(w);
+}
+
+struct card {
+	char host[sizeof(((struct pen_peer *)0)->host)];
+	int node;
+};
+
+/* Who is where: for messages, so a name cut short does no harm. */
+static int learn_hosts(struct pen_wire *w, struct pen_comm *comm,
+		       struct pen_err *err)
+{
+	struct card mine = { .node = comm->node };
+	size_t *len = pen__calloc((size_t)w->size, sizeof(*len));
+	char *all = NULL;
+	int rc = len ? 0 : pen__fail_nomem(err, "wire", sizeof(*len));
+
+	rc = pen__comm_agree(comm, rc, err);
+	if (!rc) {
+		(void)gethostname(mine.host, sizeof(mine.host) - 1);
+		rc = pen__wire_exchange(comm, &mine, sizeof(mine), &all, len,
+					err);
+	}
+	for (int i = 0; i < w->size && !rc; i++) {
+		struct card c;
+
+		memcpy(&c, all + (size_t)i * sizeof(c), sizeof(c));
+		memcpy(w->peers[i].host, c.host, sizeof(c.host) - 1);
+		w->peers[i].node = c.node;
+	}
+	pen__free(all);
+	pen__free(len);
+	return rc;
+}
+
+/* Collective, and the same outcome everywhere. */
+static int try_transport(struct pen_wire **out, struct pen_comm *comm,
+			 const struct pen_transport *t,
+			 const struct pen_wire_server *server,
+			 struct pen_err *err)
+{
+	struct pen_wire *w = NULL;
+	int rc;
+
+	rc = pen__comm_agree(comm, wire_new(&w, comm, server, err), err);
+	if (!rc)
+		rc = learn_hosts(w, comm, err);
+	if (!rc) {
+		w->transport = t;
+		rc = t->open(w, comm, err);
+	}
+	if (rc) {
+		wire_free(w);
+		return rc;
+	}
+	*out = w;
+	return 0;
+}
+
+/* --- choosing --- */
+
+/* What became of each transport. */
+struct trial {
+	struct pen_wire *wire; /* NULL: it does not work, or was not asked */
+	struct pen_speed speed;
+	char reason[160];
+};
+
+static void add(char *text, size_t cap, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+static void add(char *text, size_t cap, const char *fmt, ...)
+{
+	const size_t n = strlen(text);
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(text + n, cap - n, fmt, ap);
+	va_end(ap);
+}
+
+static const char *between(size_t i)
+{
+	return i ? "; " : "";
+}
+
+static void say_reasons(const struct trial *t, char *text, size_t cap)
+{
+	text[0] = '\0';
+	for (size_t i = 0; i < NTRANSPORTS; i++)
+		if (t[i].reason[0])
+			add(text, cap, "%s%s: %s", between(text[0]),
+			    transports[i]->name, t[i].reason);
+}
+
+/* The one taken comes first. */
+static void say_why(const struct trial *t, size_t best, char *text, size_t cap)
+{
+	text[0] = '\0';
+	add(text, cap, "%s", transports[best]->name);
+	if (t[best].speed.samples > 0)
+		add(text, cap, ": %.2f M samples/s, %.0f us",
+		    t[best].speed.samples * 1e-6, t[best].speed.round_trip_us);
+	for (size_t i = 0; i < NTRANSPORTS; i++) {
+		if (i == best)
+			continue;
+		if (t[i].reason[0])
+			add(text, cap, "; %s: %s", transports[i]->name,
+			    t[i].reason);
+		else if (t[i].wire)
+			add(text, cap, "; %s: %.2f M samples/s, %.0f us",
+			    transports[i]->name, t[i].speed.samples * 1e-6,
+			    t[i].speed.round_trip_us);
+	}
+}
+
+static bool wanted(const char *transport, const char *name)
+{
+	return !transport || !strcmp(transport, "auto") ||
+	       !strcmp(transport, name);
+}
+
+static int check_name(const char *transport, struct pen_err *err)
+{
+	char names[80] = "auto";
+
+	if (wanted(transport, "auto"))
+		return 0;
+	for (size_t i = 0; i < NTRANSPORTS; i++) {
+		if (!strcmp(transport, transports[i]->name))
+			return 0;
+		add(names, sizeof(names), ", %s", transports[i]->name);
+	}
+	return pen__fail(err, PEN_EINVAL, "transport", "'%.40s' is none of %s",
+			 transport, names);
+}
+
+/* How many work; an error only where ranks cannot agree at all. */
+static int try_all(struct trial *t, struct pen_comm *comm,
+		   const char *transport, const struct pen_wire_server *server,
+		   struct pen_err *err)
+{
+	int n = 0;
+
+	for (size_t i = 0; i < NTRANSPORTS; i++) {
+		struct pen_err e = { 0 };
+		int rc;
+
+		if (!wanted(transport, transports[i]->name))
+			continue;
+		rc = try_transport(&t[i].wire, comm, transports[i], server, &e);
+		if (!rc)
+			n++;
+		else
+			snprintf(t[i].reason, sizeof(t[i].reason), "%.159s",
+				 e.msg);
+	}
+	if (!n) {
+		char text[200];
+
+		say_reasons(t, text, sizeof(text));
+		return pen__fail(err, PEN_ENOTSUP, "transport",
+				 "no way between the ranks: %s", text);
+	}
+	return n;
+}
+
+/*
+ * The first in the table unless another one is clearly faster: what runs on
+ * its own beats what has to poll.
+ */
+static size_t best_of(const struct trial *t)
+{
+	size_t best = NTRANSPORTS;
+
+	for (size_t i = 0; i < NTRANSPORTS; i++) {
+		if (!t[i].wire)
+			continue;
+		if (best == NTRANSPORTS ||
+		    t[i].speed.samples > 1.2 * t[best].speed.samples)
+			best = i;
+	}
+	return best;
+}
+
+static int measure_all(struct trial *t, struct pen_comm *comm,
+		       struct pen_err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < NTRANSPORTS && !rc; i++)
+		if (t[i].wire)
+			rc = pen__wire_measure(t[i].wire, comm, &t[i].speed,
+					       err);
+	return rc;
+}
+
+static int choose(struct pen_wire **out, struct pen_comm *comm,
+		  const char *transport, const struct pen_wire_server *server,
+		  struct pen_err *err)
+{
+	struct trial t[NTRANSPORTS];
+	size_t best = NTRANSPORTS;
+	int n, rc = 0;
+
+	memset(t, 0, sizeof(t));
+	n = try_all(t, comm, transport, server, err);
+	if (n < 0)
+		return n;
+	if (n > 1)
+		rc = measure_all(t, comm, err);
+	if (!rc) {
+		best = best_of(t);
+		*out = t[best].wire;
+		say_why(t, best, (*out)->why, sizeof((*out)->why));
+		rc = pen__comm_bcast(comm, (*out)->why, sizeof((*out)->why), 0,
+				     err);
+	}
+	for (size_t i = 0; i < NTRANSPORTS; i++)
+		if (rc || i != best)
+			pen__wire_close(t[i].wire);
+	return rc;
+}
+
+int pen__wire_open(struct pen_wire **out, struct pen_comm *comm,
+		   const char *transport, const struct pen_wire_server *server,
+		   struct pen_err *err)
+{
+	int rc;
+
+	*out = NULL;
+	rc = pen__comm_agree(comm, check_name(transport, err), err);
+	if (rc)
+		return rc;
+	if (comm->size > 1)
+		return choose(out, comm, transport, server, err);
+	rc = wire_new(out, comm, server, err);
+	if (!rc)
+		snprintf((*out)->why, sizeof((*out)->why),
+			 "none: there is one rank");
+	return rc;
+}
+
+const char *pen__wire_name(const struct pen_wire *w)
+{
+	return w->transport ? w->transport->name : "none";
+}
+
+const char *pen__wire_why(const struct pen_wire *w)
+{
+	return w->why;
+}
+
+const char *pen__wire_host(const struct pen_wire *w, int rank)
+{
+	return rank >= 0 && rank < w->size ? w->peers[rank].host : "";
+}

@@ -1,0 +1,413 @@
+/*
+ * Calls: from requests to messages in pieces, and back from pieces to replies
+ * that end a call. Serving is in wire_serve.c.
+ *
+ * A reply finds its call by a number that the caller gave, and numbers are
+ * checked: what a peer sends can end a call that waits for it, fill the room of
+ * its reply, and no more.
+ */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/futex.h"
+#include "base/mem.h"
+#include "ddict/wire_int.h"
+
+enum { PENDING, AWAITED, DONE };
+
+/* --- the end of a call --- */
+
+static void finish(struct pen_call *c, int code)
+{
+	uint32_t was;
+
+	if (code) {
+		if (!c->alloc)
+			pen__free(c->reply);
+		c->reply = NULL;
+		c->reply_len = 0;
+	}
+	c->code = code;
+	was = atomic_exchange_explicit(&c->state, DONE, memory_order_acq_rel);
+	/* from here on the call is its owner's */
+	if (was == AWAITED)
+		pen__futex_wake(&c->state);
+}
+
+static void finish_failed(struct pen_call *c, const struct pen_peer *p,
+			  int code, const char *why)
+{
+	char where[96];
+
+	snprintf(where, sizeof(where), "rank %d (%s)", p->rank, p->host);
+	finish(c, pen__fail(&c->err, code, where, "%s", why));
+}
+
+static void await(struct pen_call *c)
+{
+	uint32_t was = PENDING;
+
+	while (!pen__call_done(c)) {
+		if (was != AWAITED)
+			atomic_compare_exchange_strong(&c->state, &was,
+						       AWAITED);
+		if (was != DONE)
+			pen__futex_wait(&c->state, AWAITED, 0);
+	}
+}
+
+int pen__wire_wait(struct pen_wire *w, struct pen_call *const *calls, size_t n,
+		   struct pen_err *err)
+{
+	int rc = 0;
+
+	(void)w;
+	for (size_t i = 0; i < n; i++) {
+		await(calls[i]);
+		if (!calls[i]->code || rc)
+			continue;
+		rc = calls[i]->code;
+		if (err)
+			*err = calls[i]->err;
+	}
+	return rc;
+}
+
+/* --- numbers of calls; under the peer's lock --- */
+
+static int grow_slots(struct pen_peer *p)
+{
+	const uint32_t n = p->nslots ? p->nslots * 2 : 16;
+	struct pen_slot *s;
+
+	if (n > INT_MAX)
+		return PEN_ENOMEM;
+	s = pen__realloc(p->slots, n, sizeof(*s));
+	if (!s)
+		return PEN_ENOMEM;
+	for (uint32_t i = p->nslots; i < n; i++)
+		s[i] = (struct pen_slot){ .next = i + 1 };
+	p->slots = s;
+	p->nslots = n;
+	return 0;
+}
+
+static int take_slot(struct pen_peer *p, struct pen_call *c, uint64_t *id)
+{
+	struct pen_slot *s;
+
+	if (p->free == p->nslots && grow_slots(p))
+		return PEN_ENOMEM;
+	s = &p->slots[p->free];
+	*id = (uint64_t)s->age << 32 | p->free;
+	p->free = s->next;
+	s->call = c;
+	return 0;
+}
+
+static void free_slot(struct pen_peer *p, uint64_t id)
+{
+	struct pen_slot *s = &p->slots[(uint32_t)id];
+
+	s->call = NULL;
+	s->age++;
+	s->next = p->free;
+	p->free = (uint32_t)id;
+}
+
+/* The call that a reply may end: one whose request has left altogether. */
+static struct pen_call *find_call(struct pen_peer *p, uint64_t id)
+{
+	const uint32_t i = (uint32_t)id;
+	struct pen_call *c = NULL;
+
+	pthread_mutex_lock(&p->lock);
+	if (i < p->nslots && p->slots[i].age == id >> 32)
+		c = p->slots[i].call;
+	if (c && c->out.kind)
+		c = NULL;
+	pthread_mutex_unlock(&p->lock);
+	return c;
+}
+
+/* --- sending --- */
+
+void pen__msg_push(struct pen_peer *p, struct pen_msg *m)
+{
+	m->next = NULL;
+	*p->last = m;
+	p->last = &m->next;
+}
+
+static bool total_of(const struct iovec *iov, int n, uint64_t *total)
+{
+	*total = 0;
+	for (int i = 0; i < n; i++)
+		if (__builtin_add_overflow(*total, iov[i].iov_len, total))
+			return false;
+	return *total <= PEN_MSG_MAX;
+}
+
+static void call(struct pen_wire *w, struct pen_call *c, uint8_t kind)
+{
+	struct pen_peer *p;
+	bool idle;
+	int rc;
+
+	c->code = 0;
+	c->reply = NULL;
+	c->reply_len = c->got = 0;
+	c->out = (struct pen_msg){ .iov = c->req, .kind = kind };
+	if (c->to < 0 || c->to >= w->size || c->to == w->rank || c->nreq < 0 ||
+	    !total_of(c->req, c->nreq, &c->out.total)) {
+		finish(c, pen__fail(&c->err, PEN_EINVAL, "wire",
+				    "%d is no other rank of %d, or the request "
+				    "has no length",
+				    c->to, w->size));
+		return;
+	}
+	c->out.niov = (uint32_t)c->nreq;
+	p = &w->peers[c->to];
+	if (w->pid != getpid()) {
+		finish_failed(c, p, PEN_ENOTSUP,
+			      "cannot be asked by a process that was forked "
+			      "after the ranks met; ask before, or let the "
+			      "parent ask");
+		return;
+	}
+	pthread_mutex_lock(&p->lock);
+	rc = p->code;
+	if (!rc)
+		rc = take_slot(p, c, &c->out.id);
+	if (!rc) {
+		idle = !p->first;
+		pen__msg_push(p, &c->out);
+		if (idle)
+			w->transport->kick(w, p);
+	}
+	pthread_mutex_unlock(&p->lock);
+	if (rc) /* what p->code says was written before it, once */
+		finish_failed(c, p, rc,
+			      rc == PEN_ENOMEM ? "out of memory" : p->why);
+}
+
+void pen__wire_call(struct pen_wire *w, struct pen_call *c)
+{
+	call(w, c, PEN_ASK);
+}
+
+void pen__wire_probe(struct pen_wire *w, struct pen_call *c)
+{
+	call(w, c, PEN_PROBE);
+}
+
+struct pen_frame pen__msg_frame(const struct pen_msg *m)
+{
+	const uint64_t left = m->total - m->at;
+
+	return (struct pen_frame){
+		.kind = m->kind,
+		.len = left < PEN_PIECE ? (uint32_t)left : PEN_PIECE,
+		.id = m->id,
+		.at = m->at,
+		.total = m->total,
+	};
+}
+
+uint32_t pen__msg_iov(const struct pen_msg *m, size_t n, struct iovec *out,
+		      uint32_t most)
+{
+	size_t off = m->off;
+	uint32_t k = 0;
+
+	for (uint32_t i = m->i; n && i < m->niov && k < most; i++, off = 0) {
+		size_t len = m->iov[i].iov_len - off;
+
+		if (!len)
+			continue;
+		len = len < n ? len : n;
+		out[k++] =
+			(struct iovec){ (char *)m->iov[i].iov_base + off, len };
+		n -= len;
+	}
+	return k;
+}
+
+void pen__msg_advance(struct pen_msg *m, size_t n)
+{
+	while (n) {
+		const size_t len = m->iov[m->i].iov_len - m->off;
+
+		if (n < len) {
+			m->off += n;
+			return;
+		}
+		n -= len;
+		m->i++;
+		m->off = 0;
+	}
+}
+
+void pen__msg_next(struct pen_peer *p, struct pen_msg **done)
+{
+	struct pen_msg *m = p->first;
+
+	m->at += pen__msg_frame(m).len;
+	p->first = m->next;
+	if (!p->first)
+		p->last = &p->first;
+	if (m->at < m->total) {
+		pen__msg_push(p, m);
+	} else if (m->kind == PEN_ASK || m->kind == PEN_PROBE) {
+		m->kind = 0; /* its reply may come */
+	} else {
+		m->next = *done;
+		*done = m;
+	}
+}
+
+/* --- receiving --- */
+
+static int begin_reply(struct pen_peer *p, const struct pen_frame *f, void **to)
+{
+	struct pen_call *c = find_call(p, f->id);
+
+	if (!c)
+		return PEN_EDATA;
+	if (f->kind == PEN_FAIL) {
+		*to = &c->err;
+		return f->len == sizeof(c->err) && f->total == f->len
+			       ? 0
+			       : PEN_EDATA;
+	}
+	if (!f->total)
+		return c->reply_len ? PEN_EDATA : 0;
+	if (!c->reply_len) {
+		c->reply_len = f->total;
+		c->reply = c->alloc ? c->alloc(c, f->total)
+				    : pen__alloc(f->total, 1);
+	}
+	if (c->reply_len != f->total)
+		return PEN_EDATA;
+	*to = c->reply ? (char *)c->reply + f->at : NULL;
+	return 0;
+}
+
+int pen__wire_begin(struct pen_peer *p, const struct pen_frame *f, void **to)
+{
+	*to = NULL;
+	if (f->len > PEN_PIECE || f->total > PEN_MSG_MAX || f->at > f->total ||
+	    f->len > f->total - f->at || (f->total && !f->len))
+		return PEN_EDATA;
+	switch (f->kind) {
+	case PEN_ASK:
+	case PEN_PROBE:
+		return pen__request_begin(p, f, to);
+	case PEN_REPLY:
+	case PEN_FAIL:
+		return begin_reply(p, f, to);
+	case PEN_BYE:
+	case PEN_PING:
+		return f->total ? PEN_EDATA : 0;
+	default:
+		return PEN_EDATA;
+	}
+}
+
+static void end_failed(struct pen_peer *p, struct pen_call *c)
+{
+	struct pen_err e = c->err;
+
+	e.where[sizeof(e.where) - 1] = e.msg[sizeof(e.msg) - 1] = '\0';
+	pen__fail(&c->err, e.code < 0 ? e.code : PEN_EIO, e.where,
+		  "rank %d (%s): %s", p->rank, p->host,
+		  e.msg[0] ? e.msg : "failed");
+	c->err.sys = e.sys;
+	finish(c, c->err.code);
+}
+
+static int end_reply(struct pen_peer *p, const struct pen_frame *f)
+{
+	struct pen_call *c = find_call(p, f->id);
+
+	if (!c || (f->kind == PEN_REPLY && f->len > c->reply_len - c->got))
+		return PEN_EDATA;
+	c->got += f->len;
+	if (f->kind == PEN_REPLY && c->got < c->reply_len)
+		return 0;
+	pthread_mutex_lock(&p->lock);
+	free_slot(p, f->id);
+	pthread_mutex_unlock(&p->lock);
+	if (f->kind == PEN_FAIL)
+		end_failed(p, c);
+	else if (c->reply_len && !c->reply)
+		finish(c, pen__fail_nomem(&c->err, "reply", c->reply_len));
+	else
+		finish(c, 0);
+	return 0;
+}
+
+int pen__wire_end(struct pen_peer *p, const struct pen_frame *f)
+{
+	switch (f->kind) {
+	case PEN_ASK:
+	case PEN_PROBE:
+		return pen__request_end(p, f);
+	case PEN_REPLY:
+	case PEN_FAIL:
+		return end_reply(p, f);
+	case PEN_BYE:
+		p->said_bye = true;
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+/* --- a peer that is gone --- */
+
+/* Requests end with their calls; answers are collected. */
+static struct pen_msg *empty_queue(struct pen_peer *p)
+{
+	struct pen_msg *answers = NULL, *next;
+
+	for (struct pen_msg *m = p->first; m; m = next) {
+		next = m->next;
+		if (m->kind == PEN_ASK || m->kind == PEN_PROBE)
+			continue;
+		m->next = answers;
+		answers = m;
+	}
+	p->first = NULL;
+	p->last = &p->first;
+	return answers;
+}
+
+void pen__peer_gone(struct pen_peer *p, int code, const char *why)
+{
+	struct pen_slot *slots;
+	struct pen_msg *answers;
+	uint32_t n;
+
+	if (p->gone)
+		return;
+	p->gone = true;
+	pthread_mutex_lock(&p->lock);
+	p->code = code;
+	snprintf(p->why, sizeof(p->why), "%s", why);
+	answers = empty_queue(p);
+	slots = p->slots;
+	n = p->nslots;
+	p->slots = NULL;
+	p->nslots = p->free = 0;
+	pthread_mutex_unlock(&p->lock);
+	for (uint32_t i = 0; i < n; i++)
+		if (slots[i].call)
+			finish_failed(slots[i].call, p, code, why);
+	pen__free(slots);
+	pen__answers_sent(p->wire, answers);
+	pen__requests_drop(p);
+}

@@ -1,0 +1,467 @@
+/* See cut.h. What is refused: settings that count batches of equal size, and,
+ * where nothing else is asked for, samples that no packed row has room for. */
+#include "engine/cut.h"
+
+#include <string.h>
+
+#include "engine/loader.h"
+
+#define MOST_ROWS 65536 /* samples of a batch, when nobody says */
+
+static uint64_t round_up(uint64_t n, uint64_t to)
+{
+	const uint64_t more = n % to ? to - n % to : 0;
+
+	return n > UINT64_MAX - more ? UINT64_MAX : n + more;
+}
+
+/* ---- what is asked for ---- */
+
+static int check_settings(const struct pen_loader *l, struct pen_err *err)
+{
+	const struct pen_spec *s = l->ds->spec;
+	const int how = s->too_long;
+
+	if (s->batch_tokens && s->pack)
+		return pen__fail(err, PEN_EINVAL, "batch_tokens",
+				 "and pack= are two ways to fill a batch: a "
+				 "packed one has batch_size rows of pack "
+				 "tokens");
+	if ((s->batch_tokens || s->pack) && (s->epoch_batches || l->hook.group))
+		return pen__fail(err, PEN_EINVAL, "epoch_batches",
+				 "counts batches of equal size: leave it out "
+				 "with batch_tokens= and pack=");
+	if (s->pack && (s->take.n || s->cast))
+		return pen__fail(err, PEN_EINVAL, "pack",
+				 "takes samples as they are: leave take= and "
+				 "cast= out");
+	if (s->pack && how == PEN_LONG_ALONE)
+		return pen__fail(err, PEN_EINVAL, "too_long",
+				 "in a packed row nothing can come alone: say "
+				 "cut, split or fail");
+	if (!s->pack && (how == PEN_LONG_CUT || how == PEN_LONG_SPLIT))
+		return pen__fail(err, PEN_EINVAL, "too_long",
+				 "samples are cut and split where they are "
+				 "packed (pack=): say alone or fail");
+	return 0;
+}
+
+/* A format's field `length` stands in where no shape says how long it is. */
+static bool has_length(const struct pen_loader *l)
+{
+	const struct pen_format *f = l->ds->format;
+	uint32_t object;
+	uint64_t k;
+	double v;
+
+	pen__index_find(f->ix, pen__choice_at(&l->choice, 0), &object, &k);
+	for (uint32_t i = 0; i < f->nfields; i++)
+		if (strcmp(f->field[i].name, "length") == 0)
+			return !f->field[i].ndim && f->ops->value &&
+			       f->ops->value(f, object, k, i, &v);
+	return false;
+}
+
+static int find_lengths(struct pen_loader *l, struct pen_err *err)
+{
+	struct pen_lengths *ls = &l->cut.lengths;
+	const bool pack = l->ds->spec->pack > 0;
+	int rc = 0;
+
+	ls->c = &l->choice;
+	if (pack || !l->choice.lengths)
+		rc = pen__lengths_field(ls, l->ds, l->varying, pack, err);
+	if (!pack && !l->choice.lengths && (rc == PEN_ENOTFOUND || !ls->axes) &&
+	    has_length(l))
+		rc = pen__choice_lengths(&l->choice, l->ds, "field:length",
+					 err);
+	if (rc == PEN_ENOTFOUND && pack)
+		return pen__fail(err, PEN_EINVAL, "pack",
+				 "no field that is delivered is a list of "
+				 "numbers a sample");
+	if (rc == PEN_ENOTFOUND)
+		return pen__fail(err, PEN_EINVAL, "lengths",
+				 "no field says how long a sample is: give "
+				 "lengths=field:NAME or a file");
+	if (!pack)
+		ls->table = l->choice.lengths;
+	return rc;
+}
+
+static int fail_long(const struct pen_loader *l, const char *key,
+		     const char *what, struct pen_err *err)
+{
+	const struct pen_lengths *ls = &l->cut.lengths;
+
+	return pen__fail(
+		err, PEN_EINVAL, key, "sample %llu has %llu tokens: raise it%s",
+		(unsigned long long)pen__choice_at(&l->choice, ls->longest_of),
+		(unsigned long long)ls->longest, what);
+}
+
+static int settle_tokens(struct pen_loader *l, struct pen_err *err)
+{
+	const struct pen_spec *s = l->ds->spec;
+	struct pen_cut *c = &l->cut;
+	uint64_t least, most;
+
+	c->budget = s->batch_tokens;
+	c->padded = s->shapes == PEN_SHAPES_PADDED;
+	c->multiple = c->padded ? s->pad_multiple : 1;
+	if (s->too_long == PEN_LONG_FAIL &&
+	    round_up(c->lengths.longest, c->multiple) > c->budget)
+		return fail_long(l, "batch_tokens", ", or too_long=alone", err);
+	least = round_up(c->lengths.shortest ? c->lengths.shortest : 1,
+			 c->multiple);
+	most = s->batch_given ? s->batch_size : MOST_ROWS;
+	if (most > c->budget / least)
+		most = c->budget / least;
+	l->batch = most ? (uint32_t)most : 1;
+	return 0;
+}
+
+static int settle_pack(struct pen_loader *l, struct pen_err *err)
+{
+	const struct pen_spec *s = l->ds->spec;
+	struct pen_cut *c = &l->cut;
+	uint64_t most;
+
+	c->pack = (uint32_t)s->pack;
+	c->rows = (uint32_t)s->batch_size;
+	c->budget = s->pack * s->batch_size;
+	c->split = s->too_long == PEN_LONG_SPLIT;
+	if (c->lengths.longest > s->pack && s->too_long != PEN_LONG_CUT &&
+	    !c->split)
+		return fail_long(l, "pack", ", or say too_long=cut or split",
+				 err);
+	if (c->split && c->lengths.longest > c->budget)
+		return fail_long(l, "pack", " or batch_size=, or too_long=cut",
+				 err);
+	most = c->budget / (c->lengths.shortest ? c->lengths.shortest : 1);
+	most = most < MOST_ROWS ? most : MOST_ROWS;
+	l->batch = (uint32_t)(most > c->rows ? most : c->rows);
+	l->ds->format->field[c->lengths.field].layout = PEN_PACKED;
+	return 0;
+}
+
+int pen__cut_settle(struct pen_loader *l, struct pen_err *err)
+{
+	const struct pen_spec *s = l->ds->spec;
+	const struct pen_sampler_ops *ops =
+		pen__sampler_find(pen__spec_sampler(s));
+	const bool cuts = s->batch_tokens || s->pack;
+	const bool by_length = ops && ops->by_length;
+	struct pen_cut *c = &l->cut;
+	int rc;
+
+	if (l->asked && s->pack)
+		return pen__fail(err, PEN_EINVAL, "pack",
+				 "needs an order of the loader's own: batches "
+				 "that are asked for are not packed");
+	if (l->asked || (!cuts && !by_length))
+		return 0;
+	rc = check_settings(l, err);
+	if (!rc)
+		rc = find_lengths(l, err);
+	if (!rc && by_length && !l->choice.lengths)
+		rc = pen__lengths_tabulate(&c->lengths, err);
+	if (rc || !cuts)
+		return rc;
+	pen__lengths_measure(&c->lengths);
+	rc = s->pack ? settle_pack(l, err) : settle_tokens(l, err);
+	if (rc)
+		return rc;
+	c->on = true;
+	c->typical = l->batch;
+	if (c->lengths.mean * l->batch > (double)c->budget)
+		c->typical = (uint32_t)((double)c->budget / c->lengths.mean);
+	c->typical = c->typical ? c->typical : 1;
+	return 0;
+}
+
+/* ---- cutters ---- */
+
+static int cutter_new(struct pen_cutter **out, struct pen_loader *l,
+		      struct pen_sampler *s, struct pen_err *err)
+{
+	const struct pen_cut *c = &l->cut;
+	int rc = 0;
+
+	*out = pen__calloc(1, sizeof(**out));
+	if (!*out)
+		return pen__fail_nomem(err, "batches by length", sizeof(**out));
+	(*out)->l = l;
+	(*out)->s = s;
+	if (c->pack)
+		rc = pen__packer_new(&(*out)->packer, c->rows, c->pack,
+				     l->batch, err);
+	if (!rc && c->pack)
+		(*out)->packer->split = c->split;
+	return rc;
+}
+
+int pen__cut_open(struct pen_loader *l, struct pen_sampler *counter,
+		  struct pen_err *err)
+{
+	struct pen_cut *c = &l->cut;
+	int rc;
+
+	c->counter = counter;
+	rc = cutter_new(&c->plan, l, l->sampler, err);
+	if (!rc)
+		rc = cutter_new(&c->held, l, l->sampler, err);
+	if (!rc)
+		rc = cutter_new(&c->count, l, counter, err);
+	return rc;
+}
+
+static void cutter_free(struct pen_cutter *c)
+{
+	if (c)
+		pen__packer_free(c->packer);
+	pen__free(c);
+}
+
+void pen__cut_close(struct pen_loader *l)
+{
+	cutter_free(l->cut.plan);
+	cutter_free(l->cut.held);
+	cutter_free(l->cut.count);
+	pen__sampler_close(l->cut.counter);
+	pen__lengths_fini(&l->cut.lengths);
+}
+
+/* The run a position is in; one behind the end of an epoch is one of its
+ * start. NULL: the sampler failed. */
+static const struct pen_cut_run *run_of(struct pen_cutter *c, uint64_t epoch,
+					uint64_t pos, struct pen_err *err)
+{
+	const uint64_t nth = pos / PEN_CUT_RUN, from = nth * PEN_CUT_RUN;
+	const uint64_t left = c->s->length - from;
+	struct pen_cut_run *r = &c->run[nth % PEN_CUT_RUNS];
+	const uint32_t n = left < PEN_CUT_RUN ? (uint32_t)left : PEN_CUT_RUN;
+
+	if (r->n && r->epoch == epoch && r->from == from)
+		return r;
+	r->n = 0;
+	if (c->s->ops->ids(c->s, pen__order_of(c->l, epoch), from, n, r->id,
+			   err))
+		return NULL;
+	for (uint32_t i = 0; i < n; i++)
+		r->len[i] = pen__length_of(&c->l->cut.lengths, r->id[i]);
+	r->epoch = epoch;
+	r->from = from;
+	r->n = n;
+	return r;
+}
+
+static int length_at(struct pen_cutter *c, uint64_t epoch, uint64_t pos,
+		     uint64_t *len, struct pen_err *err)
+{
+	const struct pen_cut_run *r;
+
+	if (pos >= c->s->length)
+		pos %= c->s->length;
+	r = run_of(c, epoch, pos, err);
+	if (!r)
+		return PEN_ENOMEM;
+	*len = r->len[pos % PEN_CUT_RUN];
+	return 0;
+}
+
+int pen__cut_ids(struct pen_cutter *c, uint64_t epoch, uint64_t first, size_t n,
+		 uint64_t *out, struct pen_err *err)
+{
+	while (n) {
+		const uint64_t pos = first % c->s->length;
+		const struct pen_cut_run *r = run_of(c, epoch, pos, err);
+		const uint32_t at = pos % PEN_CUT_RUN;
+		size_t now;
+
+		if (!r)
+			return PEN_ENOMEM;
+		now = n < r->n - at ? n : r->n - at;
+		memcpy(out, r->id + at, now * sizeof(*out));
+		out += now;
+		first += now;
+		n -= now;
+	}
+	return 0;
+}
+
+/* Where a batch ends; full: not because the epoch does. */
+struct end {
+	uint64_t pos;
+	bool full;
+};
+
+/* No batch goes on from here: the sampler has sorted what comes by length. */
+static uint64_t stop_of(struct pen_cutter *c, uint64_t epoch, uint64_t pos)
+{
+	struct pen_sampler *s = c->s;
+	const uint64_t in = pos % s->length;
+
+	if (!s->ops->batch_end)
+		return UINT64_MAX;
+	return pos - in + s->ops->batch_end(s, pen__order_of(c->l, epoch), in);
+}
+
+static int cut_tokens(struct pen_cutter *c, uint64_t epoch, uint64_t pos,
+		      struct end *out, struct pen_err *err)
+{
+	const struct pen_cut *how = &c->l->cut;
+	const uint64_t stop = stop_of(c, epoch, pos), length = c->l->length;
+	uint64_t longest = 0, sum = 0, need = 0, at = pos, len;
+
+	out->full = true;
+	for (; at - pos < c->l->batch; at++) {
+		if (at >= length && c->l->tail != PEN_TAIL_PAD) {
+			out->full = need >= how->budget;
+			break;
+		}
+		if (at >= stop)
+			break;
+		if (length_at(c, epoch, at, &len, err))
+			return PEN_ENOMEM;
+		len = round_up(len, how->multiple);
+		longest = len > longest ? len : longest;
+		if (__builtin_add_overflow(sum, len, &sum))
+			sum = UINT64_MAX;
+		need = sum;
+		if (how->padded &&
+		    __builtin_mul_overflow(longest, at - pos + 1, &need))
+			need = UINT64_MAX;
+		if (need > how->budget && at > pos)
+			break;
+	}
+	out->pos = at;
+	return 0;
+}
+
+static int cut_packed(struct pen_cutter *c, uint64_t epoch, uint64_t pos,
+		      struct end *out, struct pen_err *err)
+{
+	struct pen_packer *p = c->packer;
+	const uint64_t length = c->l->length;
+	uint64_t at = pos, len, over;
+
+	out->full = true;
+	pen__packer_clear(p);
+	for (;; at++) {
+		if (at >= length && c->l->tail != PEN_TAIL_PAD) {
+			out->full = p->tokens == c->l->cut.budget;
+			break;
+		}
+		if (length_at(c, epoch, at, &len, err))
+			return PEN_ENOMEM;
+		if (!pen__packer_add(p, len))
+			break;
+	}
+	while (p->nsamples > 1 && (over = pen__packer_place(p)) > 0) {
+		pen__packer_drop(p, over);
+		out->full = true;
+	}
+	out->pos = pos + p->nsamples;
+	return 0;
+}
+
+int pen__cut_step(struct pen_cutter *c, struct pen_cursor at,
+		  struct pen_step *step, struct pen_err *err)
+{
+	const struct pen_loader *l = c->l;
+	uint64_t pos = at.pos;
+	bool full = true;
+
+	*step = (struct pen_step){
+		.at = at, .end = pos, .first = pos, .none = pos >= l->length
+	};
+	for (uint64_t r = 0; !step->none && r < l->world; r++) {
+		struct end end = { pos, false };
+		int rc = 0;
+
+		if (pos < l->length || l->tail == PEN_TAIL_PAD)
+			rc = l->cut.pack
+				     ? cut_packed(c, at.epoch, pos, &end, err)
+				     : cut_tokens(c, at.epoch, pos, &end, err);
+		if (rc)
+			return rc;
+		full = full && end.full;
+		if (r == l->rank) {
+			step->first = pos;
+			step->n = (uint32_t)(end.pos - pos);
+		}
+		pos = end.pos;
+	}
+	if (l->tail == PEN_TAIL_DROP && !full)
+		step->none = true;
+	if (step->none)
+		step->n = 0;
+	else
+		step->end = pos < l->length ? pos : l->length;
+	step->last = step->none || step->end >= l->length;
+	return 0;
+}
+
+uint64_t pen__cut_count(struct pen_loader *l, uint64_t epoch)
+{
+	struct pen_cut *c = &l->cut;
+	struct pen_cursor at = { epoch, 0 };
+	struct pen_step step = { .last = false };
+	uint64_t n = 0;
+
+	if (c->counted_ready && c->counted_of == epoch)
+		return c->counted;
+	while (!step.last) {
+		if (pen__cut_step(c->count, at, &step, NULL))
+			return 0;
+		n += step.n > 0;
+		at.pos = step.end;
+	}
+	c->counted = n;
+	c->counted_of = epoch;
+	c->counted_ready = true;
+	return n;
+}
+
+static void place_pieces(struct pen_pooled *b, const struct pen_packer *p)
+{
+	for (uint32_t f = 0; f < b->pool->nfields; f++) {
+		if (b->pool->field[f].layout != PEN_PACKED)
+			continue;
+		for (uint32_t r = 0; r < b->nrows; r++) {
+			const struct pen_piece *x = &p->piece[p->order[r]];
+
+			b->offsets[f][r] = (int64_t)x->row * p->pack + x->start;
+			b->shapes[f][r] = x->len;
+		}
+	}
+}
+
+int pen__cut_pack(struct pen_cutter *c, const struct pen_step *step,
+		  struct pen_pooled *b, struct pen_err *err)
+{
+	struct pen_packer *p = c->packer;
+	uint64_t len = 0;
+
+	pen__packer_clear(p);
+	for (uint32_t i = 0; i < step->n; i++) {
+		if (length_at(c, step->at.epoch, step->first + i, &len, err))
+			return PEN_ENOMEM;
+		if (!pen__packer_add(p, len))
+			return pen__fail(err, PEN_EDATA, "pack",
+					 "lengths are not what they were");
+	}
+	pen__packer_place(p); /* as it was when the step was cut */
+	pen__packer_sort(p);
+	b->nrows = p->npieces;
+	for (uint32_t r = 0; r < b->nrows; r++) {
+		const struct pen_piece *x = &p->piece[p->order[r]];
+
+		b->ids[r] = p->ids[x->sample];
+		b->skip[r] = x->skip;
+		b->extra[r] = x->skip > 0 ||
+			      step->first + x->sample >= c->l->length;
+	}
+	place_pieces(b, p);
+	return 0;
+}

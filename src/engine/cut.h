@@ -1,0 +1,88 @@
+/*
+ * Batches that are cut by length: batch_tokens= and pack=.
+ *
+ * The order of an epoch is cut into batches from its start on, each as long as
+ * it can be; batch number g * world + r is rank r's of step g. So the batches
+ * are the same however many ranks there are, a step begins at a position, and
+ * that is all a state needs. Where a step ends follows from the lengths of the
+ * samples in it, so every rank looks at those of all.
+ */
+#ifndef PEN_ENGINE_CUT_H
+#define PEN_ENGINE_CUT_H
+
+#include "engine/lengths.h"
+#include "engine/packer.h"
+#include "sampler/sampler.h"
+
+#define PEN_CUT_RUN 64	/* positions that are asked for at once ... */
+#define PEN_CUT_RUNS 64 /* ... and so many times that is kept */
+
+struct pen_loader;
+struct pen_pooled;
+
+/* A place in the stream of epochs. */
+struct pen_cursor {
+	uint64_t epoch, pos;
+};
+
+/* What all ranks take at once, and what this one does. */
+struct pen_step {
+	struct pen_cursor at;
+	uint64_t end; /* position after it */
+	uint64_t first;
+	uint32_t n;
+	bool none; /* there is no more in this epoch */
+	bool last;
+};
+
+/* A piece of the order and the lengths of what is there. */
+struct pen_cut_run {
+	uint64_t epoch, from;
+	uint32_t n; /* 0: nothing is known */
+	uint64_t len[PEN_CUT_RUN], id[PEN_CUT_RUN];
+};
+
+/* Goes through an order; one for each thread or place that does. */
+struct pen_cutter {
+	struct pen_loader *l;
+	struct pen_sampler *s;
+	struct pen_packer *packer; /* NULL: nothing is packed */
+	/* what it was at lately: a batch is gone over more than once */
+	struct pen_cut_run run[PEN_CUT_RUNS];
+};
+
+struct pen_cut {
+	bool on;
+	bool padded;	   /* the longest times their number counts */
+	uint64_t budget;   /* elements of a batch */
+	uint64_t multiple; /* lengths are rounded up to it */
+	uint32_t pack;	   /* length of a packed row; 0: nothing is packed */
+	uint32_t rows;	   /* packed ones */
+	bool split;
+	uint32_t typical; /* samples of a batch, on average */
+	struct pen_lengths lengths;
+	struct pen_cutter *plan, *held, *count;
+	struct pen_sampler *counter; /* the count's own */
+	uint64_t counted, counted_of;
+	bool counted_ready;
+};
+
+/* After the choice is known and before the sampler is opened: what the settings
+ * ask for. Then, once it is open. */
+int pen__cut_settle(struct pen_loader *, struct pen_err *);
+int pen__cut_open(struct pen_loader *, struct pen_sampler *counter,
+		  struct pen_err *);
+void pen__cut_close(struct pen_loader *);
+/* The step that begins there. */
+int pen__cut_step(struct pen_cutter *, struct pen_cursor, struct pen_step *,
+		  struct pen_err *);
+/* Elements at positions, which may be behind the epoch's end. */
+int pen__cut_ids(struct pen_cutter *, uint64_t epoch, uint64_t first, size_t n,
+		 uint64_t *out, struct pen_err *);
+/* This rank's batches of an epoch. */
+uint64_t pen__cut_count(struct pen_loader *, uint64_t epoch);
+/* The rows of a packed batch, of ids that packer->ids has in order. */
+int pen__cut_pack(struct pen_cutter *, const struct pen_step *,
+		  struct pen_pooled *, struct pen_err *);
+
+#endif

@@ -1,0 +1,124 @@
+/*
+ * What batches look like: which fields are dense, ragged, padded or packed, up
+ * to what rows are padded, and how much memory a batch takes.
+ */
+#include <string.h>
+
+#include "engine/loader.h"
+
+/* The largest shape in each dimension, and so the padded row's size. */
+static int pad_field(struct pen_dataset *ds, uint32_t i, struct pen_err *err)
+{
+	struct pen_field *d = &ds->format->field[i];
+	int64_t shape[PEN_MAX_DIMS], most[PEN_MAX_DIMS] = { 0 };
+	const int64_t to = (int64_t)ds->spec->pad_multiple;
+	size_t bytes;
+
+	for (uint64_t s = 0; s < ds->ix.pub.nsamples; s++) {
+		uint32_t object;
+		uint64_t k;
+
+		pen__index_find(&ds->ix.pub, s, &object, &k);
+		ds->format->ops->shape(ds->format, object, k, i, shape);
+		for (uint32_t j = 0; j < d->ndim; j++)
+			if (shape[j] > most[j])
+				most[j] = shape[j];
+	}
+	for (uint32_t j = 0; j < d->ndim; j++)
+		if (d->shape[j] < 0 && most[j] % to)
+			most[j] += to - most[j] % to;
+	memcpy(d->shape, most, sizeof(most));
+	if (!pen__shape_bytes(most, d->ndim, d->dtype, &bytes))
+		return pen__fail(err, PEN_EDATA, d->name,
+				 "is too large when padded: use shapes=ragged");
+	d->max_bytes = bytes;
+	return 0;
+}
+
+/* Up to what rows are padded. */
+static bool pads_batches(const struct pen_loader *l)
+{
+	const struct pen_spec *s = l->ds->spec;
+	const struct pen_sampler_ops *ops =
+		pen__sampler_find(pen__spec_sampler(s));
+
+	if (s->pad_to != PEN_PAD_AUTO)
+		return s->pad_to == PEN_PAD_BATCH;
+	return !l->asked && (s->batch_tokens || (ops && ops->by_length));
+}
+
+int pen__shapes_settle(struct pen_loader *l, struct pen_err *err)
+{
+	struct pen_dataset *ds = l->ds;
+	const bool padded = ds->spec->shapes == PEN_SHAPES_PADDED;
+
+	l->pad_batch = pads_batches(l);
+	for (uint32_t i = 0; i < ds->format->nfields; i++) {
+		struct pen_field *d = &ds->format->field[i];
+		int rc = 0;
+
+		for (uint32_t j = 0; j < d->ndim; j++)
+			if (d->shape[j] < 0)
+				l->varying[i] |= UINT32_C(1) << j;
+		d->layout = PEN_DENSE;
+		if (!l->varying[i])
+			continue;
+		d->layout = padded ? PEN_PADDED : PEN_RAGGED;
+		if (ds->spec->pack && d->ndim == 1)
+			d->layout = PEN_PACKED;
+		if (d->layout == PEN_PADDED)
+			rc = pad_field(ds, i, err);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+/* Memory of a batch; more than there can be when it cannot be counted. */
+static uint64_t batch_bytes(const struct pen_format *f, uint32_t rows)
+{
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < f->nfields; i++)
+		if (!pen__add(n, f->field[i].max_bytes, &n) ||
+		    !pen__add(n, 63, &n))
+			return INT64_MAX;
+	if (!pen__mul(n ? n : 1, rows, &n) || n > INT64_MAX)
+		return INT64_MAX;
+	return pen__block_cost(n);
+}
+
+/* The same of a batch that is cut by length, as it is on average: of the field
+ * that counts the tokens are known, of others the samples. */
+static uint64_t cut_bytes(const struct pen_loader *l,
+			  const struct pen_format *f)
+{
+	const struct pen_cut *c = &l->cut;
+	double n = 0;
+
+	for (uint32_t i = 0; i < f->nfields; i++) {
+		const struct pen_field *d = &f->field[i];
+		double each = (double)c->typical * (double)d->max_bytes;
+
+		if (d->layout == PEN_PACKED)
+			each = (double)c->budget *
+			       (double)pen_dtype_size(d->dtype);
+		else if (d->layout != PEN_DENSE && i == c->lengths.field &&
+			 c->lengths.axes && c->lengths.longest > c->budget)
+			each = (double)d->max_bytes;
+		else if (d->layout != PEN_DENSE && i == c->lengths.field &&
+			 c->lengths.axes && c->lengths.longest)
+			each = (double)c->budget * (double)d->max_bytes /
+			       (double)c->lengths.longest;
+		n += each + 63;
+	}
+	if (c->pack)
+		n += 8 * (double)c->budget;
+	return n < 0x1p62 ? pen__block_cost((uint64_t)n + 1) : INT64_MAX;
+}
+
+uint64_t pen__shapes_bytes(const struct pen_loader *l,
+			   const struct pen_format *f)
+{
+	return l->cut.on ? cut_bytes(l, f) : batch_bytes(f, l->batch);
+}

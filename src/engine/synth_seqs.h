@@ -1,0 +1,41 @@
+/*
+ * Random sequences, one after another, in one file: DNA, RNA, proteins. What
+ * letter i of record n is, is a function of (seed, n, i), so that several
+ * threads make one file and it always comes out the same.
+ */
+#ifndef PEN_ENGINE_SYNTH_SEQS_H
+#define PEN_ENGINE_SYNTH_SEQS_H
+
+#include "base/err.h"
+#include "store/store.h"
+
+enum pen_synth_letters {
+	PEN_SYNTH_DNA,
+	PEN_SYNTH_RNA,
+	PEN_SYNTH_BOTH, /* the first half DNA, the second RNA */
+	PEN_SYNTH_PROTEIN,
+};
+
+/*
+ * size: letters and one more byte a record; what follows (ids, headings, line
+ * ends) is not counted. The last record of a half is as long as that leaves.
+ */
+struct pen_synth_seqs {
+	uint64_t seed, size;
+	enum pen_synth_letters letters;
+	uint64_t length; /* of each record, */
+	bool realistic;	 /* or about so, some much longer than most */
+	bool fasta; /* lines of 60 under headings; else one a line, `,id` */
+	unsigned threads;
+	/* Asked now and then with the bytes so far; other than 0 ends it. */
+	int (*tick)(void *arg, uint64_t bytes);
+	void *arg;
+};
+
+struct pen_synth_made {
+	uint64_t records, letters, bytes;
+};
+int pen__synth_seqs_write(const struct pen_synth_seqs *, struct pen_sink *,
+			  struct pen_synth_made *, struct pen_err *err);
+
+#endif

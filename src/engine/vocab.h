@@ -1,0 +1,29 @@
+/* Counting the words of a data set of sequences with all CPUs. */
+#ifndef PEN_ENGINE_VOCAB_H
+#define PEN_ENGINE_VOCAB_H
+
+#include "penstock.h"
+#include "token/count.h"
+
+struct pen_vocab_job {
+	const struct pen_spec *source; /* tokens=none */
+	const struct pen_count_opts *opts;
+	uint32_t threads; /* that count; 0: CPUs */
+	/* Called now and then by one of them; anything but 0 ends it. */
+	int (*tick)(void *arg, uint64_t done, uint64_t total, uint64_t bytes);
+	void *arg;
+};
+
+struct pen_vocab_result {
+	uint64_t nsamples, nletters;
+	uint32_t threads;
+	double seconds; /* from opening the data to the text */
+	struct pen_vocab_facts facts;
+};
+
+/* The vocabulary's file into `text`, which is the caller's in any case.
+ * PEN_ECLOSED: tick() ended it. */
+int pen__vocab_build(const struct pen_vocab_job *, struct pen_text *text,
+		     struct pen_vocab_result *, struct pen_err *);
+
+#endif

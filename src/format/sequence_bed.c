@@ -1,0 +1,229 @@
+/*
+ * Intervals of BED files: name, from, to (the first letter is 0, `to` is not
+ * in it), then as far as there are more: a label or name, a score, a strand.
+ * Columns are apart by tabs or blanks; headings (#, track, browser) and empty
+ * lines are passed over.
+ *
+ * Refuses lines that are none, with their number, and intervals without a
+ * letter.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "format/sequence.h"
+
+#define MOST_BED ((size_t)1 << 31)
+
+static int read_file(struct pen_seq_bed *b, const char *path,
+		     struct pen_err *err)
+{
+	FILE *in = fopen(path, "re");
+	static const size_t piece = 65536;
+	uint8_t *buf = pen__alloc(piece, 1);
+	size_t n = 0;
+	int rc = 0;
+
+	if (!in)
+		rc = pen__fail_sys(err, errno, path, "cannot be opened");
+	else if (!buf)
+		rc = pen__fail_nomem(err, path, piece);
+	while (!rc && (n = fread(buf, 1, piece, in)) > 0 && !b->file.bad &&
+	       b->file.n < MOST_BED)
+		pen__buf_put(&b->file, buf, n);
+	if (!rc && ferror(in))
+		rc = pen__fail_sys(err, errno, path, "cannot be read");
+	else if (!rc && b->file.bad)
+		rc = pen__fail_nomem(err, path, b->file.n);
+	else if (!rc && n)
+		rc = pen__fail(err, PEN_ENOTSUP, path, "has more than 2 GiB");
+	if (in)
+		fclose(in);
+	pen__free(buf);
+	return rc;
+}
+
+static uint64_t hash_of(const void *p, size_t n)
+{
+	const uint8_t *b = p;
+	uint64_t h = 0xbed ^ n;
+
+	for (size_t i = 0; i < n; i++)
+		h = pen__mix64(h ^ b[i]) + i;
+	return h;
+}
+
+/* The next column of a line, which ends at e. */
+static struct pen_span next_column(const uint8_t **p, const uint8_t *e)
+{
+	struct pen_span s;
+
+	while (*p < e && (**p == ' ' || **p == '\t'))
+		++*p;
+	s.p = *p;
+	while (*p < e && **p != ' ' && **p != '\t')
+		++*p;
+	s.n = (size_t)(*p - s.p);
+	return s;
+}
+
+static bool take_count(struct pen_span s, uint64_t *v)
+{
+	*v = 0;
+	for (size_t i = 0; i < s.n; i++) {
+		if (s.p[i] < '0' || s.p[i] > '9' || *v > INT64_MAX / 10 - 10)
+			return false;
+		*v = *v * 10 + (uint64_t)(s.p[i] - '0');
+	}
+	return s.n > 0;
+}
+
+/* A number as a label; false when it is something else. */
+static bool take_label(struct pen_span s, double *v)
+{
+	char text[64], *end;
+
+	if (!s.n || s.n >= sizeof(text) || !memchr("+-.0123456789", s.p[0], 13))
+		return false;
+	memcpy(text, s.p, s.n);
+	text[s.n] = '\0';
+	*v = strtod(text, &end);
+	return *end == '\0' && isfinite(*v);
+}
+
+static bool is_heading(struct pen_span s)
+{
+	return !s.n || s.p[0] == '#' ||
+	       (s.n == 5 && !memcmp(s.p, "track", 5)) ||
+	       (s.n == 7 && !memcmp(s.p, "browser", 7));
+}
+
+static int add_line(struct pen_seq_bed *b, const uint8_t *p, const uint8_t *e,
+		    uint64_t *cap)
+{
+	struct pen_seq_interval v = { 0 };
+	struct pen_span s = next_column(&p, e);
+
+	if (is_heading(s))
+		return 0;
+	v.name = (uint32_t)(s.p - b->file.p);
+	v.name_len = (uint32_t)s.n;
+	if (!take_count(next_column(&p, e), &v.from) ||
+	    !take_count(next_column(&p, e), &v.to) || v.from >= v.to)
+		return PEN_EDATA;
+	if (!take_label(next_column(&p, e), &v.label))
+		b->labels = false;
+	b->whole &= v.label == floor(v.label) && fabs(v.label) < 0x1p53;
+	next_column(&p, e); /* a score */
+	s = next_column(&p, e);
+	v.minus = s.n == 1 && s.p[0] == '-';
+	if (b->n == *cap) {
+		void *more =
+			pen__realloc(b->v, *cap ? *cap * 2 : 64, sizeof(v));
+
+		if (!more)
+			return PEN_ENOMEM;
+		b->v = more;
+		*cap = *cap ? *cap * 2 : 64;
+	}
+	if (b->n >= UINT32_MAX - 1)
+		return PEN_EDATA;
+	b->v[b->n++] = v;
+	return 0;
+}
+
+static bool same_name(const struct pen_seq_bed *b, uint64_t i, const void *p,
+		      size_t n)
+{
+	const struct pen_seq_interval *v = &b->v[i];
+
+	return v->name_len == n && (!n || !memcmp(b->file.p + v->name, p, n));
+}
+
+/* Names lead to their first interval, each to the next of its name. */
+static bool hash_names(struct pen_seq_bed *b)
+{
+	uint64_t n = 16;
+
+	while (n < b->n * 2)
+		n *= 2;
+	b->slot = pen__calloc(n, sizeof(*b->slot));
+	b->next = pen__alloc(b->n ? b->n : 1, sizeof(*b->next));
+	b->mask = n - 1;
+	if (!b->slot || !b->next)
+		return false;
+	for (uint64_t i = b->n; i-- > 0;) { /* so that lists go forward */
+		const void *name = b->file.p + b->v[i].name;
+		const size_t len = b->v[i].name_len;
+		uint64_t at = hash_of(name, len) & b->mask;
+
+		while (b->slot[at] && !same_name(b, b->slot[at] - 1, name, len))
+			at = (at + 1) & b->mask;
+		b->next[i] = b->slot[at] - 1; /* none: UINT32_MAX */
+		b->slot[at] = (uint32_t)i + 1;
+	}
+	return true;
+}
+
+uint32_t pen__seq_bed_find(const struct pen_seq_bed *b, const void *name,
+			   size_t len)
+{
+	uint64_t at = hash_of(name, len) & b->mask;
+
+	while (b->slot[at] && !same_name(b, b->slot[at] - 1, name, len))
+		at = (at + 1) & b->mask;
+	return b->slot[at] - 1;
+}
+
+int pen__seq_bed_read(struct pen_seq_bed *b, const char *path,
+		      struct pen_err *err)
+{
+	uint64_t line = 0, cap = 0;
+	locale_t c, was;
+	int rc = read_file(b, path, err);
+
+	if (rc)
+		return rc;
+	c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+	if (!c)
+		return pen__fail_nomem(err, path, 0);
+	was = uselocale(c);
+	b->labels = b->whole = true;
+	b->hash = hash_of(b->file.p, b->file.n) | 1;
+	for (size_t at = 0; !rc && at < b->file.n;) {
+		const uint8_t *p = b->file.p + at,
+			      *nl = memchr(p, '\n', b->file.n - at),
+			      *e = nl ? nl : b->file.p + b->file.n;
+
+		at = (size_t)(e - b->file.p) + 1;
+		line++;
+		e -= e > p && e[-1] == '\r';
+		rc = add_line(b, p, e, &cap);
+	}
+	uselocale(was);
+	freelocale(c);
+	if (rc == PEN_EDATA)
+		return pen__fail(err, PEN_EDATA, path,
+				 "line %" PRIu64 " is no interval; it should "
+				 "have a name, where it begins and where it "
+				 "ends, as chr1 1000 2024",
+				 line);
+	if (!rc && !b->n)
+		return pen__fail(err, PEN_EDATA, path, "has no intervals");
+	b->labels = b->labels && b->n;
+	return rc || !hash_names(b) ? pen__fail_nomem(err, path, b->n * 48) : 0;
+}
+
+void pen__seq_bed_fini(struct pen_seq_bed *b)
+{
+	pen__buf_fini(&b->file);
+	pen__free(b->v);
+	pen__free(b->slot);
+	pen__free(b->next);
+	*b = (struct pen_seq_bed){ 0 };
+}

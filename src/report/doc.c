@@ -1,0 +1,145 @@
+/* Documents: opening them, and looking into them by paths. */
+#include "report/doc.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/mem.h"
+
+#define MAX_FILE ((size_t)256 << 20)
+
+static int read_whole(const char *path, struct pen_buf *out,
+		      struct pen_err *err)
+{
+	FILE *f = fopen(path, "rbe");
+	char piece[65536];
+	size_t n;
+	int rc = 0;
+
+	if (!f)
+		return pen__fail_sys(err, errno, path, "cannot be opened");
+	while (!rc && (n = fread(piece, 1, sizeof(piece), f)) > 0) {
+		pen__buf_put(out, piece, n);
+		if (out->bad)
+			rc = pen__fail_nomem(err, path, out->n + n);
+		else if (out->n > MAX_FILE)
+			rc = pen__fail(err, PEN_EDATA, path,
+				       "is no result: it is too large");
+	}
+	if (!rc && ferror(f))
+		rc = pen__fail_sys(err, errno, path, "cannot be read");
+	fclose(f);
+	return rc;
+}
+
+int pen__doc_open(struct pen_doc *d, const char *path, struct pen_err *err)
+{
+	struct pen_buf text = { 0 };
+	char inside[4096];
+	struct stat st;
+	int rc;
+
+	d->name = path;
+	snprintf(inside, sizeof(inside), "%s", path);
+	if (!stat(path, &st) && S_ISDIR(st.st_mode))
+		snprintf(inside, sizeof(inside), "%s/result.json", path);
+	rc = read_whole(inside, &text, err);
+	if (!rc)
+		rc = pen__jdoc_open(&d->j, text.p, text.n, inside, err);
+	pen__buf_fini(&text);
+	if (rc)
+		return rc;
+	if (!pen__doc_is(d, "penstock.")) {
+		pen__jdoc_close(&d->j);
+		return pen__fail(err, PEN_EDATA, inside,
+				 "is no result of penstock's: there are run's "
+				 "result.json, load --json, capacity --json, "
+				 "and .jsonl files of bench and sweep");
+	}
+	return 0;
+}
+
+void pen__doc_close(struct pen_doc *d)
+{
+	pen__jdoc_close(&d->j);
+}
+
+bool pen__doc_is(const struct pen_doc *d, const char *schema)
+{
+	return !strncmp(pen__doc_text(d, 0, "schema"), schema, strlen(schema));
+}
+
+uint32_t pen__doc_at(const struct pen_doc *d, uint32_t node, const char *path)
+{
+	char key[64];
+
+	while (*path) {
+		size_t n = strcspn(path, ".");
+
+		if (n >= sizeof(key))
+			return PEN_JDOC_NONE;
+		memcpy(key, path, n);
+		key[n] = '\0';
+		node = pen__jdoc_get(&d->j, node, key);
+		path += n + (path[n] == '.');
+	}
+	return node;
+}
+
+double pen__doc_number(const struct pen_doc *d, uint32_t node, const char *path)
+{
+	double v;
+
+	return pen__jdoc_number(&d->j, pen__doc_at(d, node, path), &v) ? v
+								       : NAN;
+}
+
+const char *pen__doc_text(const struct pen_doc *d, uint32_t node,
+			  const char *path)
+{
+	const char *s = pen__jdoc_text(&d->j, pen__doc_at(d, node, path));
+
+	return s ? s : "";
+}
+
+bool pen__doc_true(const struct pen_doc *d, uint32_t node, const char *path)
+{
+	return pen__jdoc_type(&d->j, pen__doc_at(d, node, path)) ==
+	       PEN_JDOC_TRUE;
+}
+
+double *pen__doc_numbers(const struct pen_doc *d, uint32_t list,
+			 const char *path, size_t *n)
+{
+	uint32_t count = pen__jdoc_count(&d->j, list);
+	double *v = count ? pen__alloc(count, sizeof(*v)) : NULL;
+
+	*n = 0;
+	if (!v)
+		return NULL;
+	for (uint32_t c = pen__jdoc_first(&d->j, list); c != PEN_JDOC_NONE;
+	     c = pen__jdoc_next(&d->j, c))
+		v[(*n)++] = pen__doc_number(d, c, path ? path : "");
+	return v;
+}
+
+const char *pen__doc_shown(const struct pen_doc *d, uint32_t node, char *buf,
+			   size_t cap)
+{
+	switch (pen__jdoc_type(&d->j, node)) {
+	case PEN_JDOC_STRING:
+		return pen__jdoc_text(&d->j, node);
+	case PEN_JDOC_NUMBER:
+		snprintf(buf, cap, "%.12g", d->j.node[node].number);
+		return buf;
+	case PEN_JDOC_TRUE:
+		return "true";
+	case PEN_JDOC_FALSE:
+		return "false";
+	default:
+		return "null";
+	}
+}

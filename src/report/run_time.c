@@ -1,0 +1,304 @@
+/* A run over time: utilisation, waits, epochs, and the machine below it. */
+#include <math.h>
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "report/chart.h"
+#include "report/run.h"
+
+struct pen_shown pen__show_percent(double v)
+{
+	struct pen_shown s;
+
+	snprintf(s.s, sizeof(s.s), "%.*f %%", v < 99.95 && v >= 0.05 ? 1 : 0,
+		 v);
+	return s;
+}
+
+static size_t least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Series of the document over its time, as many as are there. */
+static void put_series(struct pen_text *t, const struct pen_run *r,
+		       struct pen_plot *p, const char *const *path)
+{
+	struct pen_series series[4];
+	double *v[4] = { NULL };
+	size_t n, count;
+	double *at = pen__doc_numbers(r->d, pen__doc_at(r->d, 0, "series.t"),
+				      NULL, &n);
+
+	for (size_t i = 0; i < p->nseries; i++) {
+		v[i] = pen__doc_numbers(r->d, pen__doc_at(r->d, 0, path[i]),
+					NULL, &count);
+		n = v[i] ? least(n, count) : 0;
+		series[i] = p->series[i];
+		series[i].y = v[i];
+	}
+	p->series = series;
+	p->x_at = at;
+	p->n = n;
+	if (at && n > 1)
+		pen__chart_plot(t, p);
+	for (size_t i = 0; i < p->nseries; i++)
+		pen__free(v[i]);
+	pen__free(at);
+}
+
+void pen__run_time(struct pen_text *t, const struct pen_run *r)
+{
+	static const char *const au[] = { "series.au" };
+	static const char *const load[] = { "series.load_mean_s",
+					    "series.load_max_s" };
+	const struct pen_series one[] = { { "utilisation", NULL,
+					    pen__colour_of(0) } };
+	const struct pen_series two[] = {
+		{ "mean", NULL, pen__colour_of(0) },
+		{ "longest", NULL, pen__colour_of(1) },
+	};
+	struct pen_id a = pen__run_id(r, "au"), b = pen__run_id(r, "load");
+	double per = pen__doc_number(r->d, 0, "series.steps_per_point");
+	char about[256];
+	struct pen_plot p = {
+		.id = a.s,
+		.title = "Utilisation over time",
+		.about = about,
+		.x = { "seconds", pen__show_number, 0 },
+		.y = { "utilisation", pen__show_percent, 100 },
+		.series = one,
+		.nseries = 1,
+	};
+	struct pen_plot q = {
+		.id = b.s,
+		.title = "Waiting for a batch, over time",
+		.about = "Before each step. A wait at the start of an epoch is "
+			 "the loader's start; waits all along mean that it is "
+			 "too slow.",
+		.x = { "seconds", pen__show_number, 0 },
+		.y = { "wait", pen__show_time, 0 },
+		.log_y = true,
+		.series = two,
+		.nseries = 2,
+	};
+
+	snprintf(about, sizeof(about),
+		 "Share of the time that the emulated accelerators computed; a "
+		 "point is %s %s.",
+		 per > 1 ? pen__show_whole(per).s : "one",
+		 per > 1 ? "steps" : "step");
+	put_series(t, r, &p, au);
+	put_series(t, r, &q, load);
+}
+
+/* A list of the document: one x and some y, from paths of its members. */
+static void put_list(struct pen_text *t, const struct pen_run *r,
+		     struct pen_plot *p, const char *x, const char *const *y)
+{
+	uint32_t list = pen__doc_at(r->d, 0, "epochs");
+	struct pen_series series[4];
+	double *v[4] = { NULL };
+	size_t n, count;
+	double *at = pen__doc_numbers(r->d, list, x, &n);
+
+	for (size_t i = 0; i < p->nseries; i++) {
+		v[i] = pen__doc_numbers(r->d, list, y[i], &count);
+		n = v[i] ? least(n, count) : 0;
+		series[i] = p->series[i];
+		series[i].y = v[i];
+	}
+	p->series = series;
+	p->x_at = at;
+	p->n = n;
+	if (at && n > 1)
+		pen__chart_plot(t, p);
+	for (size_t i = 0; i < p->nseries; i++)
+		pen__free(v[i]);
+	pen__free(at);
+}
+
+void pen__run_epochs(struct pen_text *t, const struct pen_run *r)
+{
+	static const char *const rate[] = { "samples_per_s" };
+	const struct pen_series one[] = { { "samples a second", NULL,
+					    pen__colour_of(0) } };
+	struct pen_id id = pen__run_id(r, "epochs");
+	struct pen_plot p = {
+		.id = id.s,
+		.title = "Throughput by epoch",
+		.about = "Samples a second of all accelerators. A first epoch "
+			 "that is slower reads what later ones find in the "
+			 "page cache.",
+		.x = { "epoch", pen__show_whole, 0 },
+		.y = { "samples/s", pen__show_count, 0 },
+		.series = one,
+		.nseries = 1,
+	};
+
+	put_list(t, r, &p, "epoch", rate);
+}
+
+/* ---- waits by percentile ---- */
+
+#define MOST 400 /* points; a histogram has some hundreds at most */
+
+/* Where a share of all waits lies: every nine has the same room. */
+static double place_of(double share, double count)
+{
+	const double nines = log10(count > 10 ? count : 10);
+	const double left = 1 - share;
+
+	return left > 0 ? fmin(1, -log10(left) / nines) : 1;
+}
+
+void pen__run_waits(struct pen_text *t, const struct pen_run *r)
+{
+	static const struct {
+		double share;
+		const char *label;
+	} marks[] = { { 0, "0 %" },	     { 0.9, "90 %" },
+		      { 0.99, "99 %" },	     { 0.999, "99.9 %" },
+		      { 0.9999, "99.99 %" }, { 0.99999, "99.999 %" } };
+	uint32_t list = pen__doc_at(r->d, 0, "histograms.wait.buckets");
+	double all = pen__doc_number(r->d, 0, "histograms.wait.count");
+	double x[MOST], y[MOST], place[MOST], sum = 0;
+	struct pen_series series = { "wait", y, pen__colour_of(0) };
+	struct pen_id id = pen__run_id(r, "waits");
+	struct pen_tick tick[6];
+	size_t n = 0, nticks = 0, every;
+
+	if (!(all > 0))
+		return;
+	every = pen__jdoc_count(&r->d->j, list) / (MOST - 1) + 1;
+	for (uint32_t c = pen__jdoc_first(&r->d->j, list), i = 0;
+	     c != PEN_JDOC_NONE; c = pen__jdoc_next(&r->d->j, c), i++) {
+		uint32_t value = pen__jdoc_first(&r->d->j, c);
+
+		sum += pen__doc_number(r->d, pen__jdoc_next(&r->d->j, value),
+				       "");
+		if (n == MOST || i % every)
+			continue;
+		x[n] = 100 * sum / all;
+		y[n] = pen__doc_number(r->d, value, "") * 1e-9;
+		place[n++] = place_of(sum / all, all);
+	}
+	for (size_t i = 0; i < 6; i++)
+		if (place_of(marks[i].share, all) < 1)
+			tick[nticks++] = (struct pen_tick){
+				place_of(marks[i].share, all), marks[i].label
+			};
+	if (n > 1)
+		pen__chart_plot(
+			t,
+			&(struct pen_plot){
+				.id = id.s,
+				.title = "How long batches were waited for",
+				.about = "So many of all waits were at most so "
+					 "long; both axes by powers of ten.",
+				.x = { "waits at most so long",
+				       pen__show_percent, 0 },
+				.y = { "wait", pen__show_time, 0 },
+				.log_y = true,
+				.x_at = x,
+				.n = n,
+				.series = &series,
+				.nseries = 1,
+				.place = place,
+				.tick = tick,
+				.nticks = nticks,
+			});
+}
+
+/* ---- the machine ---- */
+
+/* Sum over a sample's disks. */
+static double disks(const struct pen_doc *d, uint32_t sample, const char *key)
+{
+	uint32_t list = pen__doc_at(d, sample, "disks");
+	double sum = 0;
+
+	for (uint32_t c = pen__jdoc_first(&d->j, list); c != PEN_JDOC_NONE;
+	     c = pen__jdoc_next(&d->j, c)) {
+		double v = pen__doc_number(d, c, key);
+
+		sum += isfinite(v) ? v : 0;
+	}
+	return sum;
+}
+
+struct watched {
+	double *t, *read, *write, *user, *system, *wait;
+	size_t n;
+};
+
+static void watched_take(struct watched *w, const struct pen_doc *d,
+			 uint32_t list)
+{
+	for (uint32_t c = pen__jdoc_first(&d->j, list); c != PEN_JDOC_NONE;
+	     c = pen__jdoc_next(&d->j, c)) {
+		double seconds = pen__doc_number(d, c, "seconds");
+
+		w->t[w->n] = pen__doc_number(d, c, "t");
+		w->read[w->n] = disks(d, c, "read_bytes") / seconds;
+		w->write[w->n] = disks(d, c, "write_bytes") / seconds;
+		w->user[w->n] = pen__doc_number(d, c, "cpu.user");
+		w->system[w->n] = pen__doc_number(d, c, "cpu.system");
+		w->wait[w->n] = pen__doc_number(d, c, "cpu.iowait");
+		w->n++;
+	}
+}
+
+static void put_watched(struct pen_text *t, const struct pen_run *r,
+			const struct watched *w)
+{
+	const struct pen_series moved[] = {
+		{ "read", w->read, pen__colour_of(0) },
+		{ "written", w->write, pen__colour_of(1) },
+	};
+	const struct pen_series busy[] = {
+		{ "user", w->user, pen__colour_of(0) },
+		{ "system", w->system, pen__colour_of(1) },
+		{ "waiting for I/O", w->wait, pen__colour_of(2) },
+	};
+	struct pen_id a = pen__run_id(r, "disks"), b = pen__run_id(r, "cpu");
+	struct pen_plot p = {
+		.id = a.s,
+		.title = "Devices",
+		.about = "Bytes a second of all disks of the first host, by "
+			 "everybody on it.",
+		.x = { "seconds", pen__show_number, 0 },
+		.y = { "bytes/s", pen__show_bytes, 0 },
+		.x_at = w->t,
+		.n = w->n,
+		.series = moved,
+		.nseries = 2,
+	};
+
+	pen__chart_plot(t, &p);
+	p.id = b.s;
+	p.title = "CPUs";
+	p.about = "Share of all CPUs' time of the first host, by everybody on "
+		  "it.";
+	p.y = (struct pen_axis){ "CPU time", pen__show_percent, 100 };
+	p.series = busy;
+	p.nseries = 3;
+	pen__chart_plot(t, &p);
+}
+
+void pen__run_machine(struct pen_text *t, const struct pen_run *r)
+{
+	uint32_t list = pen__doc_at(r->d, 0, "watch.samples");
+	size_t n = pen__jdoc_count(&r->d->j, list);
+	double *mem = n > 1 ? pen__alloc(6 * n, sizeof(*mem)) : NULL;
+	struct watched w = {
+		mem,	     mem + n, mem + 2 * n, mem + 3 * n, mem + 4 * n,
+		mem + 5 * n, 0
+	};
+
+	if (!mem)
+		return;
+	watched_take(&w, r->d, list);
+	put_watched(t, r, &w);
+	pen__free(mem);
+}

@@ -1,0 +1,48 @@
+/*
+ * One side of a comparison: what was measured, every figure with its repeats,
+ * and under which conditions. Reads result.json of `run`, what `load --json`
+ * prints, and files of rows (bench, sweep).
+ */
+#ifndef PEN_REPORT_SIDE_H
+#define PEN_REPORT_SIDE_H
+
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "report/page.h"
+
+struct pen_figure {
+	char *name; /* "throughput" */
+	struct pen_shown (*show)(double);
+	const char *unit;
+	bool less;   /* less of it is better */
+	bool within; /* repeats are parts of one run, as epochs are */
+	double *v;
+	size_t n, cap;
+};
+
+/* A setting or a property of the machine, as text. */
+struct pen_fact {
+	char *key, *value;
+	bool varies; /* not the same in all runs of this side */
+};
+
+struct pen_side {
+	const char *name; /* the path it was read from */
+	size_t nruns;
+	bool partial; /* some run was interrupted */
+	struct pen_figure *figure;
+	size_t nfigures, figures_cap;
+	struct pen_fact *fact;
+	size_t nfacts, facts_cap;
+	bool nomem;
+};
+
+/* A file, or a directory: every result.json below it is a repeat. */
+int pen__side_read(struct pen_side *, const char *path, struct pen_err *);
+void pen__side_fini(struct pen_side *);
+const struct pen_figure *pen__side_figure(const struct pen_side *,
+					  const char *name);
+const struct pen_fact *pen__side_fact(const struct pen_side *, const char *key);
+
+#endif

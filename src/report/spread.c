@@ -1,0 +1,120 @@
+/* Medians, resampled intervals and ranks: see spread.h. */
+#include "report/spread.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/rng.h"
+
+#define DRAWS 2000
+#define MOST 4096 /* repeats looked at; more are thinned out */
+
+static int order(const void *a, const void *b)
+{
+	const double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double middle(const double *v, size_t n)
+{
+	if (!n)
+		return NAN;
+	return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
+}
+
+double pen__median(double *v, size_t n)
+{
+	qsort(v, n, sizeof(*v), order);
+	return middle(v, n);
+}
+
+/* The median of n draws with replacement out of sorted v. */
+static double drawn_median(const double *v, size_t n, struct pen_rng *r,
+			   double *room)
+{
+	for (size_t i = 0; i < n; i++)
+		room[i] = v[pen__mulhi(pen__rng_u64(r), n)];
+	return pen__median(room, n);
+}
+
+static void interval(const double *a, size_t na, const double *b, size_t nb,
+		     struct pen_change *c)
+{
+	struct pen_rng r = pen__rng(na * 1000003 + nb, 1);
+	double share[DRAWS], room[MOST];
+
+	for (size_t i = 0; i < DRAWS; i++) {
+		const double from = drawn_median(a, na, &r, room);
+
+		share[i] = drawn_median(b, nb, &r, room) / from - 1;
+	}
+	qsort(share, DRAWS, sizeof(*share), order);
+	c->low = share[DRAWS / 40];
+	c->high = share[DRAWS - 1 - DRAWS / 40];
+}
+
+/*
+ * Of all pairs, how many have b above a: 0.5 when they are alike. Compared
+ * with what chance gives (Mann and Whitney, by the normal distribution, which
+ * errs on the careful side for few); few repeats have to be wholly apart.
+ */
+static bool ranks_differ(const double *a, size_t na, const double *b, size_t nb)
+{
+	const double pairs = (double)na * (double)nb;
+	double above = 0, z;
+
+	for (size_t i = 0; i < na; i++)
+		for (size_t k = 0; k < nb; k++)
+			above += b[k] > a[i] ? 1.0 : b[k] == a[i] ? 0.5 : 0.0;
+	if (na < 5 || nb < 5)
+		return above == 0 || above == pairs;
+	z = (fabs(above - pairs / 2) - 0.5) /
+	    sqrt(pairs * (double)(na + nb + 1) / 12);
+	return z > 2.4; /* one in sixty: several figures are looked at */
+}
+
+/* Sorted, and no more than MOST of them, evenly taken. */
+static size_t settle(double *v, size_t n)
+{
+	qsort(v, n, sizeof(*v), order);
+	if (n <= MOST)
+		return n;
+	for (size_t i = 0; i < MOST; i++)
+		v[i] = v[i * n / MOST];
+	return MOST;
+}
+
+struct pen_change pen__change(double *from, size_t nfrom, double *to,
+			      size_t nto, double least)
+{
+	struct pen_change c = { .low = NAN, .high = NAN, .share = NAN };
+	bool apart;
+
+	nfrom = settle(from, nfrom);
+	nto = settle(to, nto);
+	c.from = middle(from, nfrom);
+	c.to = middle(to, nto);
+	if (isfinite(c.from) && isfinite(c.to) && c.from > 0)
+		c.share = c.to / c.from - 1;
+	if (!isfinite(c.share)) {
+		c.why = "not in both";
+		return c;
+	}
+	if (nfrom < 3 || nto < 3) {
+		c.why = c.from == c.to ? "the same" : "too few repeats to tell";
+		return c;
+	}
+	if (from[0] <= 0 || to[0] < 0) {
+		c.why = "no share of zero";
+		return c;
+	}
+	interval(from, nfrom, to, nto, &c);
+	apart = ranks_differ(from, nfrom, to, nto);
+	c.differs = apart && (c.low > 0 || c.high < 0) &&
+		    fabs(c.share) >= least;
+	if (!c.differs)
+		c.why = apart && fabs(c.share) < least ? "too small to matter"
+						       : "within noise";
+	return c;
+}

@@ -1,0 +1,125 @@
+/* Numbers of words into the type that a field has. */
+#include "token/letters.h"
+#include "token/token_int.h"
+
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
+
+#ifdef __x86_64__
+#define HW __attribute__((target("avx2")))
+
+HW static inline __m256i load(const uint32_t *p)
+{
+	return _mm256_loadu_si256((const void *)p);
+}
+
+/* Packing goes by halves of 16 bytes: they are put in order after it. */
+HW static uint64_t put_two_hw(const uint32_t *ids, uint64_t n, uint8_t *out)
+{
+	uint64_t i = 0;
+
+	for (; i + 16 <= n; i += 16)
+		_mm256_storeu_si256(
+			(void *)(out + i * 2),
+			_mm256_permute4x64_epi64(
+				_mm256_packus_epi32(load(ids + i),
+						    load(ids + i + 8)),
+				0xd8));
+	return i;
+}
+
+HW static uint64_t put_eight_hw(const uint32_t *ids, uint64_t n, uint8_t *out)
+{
+	uint64_t i = 0;
+
+	for (; i + 4 <= n; i += 4)
+		_mm256_storeu_si256((void *)(out + i * 8),
+				    _mm256_cvtepu32_epi64(_mm_loadu_si128(
+					    (const void *)(ids + i))));
+	return i;
+}
+
+HW static size_t number_hw(uint32_t *v, size_t n, uint32_t base, uint32_t unk)
+{
+	const __m256i none = _mm256_set1_epi32(-1);
+	const __m256i first = _mm256_set1_epi32((int)base);
+	const __m256i other = _mm256_set1_epi32((int)unk);
+	size_t i = 0;
+
+	for (; i + 8 <= n; i += 8) {
+		const __m256i x = load(v + i);
+
+		_mm256_storeu_si256(
+			(void *)(v + i),
+			_mm256_blendv_epi8(_mm256_add_epi32(x, first), other,
+					   _mm256_cmpeq_epi32(x, none)));
+	}
+	return i;
+}
+
+static bool has_hw(void)
+{
+	return __builtin_cpu_supports("avx2");
+}
+#else
+static bool has_hw(void)
+{
+	return false;
+}
+
+static uint64_t put_two_hw(const uint32_t *ids, uint64_t n, uint8_t *out)
+{
+	(void)ids, (void)n, (void)out;
+	return 0;
+}
+
+static uint64_t put_eight_hw(const uint32_t *ids, uint64_t n, uint8_t *out)
+{
+	(void)ids, (void)n, (void)out;
+	return 0;
+}
+
+static size_t number_hw(uint32_t *v, size_t n, uint32_t base, uint32_t unk)
+{
+	(void)v, (void)n, (void)base, (void)unk;
+	return 0;
+}
+#endif
+
+void pen__word_number(uint32_t *v, size_t n, uint32_t base, uint32_t unk)
+{
+	size_t i = has_hw() ? number_hw(v, n, base, unk) : 0;
+
+	for (; i < n; i++)
+		v[i] = v[i] == PEN_WORD_NONE ? unk : v[i] + base;
+}
+
+#define EACH(T)                                                                \
+	for (; i < n; i++) {                                                   \
+		const T v = (T)ids[i];                                         \
+		memcpy(to + i * sizeof(T), &v, sizeof(T));                     \
+	}                                                                      \
+	break
+
+void pen__tokens_put(const struct pen_tokens *t, const uint32_t *ids,
+		     uint64_t n, void *out)
+{
+	const bool hw = n >= 16 && has_hw();
+	uint8_t *to = out;
+	uint64_t i = 0;
+
+	switch (t->dtype) {
+	case PEN_U8:
+		EACH(uint8_t);
+	case PEN_U16:
+		i = hw ? put_two_hw(ids, n, to) : 0;
+		EACH(uint16_t);
+	case PEN_I64:
+		i = hw ? put_eight_hw(ids, n, to) : 0;
+		EACH(int64_t);
+	default:
+		if (n)
+			memcpy(to, ids, n * sizeof(*ids));
+	}
+}

@@ -1,0 +1,182 @@
+/*
+ * What e2e/ddict_hosts.sh runs under mpirun, with settings as arguments: ranks
+ * that ask for many values ahead, send each other large ones, and write and
+ * read the same keys all at once.
+ */
+#include "ddict.h"
+
+#include "base/mem.h"
+
+#define N 3000 /* keys a rank */
+#define BATCH 256
+#define AHEAD 4
+#define SHARED 64 /* keys that all write at once */
+#define BIG ((size_t)20 << 20)
+
+static int rank, size;
+static struct pen_ranks *ranks;
+
+static void meet(void)
+{
+	struct pen_err e = { 0 };
+
+	if (!CHECK_EQ(pen_ranks_barrier(ranks, &e), 0))
+		fprintf(stderr, "%s: %s\n", e.where, e.msg);
+}
+
+static void put_all(struct pen_ddict *d)
+{
+	static uint8_t bytes[BATCH][16 + MOST];
+	struct pen_value v[BATCH];
+	struct pen_key k[BATCH];
+	struct pen_err e = { 0 };
+
+	for (uint64_t at = 0; at < N; at += BATCH) {
+		uint64_t n = N - at < BATCH ? N - at : BATCH;
+
+		for (uint64_t i = 0; i < n; i++) {
+			k[i] = num((uint64_t)rank * N + at + i);
+			v[i] = made(k[i].number, 1, bytes[i]);
+		}
+		CHECK_EQ(pen_ddict_put_many(d, k, v, n, &e), 0);
+	}
+}
+
+/* Batch number b of this rank: keys of all, and some that are nobody's. */
+static uint64_t draw(uint64_t b, uint64_t i)
+{
+	const uint64_t x =
+		pen__rng_at(pen__rng_key(3, (uint64_t)rank), b * BATCH + i);
+
+	return x % (((uint64_t)size * N) + 50);
+}
+
+static void check_batch(const struct pen_got *g, uint64_t b)
+{
+	for (uint64_t i = 0; i < BATCH; i++) {
+		const uint64_t key = draw(b, i);
+		uint64_t turn;
+
+		if (key < (uint64_t)size * N)
+			CHECK(is_whole(g->values[i], key, &turn) && turn == 1);
+		else
+			CHECK(!g->values[i].data);
+	}
+}
+
+/* Asked for ahead; every seventh is let go before it is there. */
+static void get_all(struct pen_ddict *d)
+{
+	struct pen_got *got[AHEAD] = { 0 };
+	struct pen_key k[BATCH];
+	struct pen_err e = { 0 };
+
+	for (uint64_t b = 0; b < 60 + AHEAD; b++) {
+		struct pen_got **g = &got[b % AHEAD];
+
+		if (*g && b % 7) {
+			CHECK_EQ(pen_ddict_wait(*g, &e), 0);
+			check_batch(*g, b - AHEAD);
+		}
+		pen_got_free(*g);
+		*g = NULL;
+		for (uint64_t i = 0; i < BATCH && b < 60; i++)
+			k[i] = num(draw(b, i));
+		if (b < 60)
+			CHECK_EQ(pen_ddict_ask(d, k, BATCH, g, &e), 0);
+	}
+}
+
+/* A large value from every rank to every rank. */
+static void large(struct pen_ddict *d)
+{
+	struct pen_err e = { 0 };
+	uint8_t *p = malloc(BIG);
+	uint64_t wrong = 0;
+
+	memset(p, rank + 1, BIG);
+	CHECK_EQ(pen_ddict_put(d, num(1u << 30 | (unsigned)rank), value(p, BIG),
+			       &e),
+		 0);
+	meet();
+	for (int r = 0; r < size; r++) {
+		struct pen_key k = num(1u << 30 | (unsigned)r);
+		struct pen_got *g;
+
+		if (!CHECK_EQ(pen_ddict_get_many(d, &k, 1, &g, &e), 0))
+			continue;
+		CHECK_EQ(g->values[0].len, BIG);
+		for (size_t i = 0; i < g->values[0].len; i += 61)
+			wrong += ((const uint8_t *)g->values[0].data)[i] !=
+				 r + 1;
+		pen_got_free(g);
+	}
+	CHECK_EQ(wrong, 0);
+	free(p);
+	meet();
+	if (rank == 0)
+		for (int r = 0; r < size; r++)
+			CHECK_EQ(pen_ddict_pop(d, num(1u << 30 | (unsigned)r),
+					       NULL, &e),
+				 0);
+}
+
+/* All write and read the same keys: no value is ever a mixture. */
+static void race(struct pen_ddict *d)
+{
+	static uint8_t bytes[16 + MOST];
+	struct pen_key k[SHARED];
+	struct pen_err e = { 0 };
+
+	for (uint64_t i = 0; i < SHARED; i++)
+		k[i] = num((uint64_t)2 << 30 | i);
+	for (uint64_t turn = 0; turn < 10; turn++) {
+		struct pen_got *g;
+
+		for (uint64_t i = 0; i < SHARED; i++)
+			CHECK_EQ(pen_ddict_put(d, k[i],
+					       made(k[i].number,
+						    turn * 64 + (uint64_t)rank,
+						    bytes),
+					       &e),
+				 0);
+		if (!CHECK_EQ(pen_ddict_get_many(d, k, SHARED, &g, &e), 0))
+			return;
+		for (uint64_t i = 0; i < SHARED; i++) {
+			uint64_t which;
+
+			CHECK(is_whole(g->values[i], k[i].number, &which) &&
+			      which / 64 < 10 && (int)(which % 64) < size);
+		}
+		pen_got_free(g);
+	}
+	meet();
+}
+
+int main(int argc, char **argv)
+{
+	const char *const *settings = (const char *const *)(argv + 1);
+	struct pen_ddict *d = NULL;
+	struct pen_err e = { 0 };
+
+	if (pen_ranks_open(&ranks, &e) ||
+	    pen_ddict_open(&d, ranks, settings, (uint32_t)argc - 1, &e)) {
+		fprintf(stderr, "%s: %s\n", e.where, e.msg);
+		pen_ranks_close(ranks);
+		return 2;
+	}
+	rank = pen_ranks_rank(ranks);
+	size = pen_ranks_size(ranks);
+	if (!rank)
+		printf("transport %s\n", pen_ddict_transport(d));
+	put_all(d);
+	meet();
+	get_all(d);
+	meet();
+	large(d);
+	meet();
+	race(d);
+	pen_ddict_close(d);
+	pen_ranks_close(ranks);
+	return test_end();
+}

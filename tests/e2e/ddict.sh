@@ -1,0 +1,139 @@
+#!/bin/bash
+# The dictionary: the command on one machine; ranks under mpirun, in shared
+# memory, over each transport, and (as root) on two hosts that are network
+# namespaces; files of other numbers of ranks; and ranks that are killed.
+set -euo pipefail
+penstock=${PENSTOCK:?the command}
+build=${BUILD:?the build directory}
+ranks=$build/tests/ddict_ranks
+# what MPI keeps until the end is not ours to free
+export ASAN_OPTIONS=detect_leaks=0
+export PENSTOCK_MODULES=$build/src/comm
+unset "${!OMPI_@}" "${!PMIX_@}" "${!PMI_@}" "${!SLURM_@}"
+dir=$(mktemp -d)
+export XDG_CACHE_HOME=$dir/cache
+# shellcheck source=tests/hosts.bash
+. "${SOURCE:-$(dirname "$0")/../..}/tests/hosts.bash"
+trap 'hosts_down; rm -rf "$dir"' EXIT
+
+fail() {
+	echo "failed: $*" >&2
+	cat "$dir/out" "$dir/err" >&2
+	exit 1
+}
+
+# one CODE ARGUMENTS...: the command ends by itself, with that exit code
+one() {
+	local want=$1 code=0
+	shift
+	timeout -k 5 60 "$penstock" "$@" >"$dir/out" 2>"$dir/err" || code=$?
+	[ "$want" = "$code" ] || fail "$*: exit $code, not $want"
+}
+
+small=(values=2000 time=5ms memory=32MiB)
+one 0 ddict bench "${small[@]}"
+grep -q 'get_many, lent' "$dir/out" || fail "bench"
+grep -q 'transport: shared memory' "$dir/out" || fail "bench: transport"
+one 0 ddict bench "${small[@]}" size=100 batch=3 --json
+python3 - "$dir/out" <<'PY' || fail "bench --json"
+import json, sys
+r = json.load(open(sys.argv[1]))
+assert r["schema"] == "penstock.ddict.bench/1" and len(r["ways"]) == 10
+assert r["shards"][0]["keys"] == 2000
+PY
+one 1 ddict bench memory=1MiB values=5000
+grep -q 'full' "$dir/err" || fail "bench: full"
+one 2 ddict bench colour=red
+one 2 ddict
+one 2 ddict stat
+one 4 ddict stat nobody-has-this
+one 0 ddict bench --help
+grep -q 'width=' "$dir/out" || fail "help"
+
+one 0 gen "$dir/data.npy" samples=600 shape=16x16 dtype=float32
+one 0 ddict load "$dir/data.npy" ddict.memory=16MiB --save "$dir/saved"
+grep -q '^loaded 600 keys, 614 kB' "$dir/out" || fail "load"
+one 0 ddict stat "$dir/saved" --verify
+grep -q ' 600 ' "$dir/out" || fail "stat of a file"
+printf x | dd of="$dir/saved" bs=1 seek=100000 conv=notrunc 2>/dev/null
+one 3 ddict stat "$dir/saved" --verify
+one 1 ddict load "$dir/data.npy" ddict.memory=1MiB ddict.keys=1M
+
+skip() {
+	echo "ranks: left out: $*"
+	exit 0
+}
+command -v mpirun >/dev/null || skip "mpirun is not installed"
+[ -x "$ranks" ] || skip "built without MPI"
+[ "${SANITIZE:-}" != thread ] || skip "MPI is not built for ThreadSanitizer"
+
+# run CODE ARGUMENTS...: mpirun ends by itself, with that exit code; lost: a
+# rank was killed, and the others were either told so or ended by mpirun
+run() {
+	local want=$1 code=0
+	shift
+	timeout -k 5 60 mpirun --allow-run-as-root --oversubscribe \
+		--bind-to none "$@" >"$dir/out" 2>"$dir/err" </dev/null ||
+		code=$?
+	[ $code != 124 ] || fail "$*: hangs"
+	[ "$want" != lost ] || case $code in
+	3 | 137) want=$code ;;
+	esac
+	[ "$want" = "$code" ] || fail "$*: exit $code, not $want"
+}
+
+# all TRANSPORT N ARGUMENTS...: N ranks do everything, and say how
+all() {
+	local transport=$1 n=$2
+	shift 2
+	run 0 -n "$n" "$@"
+	[ "$(grep -c ', 0 failed' "$dir/out")" = "$n" ] || fail "$*"
+	grep -qE "^transport $transport" "$dir/out" || fail "$*: not $transport"
+}
+
+for n in 1 2 3 4; do
+	all 'shared memory' $n "$ranks" all
+done
+all 'shared memory' 4 "$ranks" all width=2
+all 'shared memory' 2 "$ranks" all width=1
+all 'shared memory' 3 "$ranks" all spread=blocks keys=2100
+all tcp 3 "$ranks" all share=false transport=tcp
+all mpi 2 "$ranks" all share=false transport=mpi
+all '(tcp|mpi)' 4 "$ranks" all share=false width=2
+run 2 -n 3 "$ranks" all width=2
+grep -q '2 does not divide 3 ranks' "$dir/err" || fail "width"
+run 2 -n 2 "$ranks" all share=false transport=shm
+grep -q 'use transport=auto' "$dir/err" || fail "shm"
+
+run 0 -n 3 "$ranks" save "$dir/three"
+[ -e "$dir/three.2-of-3" ] || fail "save"
+run 0 -n 3 "$ranks" load "$dir/three"
+run 0 -n 2 "$ranks" load "$dir/three" memory=16MiB
+run 0 -n 1 "$ranks" load "$dir/three" memory=16MiB
+run 0 -n 3 "$ranks" load "$dir/three" writable=true memory=16MiB
+rm "$dir/three.1-of-3"
+run 2 -n 3 "$ranks" load "$dir/three" memory=16MiB
+
+run 0 -n 2 "$penstock" ddict load "$dir/data.npy" ddict.memory=16MiB
+grep -q '^loaded 600 keys' "$dir/out" || fail "load on two"
+run 0 -n 2 "$penstock" ddict bench "${small[@]}" share=false
+grep -q '2 ranks' "$dir/out" || fail "bench on two"
+
+# A rank that dies takes the job with it, whatever the others do.
+for what in put get barrier; do
+	run lost -n 3 "$ranks" kill $what
+	run lost -n 3 "$ranks" kill $what share=false transport=tcp
+done
+
+if ! hosts_up 2>"$dir/err"; then
+	echo "two hosts: left out: network namespaces need root"
+	exit 0
+fi
+all 'shared memory on a machine, between them (tcp|mpi)' 4 "${hosts[@]}" \
+	"$ranks" all
+all 'shared memory on a machine' 4 "${hosts[@]}" "$ranks" all width=2
+run lost "${hosts[@]}" -n 4 "$ranks" kill get transport=tcp
+[ -z "${BENCH:-}" ] || {
+	run 0 "${hosts[@]}" -n 4 "$penstock" ddict bench
+	cat "$dir/out"
+}

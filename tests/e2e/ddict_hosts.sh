@@ -1,0 +1,82 @@
+#!/bin/bash
+# Ranks that are hard on a dictionary: large values, many requests ahead, all at
+# the same keys; as if each were a host of its own, and (as root) on two hosts
+# that are network namespaces, where the command is measured, too.
+set -euo pipefail
+build=${BUILD:?the build directory}
+penstock=${PENSTOCK:-$build/src/cli/penstock}
+ranks=$build/tests/ddict_hosts
+skip() {
+	echo "skipped: $*"
+	exit 77
+}
+command -v mpirun >/dev/null || skip "mpirun is not installed"
+[ -x "$ranks" ] || skip "built without MPI"
+[ "${SANITIZE:-}" != thread ] || skip "MPI is not built for ThreadSanitizer"
+# what MPI keeps until the end is not ours to free
+export ASAN_OPTIONS=detect_leaks=0
+export PENSTOCK_MODULES=$build/src/comm
+unset "${!OMPI_@}" "${!PMIX_@}" "${!PMI_@}" "${!SLURM_@}"
+dir=$(mktemp -d)
+# shellcheck source=tests/hosts.bash
+. "${SOURCE:-$(dirname "$0")/../..}/tests/hosts.bash"
+trap 'hosts_down; rm -rf "$dir"' EXIT
+
+fail() {
+	echo "failed: $*" >&2
+	cat "$dir/out" "$dir/err" >&2
+	exit 1
+}
+
+# run CODE ARGUMENTS...: mpirun ends by itself, with that exit code
+run() {
+	local want=$1 code=0
+	shift
+	timeout -k 5 60 mpirun --allow-run-as-root --oversubscribe \
+		--bind-to none "$@" >"$dir/out" 2>"$dir/err" </dev/null ||
+		code=$?
+	[ $code != 124 ] || fail "$*: hangs"
+	[ "$want" = "$code" ] || fail "$*: exit $code, not $want"
+}
+
+# all WAY N ARGUMENTS...: N ranks do everything; which way they went
+all() {
+	local way=$1 n=$2
+	shift 2
+	run 0 -n "$n" "$@"
+	[ "$(grep -c ', 0 failed' "$dir/out")" = "$n" ] || fail "$*"
+	grep -q "$way" "$dir/out" || fail "$*: not $way"
+}
+
+small=memory=128MiB
+for t in tcp mpi; do
+	all $t 3 "$ranks" $small share=false transport=$t
+done
+
+if ! hosts_up 2>"$dir/err"; then
+	echo "two hosts: left out: network namespaces need root"
+	exit 0
+fi
+for t in tcp mpi; do
+	all "between them $t" 4 "${hosts[@]}" "$ranks" $small transport=$t
+done
+all 'tcp\|mpi' 2 "${hosts[@]}" --map-by node "$ranks" $small
+
+# what users see, as programs read it
+run 0 "${hosts[@]}" -n 4 "$penstock" ddict bench values=20k time=20ms \
+	memory=64MiB --json
+python3 - "$dir/out" <<'PY' || fail "bench between two hosts"
+import json, sys
+r = json.load(open(sys.argv[1]))
+assert r["ranks"] == 4 and r["machines"] == 2, r
+assert "tcp" in r["transport"] and "rma: " in r["transport"], r
+assert len({s["host"] for s in r["shards"]}) == 2, r
+assert sum(s["keys"] for s in r["shards"]) == r["values"] == 20000, r
+assert all(w["values_per_second"] > 0 for w in r["ways"]), r
+assert sum(s["served"] for s in r["shards"]) > 0, r
+PY
+# BENCH=1 BUILD=build/release tests/e2e/ddict_hosts.sh: for who wants to know
+if [ -n "${BENCH:-}" ]; then
+	run 0 "${hosts[@]}" --map-by node -n 2 "$penstock" ddict bench
+	cat "$dir/out"
+fi

@@ -1,0 +1,89 @@
+#!/bin/bash
+# Sequences from `penstock gen`: the layout of the example's file to the byte,
+# the same bytes for the same seed, FASTA that samtools reads; what samtools and
+# bgzip make is loaded, and what is wrong gets one line.
+set -euo pipefail
+penstock=${PENSTOCK:?the command}
+python=/usr/bin/python3
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+export XDG_CACHE_HOME=$dir/cache
+cd "$dir"
+
+fail() {
+	echo "failed: $*" >&2
+	exit 1
+}
+
+# expect CODE TEXT ARGS: the exit code, and one line that has the text
+expect() {
+	local want=$1 text=$2 code=0
+	shift 2
+	"$penstock" "$@" >out 2>err || code=$?
+	[ $code = "$want" ] || fail "$*: exit $code, not $want: $(cat err)"
+	[ "$(wc -l <err)" = 1 ] || fail "$*: not one line: $(cat err)"
+	grep -q -- "$text" err || fail "$*: $(cat err)"
+}
+
+"$penstock" gen dna+rna all.txt size=0.125GiB --seed 3 >/dev/null
+[ "$(stat -c %s all.txt)" = 136332707 ] || fail "size of the example's file"
+[ "$(wc -l <all.txt)" = 130946 ] || fail "lines of the example's file"
+head -65473 all.txt | tail -1 | grep -qx '[ATCG]\{64\},design_id_65473' ||
+	fail "last line of the first half"
+tail -1 all.txt | grep -qx '[AUCG]\{64\},design_id_130946' ||
+	fail "last line of the second half"
+head -2 all.txt | grep -qx '[ATCG]\{1024\},design_id_2' || fail "second line"
+rm all.txt
+
+for what in "dna a.fa" "protein a.fa --lengths realistic" "rna a.txt" \
+	"dna a.fa length=3M"; do
+	# shellcheck disable=SC2086 # words
+	"$penstock" gen $what size=5MB threads=1 seed=9 >/dev/null
+	name=$(ls a.*)
+	mv "$name" one
+	# shellcheck disable=SC2086
+	"$penstock" gen $what size=5MB threads=3 --seed 9 >/dev/null
+	cmp one "$name" || fail "$what: other bytes with other threads"
+	# shellcheck disable=SC2086
+	"$penstock" gen $what size=5MB seed=8 --force >/dev/null
+	! cmp -s one "$name" || fail "$what: same bytes with another seed"
+	rm -f one a.*
+done
+
+expect 2 "where to" gen dna
+expect 2 "is not made of random" gen dna x.fq
+expect 2 "without .gz" gen dna x.fa.gz
+expect 2 "size= has no meaning" gen x.npy size=1MB
+expect 2 "genes= has no meaning" gen dna x.fa genes=5
+[ -z "$(ls)" ] || [ "$(ls)" = "$(printf 'err\nout')" ] || fail "left: $(ls)"
+
+"$penstock" gen protein p.fa size=2MB lengths=realistic >/dev/null
+n=$(grep -c '>' p.fa)
+"$penstock" load p.fa epochs=1 batch_size=64 format.fields=all \
+	format.rc=none >out || fail "load p.fa"
+if command -v samtools >/dev/null && command -v bgzip >/dev/null; then
+	samtools faidx p.fa
+	[ "$(wc -l <p.fa.fai)" = "$n" ] || fail "samtools counts others"
+	bgzip -c p.fa >p.fa.gz
+	samtools faidx p.fa.gz
+	for f in p.fa p.fa.gz; do
+		"$penstock" inspect $f format.fai=always --json >out
+		grep -q "\"samples\": $n\b" out || fail "samples of $f"
+	done
+fi
+printf 'design_id_1\t0\t10\nnowhere\t0\t10\n' >b.bed
+expect 3 "nowhere" load p.fa format.bed=b.bed epochs=1
+printf '>a\nAC\001GT\n' >bad.fa
+expect 3 "line 2: byte 0x01" load bad.fa epochs=1
+gzip -c p.fa >g.fa.gz
+expect 3 "use bgzip" load g.fa.gz format.gzip_limit=1MB epochs=1
+"$python" - <<'END' || fail "pysam differs"
+import sys
+try:
+    import pysam
+except ImportError:
+    sys.exit(0)
+f = pysam.FastaFile('p.fa')
+assert all(set(f.fetch(n)) <= set('ACDEFGHIKLMNPQRSTVWY') for n in
+           f.references[:50])
+END

@@ -1,0 +1,115 @@
+#!/usr/bin/python3
+"""sweep and tune: every cell runs as often as asked, goes on after a crash,
+and the answer is one of the settings that were tried."""
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                "..", "data"))
+from e2e import check, main  # noqa: E402
+
+PENSTOCK = os.environ["PENSTOCK"]
+
+
+def run(*args, code=0):
+    p = subprocess.run([PENSTOCK, *args], capture_output=True, text=True,
+                       timeout=120)
+    check(p.returncode == code,
+          f"{args}: exit {p.returncode}, not {code}: {p.stderr}{p.stdout}")
+    return p.stderr if code else p.stdout
+
+
+def rows(path):
+    with open(path, encoding="utf-8") as f:
+        return [json.loads(line) for line in f if line.endswith("\n")]
+
+
+def cells(path):
+    return sorted((r["setup"], r["repeat"]) for r in rows(path))
+
+
+def test_load(tmp):
+    os.chdir(tmp)
+    run("gen", "d", "files=100", "shape=32")
+    want = sorted((f"threads={t} batch_size={b}", r) for t in (1, 2)
+                  for b in (8, 32, 64) for r in (0, 1))
+    out = run("sweep", "d", "threads=1,2", "batch_size=[8,32,64]", "seed=3",
+              "--repeats", "2", "-o", "s.jsonl")
+    check(cells("s.jsonl") == want, f"cells: {cells('s.jsonl')}")
+    best = max(rows("s.jsonl"), key=lambda r: r["samples_per_s"])
+    check("Best: threads=" in out and best["samples_per_s"] > 0, out)
+    check(all(r["samples"] == 100 and r["set"]["threads"] in "12"
+              for r in rows("s.jsonl")), "rows")
+    run("report", "s.jsonl", "-o", "s.html")
+    with open("s.html", encoding="utf-8") as f:
+        page = f.read()
+    check("Best rate by threads" in page and "Best rate by batch_size" in page,
+          "curves in the page")
+    # more values, and nothing twice
+    run("sweep", "d", "threads=1,2", "batch_size=[8,32,64]", "seed=3",
+        "--repeats", "3", "-o", "s.jsonl", "--resume")
+    check(len(rows("s.jsonl")) == 18 and len(set(cells("s.jsonl"))) == 18,
+          "resumed")
+    one = json.loads(run("compare", "s.jsonl", "s.jsonl", "--json"))
+    check(not any(f["differs"] for c in one["comparisons"]
+                  for f in c["figures"]), "a sweep and itself")
+
+
+def test_workload(tmp):
+    os.chdir(tmp)
+    run("sweep", "unet3d_small", "reader.read_threads=1,2", "train.epochs=1",
+        "--repeats", "1", "-o", "s.jsonl", "--quiet")
+    got = rows("s.jsonl")
+    check(len(got) == 2 and all(0 < r["au"] <= 100 for r in got), f"{got}")
+
+
+def test_killed(tmp):
+    """A sweep that is killed leaves whole rows, and --resume the rest."""
+    os.chdir(tmp)
+    run("gen", "d", "files=100", "shape=32")
+    args = ("sweep", "d", "threads=1,2,3,4", "epochs=2", "--repeats", "3",
+            "-o", "s.jsonl")
+    p = subprocess.Popen([PENSTOCK, *args], stdout=subprocess.DEVNULL)
+    end = time.monotonic() + 60
+    while time.monotonic() < end and p.poll() is None:
+        if os.path.exists("s.jsonl") and len(rows("s.jsonl")) >= 3:
+            p.send_signal(signal.SIGKILL)
+            break
+    p.wait(timeout=60)
+    run(*args, "--resume")
+    check(len(cells("s.jsonl")) == 12 == len(set(cells("s.jsonl"))),
+          f"after a kill: {cells('s.jsonl')}")
+
+
+def test_tune(tmp):
+    os.chdir(tmp)
+    run("gen", "d", "files=200", "shape=32")
+    got = json.loads(run("tune", "d", "batch_size=16", "--seconds", "3",
+                         "--json"))
+    best = got["finalists"]
+    check(any(f["default"] for f in best), "the defaults are among the last")
+    check(best[0]["samples_per_s"] == max(f["samples_per_s"] for f in best),
+          "the best comes first")
+    check(got["tried"] > 5 and got["runs"] > got["tried"], f"{got}")
+    out = run("tune", "d", "threads=1", "store=posix", "--seconds", "1")
+    check("threads=" not in out.split("In Python")[0].split("lowest")[1],
+          f"given settings stay: {out}")
+    check("penstock.Loader" in out and "As YAML" in out, out)
+
+
+def test_errors(tmp):
+    os.chdir(tmp)
+    run("sweep", "nowhere", "threads=1,2", "--repeats", "1", code=4)
+    check(not os.path.exists("sweep.jsonl"), "a row of nothing")
+    run("sweep", "nowhere", "threads=1", code=2)
+    run("sweep", "threads=1,2", code=2)
+    run("sweep", "x", "threads=1,,2", code=2)
+    err = run("tune", "nowhere", "--seconds", "1", code=2)
+    check("nowhere" in err, err)
+
+
+main(globals())

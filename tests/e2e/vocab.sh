@@ -1,0 +1,56 @@
+#!/bin/sh
+# penstock vocab: what it writes, and that it says what is wrong before it has
+# counted, and leaves nothing behind.
+set -eu
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir"
+export XDG_CACHE_HOME="$dir/cache"
+
+fail() {
+	echo "failed: $*" >&2
+	exit 1
+}
+
+# code, words in the message, arguments
+wrong() {
+	code=$1 words=$2
+	shift 2
+	rc=0
+	"$PENSTOCK" vocab "$@" > out 2> err || rc=$?
+	[ $rc -eq "$code" ] || fail "vocab $*: exit code $rc: $(cat err)"
+	[ "$(wc -l < err)" -eq 1 ] || fail "vocab $*: not one line: $(cat err)"
+	grep -q "$words" err || fail "vocab $*: $(cat err)"
+	rm -f out err
+	[ -z "$(ls | grep -v -e '^s\.' -e '^cache$')" ] ||
+		fail "vocab $*: left $(ls)"
+}
+
+printf 'ACGTAC,one\nacgtNACGU,two\nAC,three\n' > s.txt
+printf '>a\nACGT\nAC\n>b\nACGTNACGU\n>c\nAC\n' > s.fa
+"$PENSTOCK" vocab s.txt format=lines k=3 specials=unk,pad -o words > out
+grep -q '7 words (5 seen)' out || fail "$(cat out)"
+grep -q '3 places have letters' out || fail "$(cat out)"
+"$PENSTOCK" vocab s.fa k=3 specials=unk,pad -o other > /dev/null
+cmp words other || fail "lines and fasta differ"
+sed 1d words > bare
+printf '<unk>\t0\n<pad>\t0\nACG\t3\nCGT\t2\nCGU\t1\nGTA\t1\nTAC\t1\n' > want
+cmp bare want || fail "$(cat words)"
+"$PENSTOCK" vocab s.txt format=lines k=3 min_count=2 -o words --json > json
+grep -q '"words": 2' json || fail "$(cat json)"
+"$PENSTOCK" load s.txt format=lines format.tokens=kmers format.vocab=words \
+	--json > json
+grep -q '"samples": 3' json || fail "$(cat json)"
+rm -f words other bare want json out
+
+wrong 2 'where to' s.txt format=lines
+wrong 2 'of what' -o words
+wrong 2 'out of range' s.txt format=lines k=13 -o words
+wrong 2 'twice' s.txt format=lines alphabet=AA -o words
+wrong 3 'no word' s.txt format=lines alphabet=XZ -o words
+wrong 3 'often enough' s.txt format=lines min_count=1k -o words
+wrong 4 'no such file' nothing format=lines -o words
+wrong 4 'cannot be written' s.txt format=lines -o none/words
+wrong 2 'not a file' s.txt format=lines -o .
+wrong 2 'no field seq' s.txt format=lines format.tokens=chars -o words
+echo "vocab: ok"

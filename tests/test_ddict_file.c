@@ -1,0 +1,182 @@
+/*
+ * Dictionaries in files: saved, mapped, read in again, by as many shards as
+ * before; and files that are cut off, changed, or something else.
+ */
+#include "ddict.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+#define FILE_NAME "ddict.saved"
+#define N 500
+
+static void fill(struct pen_ddict *d)
+{
+	uint8_t buf[MOST + 16];
+
+	for (uint64_t i = 0; i < N; i++) {
+		CHECK_EQ(pen_ddict_put(d, num(i), made(i, 1, buf), NULL), 0);
+		CHECK_EQ(pen_ddict_put(d, num(i), made(i, 2, buf), NULL), 0);
+	}
+	CHECK_EQ(pen_ddict_put(d, text("text"), value("", 0), NULL), 0);
+	CHECK_EQ(pen_ddict_put(d, (struct pen_key){ "\0\1", 2 },
+			       value("nul", 3), NULL),
+		 0);
+	CHECK_EQ(pen_ddict_pop(d, num(0), NULL, NULL), 0);
+}
+
+static void compare(struct pen_ddict *d)
+{
+	uint64_t wrong = 0, turn;
+
+	CHECK_EQ(length(d), N + 1);
+	for (uint64_t i = 0; i < N; i++) {
+		struct pen_key k = num(i);
+		struct pen_got *g;
+
+		if (!CHECK_EQ(pen_ddict_get_many(d, &k, 1, &g, NULL), 0))
+			continue;
+		wrong += i ? !is_whole(g->values[0], i, &turn) || turn != 2
+			   : g->values[0].data != NULL;
+		pen_got_free(g);
+	}
+	CHECK_EQ(wrong, 0);
+	CHECK(has(d, text("text"), "", 0));
+	CHECK(has(d, (struct pen_key){ "\0\1", 2 }, "nul", 3));
+}
+
+static void round_trip(void)
+{
+	const char *const mapped[] = { "restore=" FILE_NAME, "verify=true" };
+	const char *const writable[] = { "restore=" FILE_NAME, "writable=true",
+					 "memory=8MiB" };
+	struct pen_ddict *d = open_sized("memory=8MiB");
+	struct pen_err err = { 0 };
+	struct pen_ddict_stats s;
+	uint64_t used;
+
+	fill(d);
+	CHECK_EQ(pen_ddict_persist(d, FILE_NAME, NULL), 0);
+	CHECK_EQ(pen_ddict_put(d, num(N), value("after", 5), NULL), 0);
+	pen_ddict_close(d);
+
+	d = open_with(mapped, 2);
+	compare(d);
+	CHECK_EQ(pen_ddict_put(d, num(1), value("x", 1), &err), PEN_EINVAL);
+	CHECK_EQ(pen_ddict_pop(d, num(1), NULL, &err), PEN_EINVAL);
+	CHECK_EQ(pen_ddict_clear(d, &err), PEN_EINVAL);
+	CHECK(strstr(pen_ddict_transport(d), "mapped") != NULL);
+	s = stats_of(d);
+	used = s.used_bytes;
+	CHECK(s.nkeys == N + 1 && used < s.value_bytes / 20 * 21 + 8192);
+	/* saved again from the mapped file */
+	CHECK_EQ(pen_ddict_persist(d, FILE_NAME ".2", NULL), 0);
+	pen_ddict_close(d);
+	CHECK_EQ(rename(FILE_NAME ".2", FILE_NAME), 0);
+
+	d = open_with(writable, 3);
+	compare(d);
+	CHECK_EQ(pen_ddict_put(d, num(1), value("x", 1), &err), 0);
+	CHECK_EQ(pen_ddict_persist(d, "/nowhere/x", &err), PEN_ENOTFOUND);
+	pen_ddict_close(d);
+}
+
+static void empty(void)
+{
+	const char *const set[] = { "restore=" FILE_NAME };
+	struct pen_ddict *d = open_sized("memory=2MiB");
+
+	CHECK_EQ(pen_ddict_persist(d, FILE_NAME, NULL), 0);
+	pen_ddict_close(d);
+	d = open_with(set, 1);
+	CHECK_EQ(length(d), 0);
+	CHECK_EQ(pen_ddict_contains(d, num(1), NULL), 0);
+	pen_ddict_close(d);
+}
+
+static uint8_t *slurp(size_t *n)
+{
+	struct stat st = { 0 };
+	int fd = open(FILE_NAME, O_RDONLY);
+	uint8_t *p;
+
+	CHECK(fd >= 0 && !fstat(fd, &st));
+	*n = (size_t)st.st_size;
+	p = pen__alloc(*n, 1);
+	CHECK_EQ(read(fd, p, *n), *n);
+	close(fd);
+	return p;
+}
+
+static void spit(const uint8_t *p, size_t n)
+{
+	int fd = open(FILE_NAME, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+	CHECK_EQ(write(fd, p, n), n);
+	close(fd);
+}
+
+/* Whether it opens, and if so, every key is looked up. */
+static int try(bool verify)
+{
+	const char *const set[] = { "restore=" FILE_NAME,
+				    verify ? "verify=true" : "verify=false" };
+	struct pen_err err = { 0 };
+	struct pen_ddict *d;
+	int rc = pen_ddict_open(&d, NULL, set, 2, &err);
+
+	if (rc) {
+		CHECK(err.msg[0] && (rc == PEN_EDATA || rc == PEN_ENOTSUP));
+		return rc;
+	}
+	for (uint64_t i = 0; i < N; i++)
+		(void)has(d, num(i), "", 0);
+	pen_ddict_close(d);
+	return 0;
+}
+
+static void damaged(void)
+{
+	struct pen_ddict *d = open_sized("memory=8MiB");
+	uint8_t *p, buf[MOST + 16];
+	struct pen_rng rng = pen__rng(1, 1);
+	size_t n;
+
+	for (uint64_t i = 0; i < 40; i++)
+		CHECK_EQ(pen_ddict_put(d, num(i), made(i, 1, buf), NULL), 0);
+	CHECK_EQ(pen_ddict_persist(d, FILE_NAME, NULL), 0);
+	pen_ddict_close(d);
+	p = slurp(&n);
+	for (int i = 0; i < 60; i++) {
+		spit(p, i < 30 ? (size_t)i * 200 : pen__rng_below(&rng, n));
+		CHECK(try(false) < 0);
+	}
+	for (int i = 0; i < 600; i++) {
+		/* every byte of the head, then anywhere */
+		const size_t at =
+			i < 120 ? (size_t)i
+				: 4096 + pen__rng_below(&rng, n - 4096);
+
+		p[at] = (uint8_t)(p[at] ^ 1 << i % 8);
+		spit(p, n);
+		if (i < 96 || i >= 120)
+			CHECK(try(true) < 0);
+		(void)try(false);
+		p[at] = (uint8_t)(p[at] ^ 1 << i % 8);
+	}
+	spit(p, n);
+	CHECK_EQ(try(true), 0);
+	pen__free(p);
+}
+
+int main(void)
+{
+	round_trip();
+	empty();
+	damaged();
+	unlink(FILE_NAME);
+	return test_end();
+}
