@@ -42,7 +42,7 @@ test: | build/.
 	@$(CTEST) --test-dir build/asan
 	@$(call built,tsan)
 	@$(NOASLR) $(CTEST) --test-dir build/tsan \
-		-R 'comm|loader|ask|copier|resume|units|pool|index|ring|guard|conform_store|sampler|epoch|stress|test_run'
+		-R 'test_ddict|test_wire|batching|comm|loader|ask|copier|resume|units|pool|index|ring|guard|conform_store|sampler|epoch|stress|test_run'
 
 # Only the checks of the tree itself: layers, symbols, words, sizes, format.
 check: | build/.
