@@ -7,7 +7,27 @@
 
 #include "base/mem.h"
 
-#define SHORT 60 /* bytes of a value that are shown */
+#define SHORT 60     /* bytes of a value that are shown */
+#define SHORTEST 1.0 /* seconds of a single run that can be compared */
+
+/*
+ * How much the second half of a run differs from the first. What changes on a
+ * machine within a run changes from one to the next, too, and the epochs of a
+ * run do not show that by their spread.
+ */
+static double drift(const struct pen_figure *f, double *room)
+{
+	const size_t n = f->n / 2;
+	double a, b;
+
+	if (!f->within || n < 2)
+		return 0;
+	memcpy(room, f->v, n * sizeof(*room));
+	a = pen__median(room, n);
+	memcpy(room, f->v + f->n - n, n * sizeof(*room));
+	b = pen__median(room, n);
+	return a > 0 && b > 0 ? fabs(a > b ? a / b - 1 : b / a - 1) : INFINITY;
+}
 
 struct pen_change pen__compare(const struct pen_side *a,
 			       const struct pen_side *b,
@@ -23,7 +43,6 @@ struct pen_change pen__compare(const struct pen_side *a,
 	struct pen_change c;
 	double *v;
 
-	(void)a;
 	if (!g) {
 		none.why = "not in both";
 		return none;
@@ -33,10 +52,17 @@ struct pen_change pen__compare(const struct pen_side *a,
 	v = pen__alloc(f->n + g->n + 1, sizeof(*v));
 	if (!v)
 		return none;
+	if (f->within || g->within)
+		least = fmax(least, 2 * fmax(drift(f, v), drift(g, v)));
 	memcpy(v, f->v, f->n * sizeof(*v));
 	memcpy(v + f->n, g->v, g->n * sizeof(*v));
 	c = pen__change(v, f->n, v + f->n, g->n, least);
 	pen__free(v);
+	if (c.differs && ((f->within && a->seconds < SHORTEST) ||
+			  (g->within && b->seconds < SHORTEST))) {
+		c.differs = false;
+		c.why = "too short a run to tell";
+	}
 	return c;
 }
 

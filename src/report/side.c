@@ -310,6 +310,18 @@ static void take_facts(struct pen_side *s, const struct pen_doc *d,
 	fact_add(s, key, pen__doc_shown(d, node, text, sizeof(text)));
 }
 
+static void add_seconds(struct pen_side *s, const struct pen_doc *d)
+{
+	uint32_t list = pen__doc_at(d, 0, "epochs");
+
+	for (uint32_t c = pen__jdoc_first(&d->j, list); c != PEN_JDOC_NONE;
+	     c = pen__jdoc_next(&d->j, c)) {
+		double v = pen__doc_number(d, c, "seconds");
+
+		s->seconds += v > 0 ? v : 0;
+	}
+}
+
 static int read_document(struct pen_side *s, const char *path, bool alone,
 			 struct pen_err *err)
 {
@@ -327,6 +339,7 @@ static int read_document(struct pen_side *s, const char *path, bool alone,
 			take_figure(s, &d, f, alone);
 		take_facts(s, &d, 0, "", k->conditions);
 		s->partial |= pen__doc_true(&d, 0, "partial");
+		add_seconds(s, &d);
 		s->nruns++;
 	} else {
 		rc = pen__fail(err, PEN_ENOTSUP, path,

@@ -30,7 +30,8 @@ struct pen_fact {
 struct pen_side {
 	const char *name; /* the path it was read from */
 	size_t nruns;
-	bool partial; /* some run was interrupted */
+	bool partial;	/* some run was interrupted */
+	double seconds; /* of all epochs, where it is known */
 	struct pen_figure *figure;
 	size_t nfigures, figures_cap;
 	struct pen_fact *fact;
