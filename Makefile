@@ -32,6 +32,9 @@ build: setup | build/.
 demo: build
 	@scripts/demo
 
+# Under the address sanitizer these would only do again what others have done.
+REPEATED = e2e_(sweep|page|arms|bench|golden|dna|compare|live|vocab|workloads)|python_(docs|training|install)|test_spread
+
 # The tests as users run them, then under the address and undefined-behaviour
 # sanitizers, then what has threads under the thread sanitizer.
 test: | build/.
@@ -39,7 +42,7 @@ test: | build/.
 	@$(call built,dev)
 	@$(CTEST) --test-dir build/dev
 	@$(call built,asan)
-	@$(CTEST) --test-dir build/asan
+	@$(CTEST) --test-dir build/asan -E '$(REPEATED)'
 	@$(call built,tsan)
 	@$(NOASLR) $(CTEST) --test-dir build/tsan \
 		-R 'test_ddict|test_wire|batching|comm|loader|ask|copier|resume|units|pool|index|ring|guard|conform_store|sampler|epoch|stress|test_run'

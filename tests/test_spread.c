@@ -7,7 +7,7 @@
 #include "base/rng.h"
 #include "report/spread.h"
 
-#define TRIES 400
+#define TRIES 100
 
 static double noise(struct pen_rng *r)
 {
@@ -56,11 +56,10 @@ static unsigned found(size_t n, double factor, double deviation)
 
 static void same_and_not(void)
 {
-	static const size_t sizes[] = { 4, 5, 8, 20, 64 };
+	static const size_t sizes[] = { 4, 5, 20 };
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
 		CHECK(found(sizes[i], 1, 0.05) <= TRIES / 20);
-		CHECK(found(sizes[i], 1, 0.15) <= TRIES / 20);
 		CHECK(found(sizes[i], 0.9, 0.01) >= TRIES * 19 / 20);
 	}
 	CHECK(found(20, 0.9, 0.05) >= TRIES * 19 / 20);

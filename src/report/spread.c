@@ -6,7 +6,7 @@
 
 #include "base/rng.h"
 
-#define DRAWS 2000
+#define DRAWS 1000
 #define MOST 4096 /* repeats looked at; more are thinned out */
 
 static int order(const void *a, const void *b)
