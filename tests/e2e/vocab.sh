@@ -53,4 +53,15 @@ wrong 4 'no such file' nothing format=lines -o words
 wrong 4 'cannot be written' s.txt format=lines -o none/words
 wrong 2 'not a file' s.txt format=lines -o .
 wrong 2 'no field seq' s.txt format=lines format.tokens=chars -o words
+# what is named seq and is none, or is left out
+printf 'seq,y\n1.5,2\n2.5,3\n' > s.csv
+wrong 2 'no field seq' s.csv format=csv -o words
+wrong 2 'not delivered as letters' s.fa format.fields=id fields=id -o words
+printf 'A\nACGT\nACGTACGT\n' > s.pad
+"$PENSTOCK" vocab s.pad format=lines k=2 -o want > /dev/null
+"$PENSTOCK" vocab s.pad format=lines format.pad=left shapes=padded k=2 \
+	-o words > /dev/null
+cmp words want || fail "padding before was counted"
+"$PENSTOCK" vocab s.pad format=lines pack=16 k=2 -o words > /dev/null
+cmp words want || fail "packed letters were counted"
 echo "vocab: ok"
