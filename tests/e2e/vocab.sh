@@ -41,6 +41,10 @@ grep -q '"words": 2' json || fail "$(cat json)"
 "$PENSTOCK" load s.txt format=lines format.tokens=kmers format.vocab=words \
 	--json > json
 grep -q '"samples": 3' json || fail "$(cat json)"
+# fields= names those of the tokeniser, too
+"$PENSTOCK" load s.fa format.tokens=kmers format.k=3 fields=tokens,length \
+	--json > json
+grep -q '"samples": 3' json || fail "$(cat json)"
 rm -f words other bare want json out
 
 wrong 2 'where to' s.txt format=lines

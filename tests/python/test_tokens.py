@@ -44,7 +44,7 @@ def load(tmp_path):
                                  **settings):
             for name in b:
                 t = b[name]
-                if hasattr(t, "offsets"):
+                if hasattr(t, "values"):
                     v, o = np.asarray(t.values), np.asarray(t.offsets)
                     sh = np.asarray(t.shapes)
                     rows[name] += [v[o[i]:o[i + 1]].reshape(sh[i]).copy()
