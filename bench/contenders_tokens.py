@@ -59,4 +59,25 @@ def vocab(tools, work, path):
         lambda: tools.limits("warm", listed)
 
 
-KINDS = {"tokens": tokens, "tokens_vocab": vocab}
+def doc2vec(tools, work, path):
+    """Steps of a model over batches that the loader makes meanwhile."""
+    command, out = vocabulary(tools, path)
+    run_json(command)
+    listed = tools.write_list([(0, work.data.bytes(path), 0, path)])
+    program = os.path.join(tools.build, "examples", "doc2vec")
+
+    def penstock(update, steps):
+        def measure():
+            r = run_json([program, path, f"format.vocab={out}",
+                          f"batch_size={work.batch}", "--update", update,
+                          "--steps", str(steps // work.batch), "--json"])
+            e = r["epochs"][0]
+            return e["samples"] / e["seconds"]
+        return measure
+
+    return "samples/s", {"penstock": penstock("sparse", 8192),
+                         "penstock_dense": penstock("adam", 256)}, \
+        lambda: tools.limits("warm", listed)
+
+
+KINDS = {"tokens_model": doc2vec, "tokens": tokens, "tokens_vocab": vocab}

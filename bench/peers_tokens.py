@@ -136,9 +136,36 @@ def vocabularies(seqs, name):
         yield len(seqs)
 
 
+def steps(seqs, docs, update):
+    """A step a sequence of the same model in PyTorch; tensors are made before.
+    adam moves all rows in every step, as the published model does."""
+    import torch
+    torch.set_num_threads(2)
+    v = Vocabulary(seqs)
+    items = [Numbers(seqs, v)[i] for i in range(64)]
+    sparse = update == "sparse"
+    tables = [torch.nn.Embedding(n, 24, sparse=sparse)
+              for n in (docs, len(v.words), len(v.words))]
+    tables[2].weight.data.zero_()
+    how = torch.optim.SparseAdam if sparse else torch.optim.Adam
+    step = how([t.weight for t in tables], lr=0.1)
+    log = torch.nn.functional.logsigmoid
+    while True:
+        for doc, _, context, guess in items:
+            step.zero_grad()
+            x = tables[0](doc) + tables[1](context).sum(1)
+            s = torch.bmm(tables[2](guess), x[:, :, None])[:, :, 0]
+            loss = -(log(s[:, 0]) + log(-s[:, 1:]).sum(1) / NOISE).mean()
+            loss.backward()
+            step.step()
+            yield 1
+
+
 def measure(work, path, name, seconds):
     seqs = [s.decode() for s in work.data.lines(path, MOST)]
-    if work.kind == "tokens_vocab":
+    if work.kind == "tokens_model":
+        found = steps(seqs, work.data.n, name.split("_")[1])
+    elif work.kind == "tokens_vocab":
         found = vocabularies(seqs[:64], name)
     elif work.more["how"] == "chars":
         found = characters(seqs, name, work.batch)

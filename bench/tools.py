@@ -38,6 +38,7 @@ class Tools:
     """Where the programs are, and for how long and how wide to measure."""
 
     def __init__(self, build, seconds, threads, say, peer_cells):
+        self.build = build
         self.penstock_path = os.path.join(build, "src", "cli", "penstock")
         self.python_path = os.path.join(build, "python")
         self.limits_path = os.path.join(build, "bench", "pen_limits")

@@ -294,6 +294,8 @@ static enum held hold_sample(struct pen_loader *l, uint64_t sample,
 	uint32_t n = l->ds->format->units_per_sample;
 
 	shared_units(l, sample, u);
+	if (pen__units_again(&l->units, u, n))
+		return HELD_ALL;
 	if (!pen__units_fit(&l->units, u, n, limit) ||
 	    (limit < l->units.most &&
 	     atomic_load(&l->unit_tasks) + n >= l->unit_lane))
@@ -467,14 +469,8 @@ static int attach_units(struct pen_loader *l, struct pen_pooled *b,
 		    hold_sample(l, b->ids[r], u, UINT64_MAX) != HELD_ALL)
 			return pen__fail_nomem(err, "shared units", 0);
 		shared_units(l, b->ids[r], u);
-		for (uint32_t i = 0; i < n; i++) {
-			live[i] = NULL;
-			if (u[i].object == PEN_NO_OBJECT)
-				continue;
-			live[i] = pen__units_find(&l->units, u[i].id);
-			if (pen__units_wait(&l->units, live[i], b))
-				return pen__fail_nomem(err, "shared units", 0);
-		}
+		if (pen__units_attach(&l->units, u, n, live, b))
+			return pen__fail_nomem(err, "shared units", 0);
 	}
 	return 0;
 }

@@ -281,6 +281,36 @@ int pen__units_hold(struct pen_units *u, const struct pen_unit *unit,
 	return rc;
 }
 
+bool pen__units_again(struct pen_units *u, const struct pen_unit *unit,
+		      uint32_t n)
+{
+	uint32_t i, k;
+
+	pthread_mutex_lock(&u->lock);
+	for (i = 0; i < n; i++) {
+		struct pen_live *l;
+
+		if (unit[i].object == PEN_NO_OBJECT)
+			continue;
+		l = find(u, unit[i].id);
+		if (!l || !l->holds)
+			break;
+		l->holds++;
+		l->used++;
+	}
+	for (k = 0; i < n && k < i; k++) {
+		struct pen_live *l;
+
+		if (unit[k].object == PEN_NO_OBJECT)
+			continue;
+		l = find(u, unit[k].id);
+		l->holds--;
+		l->used--;
+	}
+	pthread_mutex_unlock(&u->lock);
+	return i == n;
+}
+
 /* Gives a unit memory of the right size, if what it has is not. */
 static int refit(struct pen_units *u, struct pen_live *l, size_t n)
 {
@@ -327,27 +357,51 @@ struct pen_live *pen__units_find(struct pen_units *u, uint64_t id)
 	return l;
 }
 
-int pen__units_wait(struct pen_units *u, struct pen_live *l,
+static int wait_for(struct pen_units *u, struct pen_live *l,
 		    struct pen_pooled *batch)
 {
 	struct pen_waiter *w;
+
+	/* one batch asks in one go, so a repeat is at the head */
+	if (l->ready || (l->waiters && l->waiters->batch == batch))
+		return 0;
+	w = u->spare_waiters;
+	if (w)
+		u->spare_waiters = w->next;
+	else
+		w = pen__alloc(1, sizeof(*w));
+	if (!w)
+		return PEN_ENOMEM;
+	*w = (struct pen_waiter){ l->waiters, batch };
+	l->waiters = w;
+	atomic_fetch_add(&batch->waiting, 1);
+	return 0;
+}
+
+int pen__units_wait(struct pen_units *u, struct pen_live *l,
+		    struct pen_pooled *batch)
+{
+	int rc;
+
+	pthread_mutex_lock(&u->lock);
+	rc = wait_for(u, l, batch);
+	pthread_mutex_unlock(&u->lock);
+	return rc;
+}
+
+int pen__units_attach(struct pen_units *u, const struct pen_unit *unit,
+		      uint32_t n, struct pen_live **live,
+		      struct pen_pooled *batch)
+{
 	int rc = 0;
 
 	pthread_mutex_lock(&u->lock);
-	/* one batch asks in one go, so a repeat is at the head */
-	if (!l->ready && !(l->waiters && l->waiters->batch == batch)) {
-		w = u->spare_waiters;
-		if (w)
-			u->spare_waiters = w->next;
-		else
-			w = pen__alloc(1, sizeof(*w));
-		if (w) {
-			*w = (struct pen_waiter){ l->waiters, batch };
-			l->waiters = w;
-			atomic_fetch_add(&batch->waiting, 1);
-		} else {
-			rc = PEN_ENOMEM;
-		}
+	for (uint32_t i = 0; i < n; i++) {
+		live[i] = NULL;
+		if (rc || unit[i].object == PEN_NO_OBJECT)
+			continue;
+		live[i] = find(u, unit[i].id);
+		rc = wait_for(u, live[i], batch);
 	}
 	pthread_mutex_unlock(&u->lock);
 	return rc;

@@ -87,6 +87,9 @@ bool pen__units_fit(struct pen_units *, const struct pen_unit *, uint32_t n,
 /* One hold more; *fresh: this is the first, the caller queues the fetch. */
 int pen__units_hold(struct pen_units *, const struct pen_unit *,
 		    struct pen_live **out, bool *fresh);
+/* One hold more of each, if all are held; most rows of a window find theirs
+ * so. Unused slots are passed over. */
+bool pen__units_again(struct pen_units *, const struct pen_unit *, uint32_t n);
 /* The payload of a packed unit, copied; it may be smaller than declared. */
 int pen__units_fill(struct pen_units *, struct pen_live *, const void *,
 		    size_t n);
@@ -94,6 +97,9 @@ int pen__units_fill(struct pen_units *, struct pen_live *, const void *,
 struct pen_live *pen__units_find(struct pen_units *, uint64_t id);
 /* Makes batch->waiting count the unit, unless it is ready. 0 or ENOMEM. */
 int pen__units_wait(struct pen_units *, struct pen_live *, struct pen_pooled *);
+/* Finds n units that are held, and waits for each, as above. */
+int pen__units_attach(struct pen_units *, const struct pen_unit *, uint32_t n,
+		      struct pen_live **live, struct pen_pooled *);
 /* The payload is there, or err says why not. Calls wake(arg, batch) for each
  * batch whose last missing unit this was. */
 void pen__units_ready(struct pen_units *, struct pen_live *,

@@ -98,6 +98,46 @@ static void put_epochs(struct pen_text *t, const struct pen_run *r)
 	pen__free(number);
 }
 
+/* Every figure of --quality, where it was asked for. */
+static void put_quality(struct pen_text *t, const struct pen_run *r)
+{
+	static const struct {
+		const char *name, *path;
+	} rows[] = {
+		{ "batches looked at", "quality.full_batches" },
+		{ "every sample once an epoch", "quality.exactly_once" },
+		{ "samples that count as independent, a batch",
+		  "quality.n_eff" },
+		{ "the same by the closed form", "quality.n_eff_expected" },
+		{ "entropy of labels, all data", "quality.label.entropy" },
+		{ "entropy of labels, a batch", "quality.label.batch_entropy" },
+		{ "the same, expected",
+		  "quality.label.batch_entropy_expected" },
+		{ "classes", "quality.label.classes" },
+	};
+	static const char *const names[] = { "how well it is mixed", "#value",
+					     NULL };
+	struct pen_id id = pen__run_id(r, "quality");
+	char text[64];
+
+	if (pen__doc_at(r->d, 0, "quality") == PEN_JDOC_NONE)
+		return;
+	pen__text_add(t, "<h3>Shuffle quality</h3>\n");
+	pen__table_open(t, "Shuffle quality", names);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		uint32_t node = pen__doc_at(r->d, 0, rows[i].path);
+
+		if (node == PEN_JDOC_NONE)
+			continue;
+		pen__table_row(t, id.s, i);
+		pen__table_text(t, rows[i].name);
+		pen__table_text(t,
+				pen__doc_shown(r->d, node, text, sizeof(text)));
+		pen__table_row_end(t);
+	}
+	pen__table_close(t);
+}
+
 static void put_settings(struct pen_text *t, const struct pen_doc *d)
 {
 	static const struct {
@@ -152,6 +192,7 @@ void pen__load_show(struct pen_text *t, const struct pen_doc *d, size_t number)
 	put_cards(t, d);
 	put_epochs(t, &r);
 	put_stages(t, &r);
+	put_quality(t, &r);
 	put_settings(t, d);
 	pen__text_add(t, "</section>\n");
 }

@@ -112,6 +112,18 @@ static void put_card(struct pen_text *t, const char *what, double v,
 		      unit);
 }
 
+/* Of the rank that had most; NAN: not known. */
+static double most_memory(const struct pen_doc *d)
+{
+	uint32_t list = pen__doc_at(d, 0, "ranks");
+	double most = NAN;
+
+	for (uint32_t c = pen__jdoc_first(&d->j, list); c != PEN_JDOC_NONE;
+	     c = pen__jdoc_next(&d->j, c))
+		most = fmax(most, pen__doc_number(d, c, "peak_memory_bytes"));
+	return most;
+}
+
 static void put_cards(struct pen_text *t, const struct pen_run *r)
 {
 	const struct pen_doc *d = r->d;
@@ -123,6 +135,7 @@ static void put_cards(struct pen_text *t, const struct pen_run *r)
 	double n = pen__doc_number(d, 0, "accelerators");
 	double cpu = pen__doc_number(d, 0, "totals.cpu_s") /
 		     pen__doc_number(d, 0, "totals.train_s");
+	double memory = most_memory(d);
 	struct pen_shown s;
 
 	snprintf(s.s, sizeof(s.s), "%.1f %%", au);
@@ -134,6 +147,8 @@ static void put_cards(struct pen_text *t, const struct pen_run *r)
 	put_card(t, "wait for a batch, median", p50, pen__show_time(p50), "");
 	put_card(t, "wait, 99 of 100 below", p99, pen__show_time(p99), "");
 	put_card(t, "CPUs busy, on average", cpu, pen__show_number(cpu), "");
+	put_card(t, "memory of a rank, at most", memory,
+		 pen__show_bytes(memory), "");
 	pen__text_add(t, "</ul>\n");
 }
 

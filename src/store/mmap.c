@@ -1,9 +1,9 @@
 /*
  * The store of mapped files: a read lends the page cache's own memory, nothing
  * is copied and, once an object is mapped, no system call is made. Up to
- * SHARED_MAX objects are mapped once for all queues and stay so; beyond that
- * each queue keeps the ones it used last, because the kernel limits how many
- * maps a process has.
+ * PEN_MAPPED_MAX objects are mapped once for all queues and stay so; beyond
+ * that each queue keeps the ones it used last, because the kernel limits how
+ * many maps a process has.
  *
  * It cannot tell when a read meets the disk: the bytes come when they are
  * touched, which is why the toucher is guarded against a file that shrinks.
@@ -18,7 +18,6 @@
 
 #include "base/guard.h"
 
-#define SHARED_MAX 32768u /* half of the kernel's usual limit */
 #define NLOCKS 16u
 
 /* p is set last: who sees it sees n, too. */
@@ -114,7 +113,7 @@ static int mmap_bind(struct pen_store *st, struct pen_err *err)
 	const uint64_t n = st->objs->nobj;
 
 	unmap_all(m);
-	if (!n || n > SHARED_MAX)
+	if (!n || n > PEN_MAPPED_MAX)
 		return 0;
 	m->map = pen__calloc(n, sizeof(*m->map));
 	if (!m->map)

@@ -13,6 +13,7 @@
 #include "store/store.h"
 
 #define PROBES 32
+#define SMALL_FILE (256u << 10)
 #define PROBE_BYTES (4u << 20)
 
 /* Share of one window of an object that is in the page cache; < 0: unknown. */
@@ -113,6 +114,15 @@ struct pen_pick pen__store_pick(const struct pen_objects *o, bool whole_objects,
 		return (struct pen_pick){
 			.name = "posix",
 			.why = "in the page cache, to be unpacked",
+		};
+	/* small ones stay mapped: after the first epoch there is no call into
+	 * the kernel at all, and before it is no worse */
+	if (resident >= 0.95 && whole_objects && o->nobj <= PEN_MAPPED_MAX &&
+	    o->total_bytes / (o->nobj ? o->nobj : 1) <= SMALL_FILE)
+		return (struct pen_pick){
+			.name = "mmap",
+			.why = "in the page cache, small files that can stay "
+			       "mapped",
 		};
 	if (resident >= 0.95 && whole_objects)
 		return (struct pen_pick){

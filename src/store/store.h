@@ -108,6 +108,10 @@ const struct pen_store_ops *pen__store_at(unsigned i);
 const struct pen_store_ops *pen__store_find(const char *name);
 
 /* Options given as key/value pairs fill the implementation's table. */
+/* So many objects stay mapped by store=mmap: half of the kernel's usual
+ * limit. */
+#define PEN_MAPPED_MAX 32768u
+
 /* What store=auto chose: a store, how to open it, and why, in one line. */
 struct pen_pick {
 	const char *name, *why;
