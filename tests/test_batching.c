@@ -746,6 +746,31 @@ static void test_cells(void)
 		}
 }
 
+/* One sample is left for six ranks: five of them count a batch less. */
+static void test_short_tail(void)
+{
+	uint64_t all = 0;
+
+	for (unsigned rank = 0; rank < 6; rank++) {
+		struct pen_loader *l =
+			eng_open(NULL,
+				 "npy format.samples=file batch_size=10 "
+				 "tail=keep world=6 rank=%u",
+				 rank);
+		struct pen_batch *b;
+		uint64_t n = 0;
+
+		if (!CHECK(l))
+			return;
+		for (; !pen_loader_next(l, &b, NULL); n++)
+			pen_batch_unref(b);
+		CHECK_EQ(pen_loader_nbatches(l), n);
+		all += n;
+		pen_loader_close(l);
+	}
+	CHECK_EQ(all, 7);
+}
+
 int main(void)
 {
 	eng_start("test_batching");
@@ -755,6 +780,7 @@ int main(void)
 	test_tokens();
 	test_pack();
 	test_bucket();
+	test_short_tail();
 	test_subset("batch_tokens=100");
 	test_subset("pack=64 batch_size=4");
 	test_lengths();

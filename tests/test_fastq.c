@@ -17,7 +17,7 @@ int main(void)
 	formats_make_with("make_sequences.py", "fastq", "fastq", "",
 			  "numpy, pysam");
 	formats_check(13);
-	formats_refuse(10);
+	formats_refuse(12);
 	test_damage();
 	return test_end();
 }

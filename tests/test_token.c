@@ -454,8 +454,45 @@ static void counting(void)
 	pen__counts_fini(&a);
 }
 
+/* Numbers above those of int32 get the next type; a file's mark of UTF-8 is no
+ * letter. */
+static void odd_sets(void)
+{
+	struct pen_tokens *t;
+	struct pen_field f;
+	struct pen_err err;
+
+	CHECK_EQ(open_tokens(&t, "tokens=kmers k=12 alphabet=ACGTNX", &err), 0);
+	CHECK(t && !pen__tokens_field(t, 0, 12, 12, &f, &err) &&
+	      f.dtype == PEN_I64);
+	pen__tokens_close(t);
+	CHECK_EQ(open_tokens(&t,
+			     "tokens=kmers k=12 alphabet=ACGTNX dtype=int32",
+			     &err),
+		 PEN_EINVAL);
+	save_text("t_bom", "\xef\xbb\xbf"
+			   "ACGT\r\nCGTA\r\n");
+	CHECK_EQ(open_tokens(&t, "tokens=kmers k=4 vocab=t_bom unknown=error",
+			     &err),
+		 0);
+	if (t) {
+		static const uint8_t text[] = "ACGT";
+		const struct pen_sequence s = { text, 4, 0, 0 };
+		uint8_t out = 9;
+		void *dst[] = { &out };
+		size_t len[] = { 1 }, used[] = { 1 };
+		const struct pen_token_row row = { dst, len, used, NULL };
+
+		CHECK_EQ(pen__tokens_emit(t, &s, &row, &err), 0);
+		CHECK_EQ(out, 0);
+	}
+	pen__tokens_close(t);
+	unlink("t_bom");
+}
+
 int main(void)
 {
+	odd_sets();
 	letters_as_they_are();
 	maps();
 	codes();

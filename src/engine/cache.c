@@ -31,7 +31,7 @@
 #define RACY_NS 20000000 /* coarser than any kernel's file times */
 
 /* Counted up when what it holds changes, blobs of formats among it. */
-#define VERSION 4
+#define VERSION 5
 
 static const char magic[8] = { 'P', 'E', 'N', 'I', 'D', 'X', '1', '\n' };
 

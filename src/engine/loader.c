@@ -589,7 +589,7 @@ PEN_API uint64_t pen_loader_nbatches(const struct pen_loader *l)
 	if (l->cut.on)
 		return pen__cut_count((struct pen_loader *)(uintptr_t)l,
 				      l->taken.epoch);
-	return pen__plan_batches(l, 0);
+	return pen__plan_seen(l);
 }
 
 /* All that the order depends on besides epoch and position. */

@@ -136,6 +136,9 @@ static inline uint64_t pen__order_of(const struct pen_loader *l, uint64_t epoch)
 
 /* Batches of one size from pos to the end of an epoch. */
 uint64_t pen__plan_batches(const struct pen_loader *, uint64_t pos);
+/* Those of an epoch that come out: of a tail with fewer samples than ranks,
+ * some have none. */
+uint64_t pen__plan_seen(const struct pen_loader *);
 void pen__plan_seek(struct pen_loader *, struct pen_cursor);
 /* Plans the next batch into b and queues its work. */
 void pen__plan_batch(struct pen_loader *, struct pen_pooled *b);

@@ -47,6 +47,14 @@ static uint32_t slice(const struct pen_loader *l, uint64_t pos, uint64_t *first)
 	return (uint32_t)(pos + rest * (l->rank + 1) / l->world - *first);
 }
 
+uint64_t pen__plan_seen(const struct pen_loader *l)
+{
+	const uint64_t n = pen__plan_batches(l, 0);
+	uint64_t first;
+
+	return n && !slice(l, (n - 1) * global_batch(l), &first) ? n - 1 : n;
+}
+
 static int fill_ids(struct pen_loader *l, uint64_t epoch, uint64_t first,
 		    size_t n, uint64_t *out, struct pen_err *err)
 {

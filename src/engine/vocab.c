@@ -53,11 +53,15 @@ static struct pen_batch *next_batch(struct counting *c, unsigned thread)
 	return b;
 }
 
+static bool is_letters(const char *name, enum pen_dtype dtype)
+{
+	return dtype == PEN_U8 && strcmp(name, "seq") == 0;
+}
+
 static const struct pen_tensor *letters_of(const struct pen_batch *b)
 {
 	for (uint32_t i = 0; i < b->ntensors; i++)
-		if (b->tensors[i].dtype == PEN_U8 &&
-		    strcmp(b->tensors[i].name, "seq") == 0)
+		if (is_letters(b->tensors[i].name, b->tensors[i].dtype))
 			return &b->tensors[i];
 	return NULL;
 }
@@ -75,9 +79,20 @@ static void count_batch(struct pen_counts *to, const struct pen_batch *b,
 			n = (size_t)(x->offsets[i + 1] - x->offsets[i]);
 		} else if (x->layout == PEN_PADDED) {
 			n = (size_t)x->shapes[i];
+			from += x->pad_before ? row - n : 0;
 		}
 		pen__counts_add(to, (const uint8_t *)x->data + from, n);
 	}
+}
+
+/* Settings can change what the data has. */
+static void no_letters(struct counting *c)
+{
+	pthread_mutex_lock(&c->lock);
+	c->rc = pen__fail(&c->err, PEN_EINVAL, "seq",
+			  "is not delivered as letters: leave fields=, cast= "
+			  "and take= out");
+	pthread_mutex_unlock(&c->lock);
 }
 
 static void work(void *arg, unsigned thread)
@@ -88,7 +103,10 @@ static void work(void *arg, unsigned thread)
 	while ((b = next_batch(c, thread))) {
 		const struct pen_tensor *x = letters_of(b);
 
-		count_batch(&c->counts[thread], b, x);
+		if (x)
+			count_batch(&c->counts[thread], b, x);
+		else
+			no_letters(c);
 		pen_batch_unref(b);
 	}
 }
@@ -104,9 +122,11 @@ static int set_number(struct pen_spec *s, const char *key, uint64_t v,
 
 static int set_all(struct pen_spec *s, struct pen_err *err)
 {
-	static const char *const set[] = { "epochs=1", "sampler=sequential",
-					   "shuffle=false", "tail=keep",
-					   "drop_last=false" };
+	static const char *const set[] = {
+		"epochs=1",	 "sampler=sequential", "shuffle=false",
+		"tail=keep",	 "drop_last=false",    "pack=0",
+		"batch_tokens=0"
+	};
 	int rc = 0;
 
 	for (size_t i = 0; !rc && i < sizeof(set) / sizeof(set[0]); i++)
@@ -147,7 +167,8 @@ static int open_loader(struct counting *c, struct pen_err *err)
 		goto out;
 	ds = c->l ? pen_loader_dataset(c->l) : own;
 	for (uint32_t i = 0; i < pen_dataset_nfields(ds); i++)
-		found = found || !strcmp(pen_dataset_field(ds, i)->name, "seq");
+		found = found || is_letters(pen_dataset_field(ds, i)->name,
+					    pen_dataset_field(ds, i)->dtype);
 	n = batch_of(ds);
 	c->total = pen_dataset_nsamples(ds);
 	c->bytes = pen_dataset_nbytes(ds);

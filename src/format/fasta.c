@@ -77,6 +77,7 @@ static int heading_end(struct pen_seq_scan *s)
 	if (!rc)
 		rc = pen__seq_put(s, PEN_SEQ_ID_AT, s->id ? s->id_at : 1);
 	pen__seq_lines_begin(&s->letters, s->at);
+	s->cr = false;
 	return rc;
 }
 

@@ -39,6 +39,7 @@ static int heading_end(struct pen_seq_scan *s)
 	if (!rc)
 		rc = pen__seq_put(s, PEN_SEQ_ID_AT, s->id ? s->id_at : 1);
 	pen__seq_lines_begin(&s->letters, s->at);
+	s->cr = false;
 	s->mode = LETTERS;
 	return rc;
 }
@@ -175,7 +176,7 @@ static int fastq_end(struct pen_seq_scan *s)
 			s,
 			"the last record is cut off: it has "
 			"%" PRIu64 " letters and %" PRIu64 " qualities",
-			s->letters.n + s->letters.now,
+			s->mode == HEADING ? 0 : s->letters.n + s->letters.now,
 			s->mode == QUALITY ? s->quality.n + s->quality.now : 0);
 	return record_end(s);
 }

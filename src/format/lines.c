@@ -123,10 +123,10 @@ static int letters(struct pen_seq_scan *s, const uint8_t *p, size_t n,
 
 	*used = run;
 	s->letters.n += run;
-	if (run == n)
-		return 0;
 	if (s->cr && (run || p[run] != '\n'))
 		return pen__seq_fail(s, "a carriage return inside the line");
+	if (run == n)
+		return 0;
 	switch (p[run]) {
 	case '\n':
 	case ',':

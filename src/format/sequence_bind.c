@@ -25,33 +25,54 @@ static const char *const names[] = { "id", "label", "quality", "length", NULL };
 
 /* ---- settings ---- */
 
+/* Is it a field of the tokeniser's? These come in any case. */
+static bool is_token_field(const struct pen_seqs *p, const char *s, size_t n)
+{
+	struct pen_field f;
+
+	for (uint32_t i = 0; i < pen__tokens_nfields(p->tokens); i++)
+		if (!pen__tokens_field(p->tokens, i, 0, 0, &f, NULL) &&
+		    strlen(f.name) == n && !memcmp(f.name, s, n))
+			return true;
+	return false;
+}
+
+static int take_field(struct pen_seqs *p, const char *s, size_t n,
+		      struct pen_err *err)
+{
+	const int i =
+		n < 16 ? pen__in_list("id,label,quality,length,all,seq", s, n)
+		       : -1;
+
+	if (is_token_field(p, s, n))
+		return 0;
+	if (i < 0 || (i == PEN_SEQ_F_QUALITY && !p->ops->quality) ||
+	    (i == PEN_SEQ_F_LABEL && !p->ops->lines && !p->bed_path))
+		return pen__fail(err, PEN_EINVAL, "fields",
+				 "there is no '%.*s'; there are id, "
+				 "length%s, and all",
+				 n < 32 ? (int)n : 32, s,
+				 p->ops->quality ? ", quality"
+				 : p->ops->lines ? ", label"
+						 : "");
+	for (int k = 0; k < PEN_SEQ_NFIELDS; k++)
+		p->want[k] |= k == i || (i == 4 && k != PEN_SEQ_F_LABEL);
+	p->want[PEN_SEQ_F_QUALITY] &= p->ops->quality;
+	return 0;
+}
+
 static int take_fields(struct pen_seqs *p, struct pen_err *err)
 {
 	const char *s = p->fields;
+	int rc = 0;
 
-	while (s && *s) {
+	while (!rc && s && *s) {
 		const size_t n = strcspn(s, ",");
-		const int i = n < 16 ? pen__in_list("id,label,quality,length,"
-						    "all,seq",
-						    s, n)
-				     : -1;
 
-		if (i < 0 || (i == PEN_SEQ_F_QUALITY && !p->ops->quality) ||
-		    (i == PEN_SEQ_F_LABEL && !p->ops->lines && !p->bed_path))
-			return pen__fail(err, PEN_EINVAL, "fields",
-					 "there is no '%.*s'; there are id, "
-					 "length%s, and all",
-					 n < 32 ? (int)n : 32, s,
-					 p->ops->quality ? ", quality"
-					 : p->ops->lines ? ", label"
-							 : "");
-		for (int k = 0; k < PEN_SEQ_NFIELDS; k++)
-			p->want[k] |= k == i ||
-				      (i == 4 && k != PEN_SEQ_F_LABEL);
-		p->want[PEN_SEQ_F_QUALITY] &= p->ops->quality;
+		rc = take_field(p, s, n, err);
 		s += n + (s[n] == ',');
 	}
-	return 0;
+	return rc;
 }
 
 int pen__seq_open(struct pen_format *f, const struct pen_seq_ops *ops,
@@ -73,9 +94,11 @@ int pen__seq_open(struct pen_format *f, const struct pen_seq_ops *ops,
 				 "moves windows and intervals; whole records "
 				 "cannot be: give window= or bed=");
 	p->c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-	rc = p->c ? take_fields(p, err) : pen__fail_nomem(err, "sequences", 0);
+	if (!p->c)
+		return pen__fail_nomem(err, "sequences", 0);
+	rc = pen__tokens_open(&p->tokens, &p->token, err);
 	if (!rc)
-		rc = pen__tokens_open(&p->tokens, &p->token, err);
+		rc = take_fields(p, err);
 	if (!rc && p->bed_path)
 		rc = pen__seq_bed_read(&p->bed, p->bed_path, err);
 	return rc;
@@ -240,8 +263,10 @@ static int missing_interval(struct pen_format *f, const struct pen_index *ix,
 		for (uint64_t k = 0; k < c->n; k++) {
 			const uint64_t i = pen__column_at(c, k);
 
-			if (i < p->bed.n && seen[i]++)
+			if (i < p->bed.n && seen[i])
 				twice = i;
+			if (i < p->bed.n)
+				seen[i] = 1;
 		}
 	}
 	while (none < p->bed.n && seen[none])
@@ -392,7 +417,7 @@ int pen__seq_bind(struct pen_format *f, const struct pen_index *ix,
 		pen__blob_name(ix, i, name, sizeof(name));
 		return pen__fail(err, PEN_EDATA, name, "damaged index entry");
 	}
-	if (p->bed_path && ix->nsamples != p->bed.n)
+	if (p->bed_path) /* one missing and one twice is the right number */
 		rc = missing_interval(f, ix, err);
 	if (!rc && !ix->nsamples)
 		rc = pen__fail(err, PEN_EDATA, "sequences", "no samples");

@@ -211,6 +211,21 @@ int pen__seq_lines_end(struct pen_seq_scan *s, struct pen_seq_lines *l,
 	return rc;
 }
 
+/* A CR comes at the end of a heading, where another piece may begin: files
+ * whose lines end with nothing else would be one long heading. */
+static bool is_one_line(struct pen_seq_scan *s, const uint8_t *p, size_t n)
+{
+	const uint8_t *cr = n ? memchr(p, '\r', n) : NULL;
+	size_t i = cr ? (size_t)(cr - p) : n;
+
+	if (s->cr)
+		i = 0;
+	s->cr = s->cr || cr;
+	while (i < n && p[i] == '\r')
+		i++;
+	return i == n;
+}
+
 /* The first word, after any blanks; its bytes are kept where names matter. */
 int pen__seq_heading(struct pen_seq_scan *s, struct pen_span in)
 {
@@ -218,6 +233,9 @@ int pen__seq_heading(struct pen_seq_scan *s, struct pen_span in)
 
 	if (in.n && memchr(p, 0, in.n))
 		return pen__seq_fail(s, "a NUL byte: this is not text");
+	if (!is_one_line(s, p, in.n))
+		return pen__seq_fail(s, "a carriage return inside the heading: "
+					"lines have to end with LF or CRLF");
 	for (; p < e && !s->word; p++) {
 		s->word = *p != ' ' && *p != '\t' && *p != '\r';
 		s->id_at += !s->word;
@@ -245,7 +263,9 @@ static uint64_t windows_of(const struct pen_seqs *p, uint64_t letters)
 	if (letters < p->window)
 		return letters && p->last == PEN_SEQ_LAST_KEEP;
 	n = (letters - p->window) / step + 1;
-	if (p->last != PEN_SEQ_LAST_DROP &&
+	/* where windows are apart, the next may begin after the end */
+	if ((p->last == PEN_SEQ_LAST_BACK ||
+	     (p->last == PEN_SEQ_LAST_KEEP && n * step < letters)) &&
 	    (n - 1) * step + p->window < letters)
 		n++;
 	return n;

@@ -237,7 +237,10 @@ enum pen_dtype pen__tokens_dtype(const struct pen_tokens *t, uint64_t nwords)
 {
 	if (t->dtype_given)
 		return t->dtype;
-	return nwords <= 256 ? PEN_U8 : nwords <= 65536 ? PEN_U16 : PEN_I32;
+	return nwords <= 256	     ? PEN_U8
+	       : nwords <= 65536     ? PEN_U16
+	       : nwords <= INT32_MAX ? PEN_I32
+				     : PEN_I64;
 }
 
 static int find_model(struct pen_tokens *t, const struct pen_token_opts *o,

@@ -49,6 +49,11 @@ int pen__words_slurp(const char *path, uint64_t limit, char **bytes, size_t *n,
 		pen__free(p);
 		return rc;
 	}
+	/* a mark that says "UTF-8" is no part of the first word */
+	if (got >= 3 && !memcmp(p, "\xef\xbb\xbf", 3)) {
+		got -= 3;
+		memmove(p, p + 3, got);
+	}
 	p[got] = '\0';
 	*bytes = p;
 	*n = got;

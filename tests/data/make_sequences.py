@@ -146,6 +146,8 @@ def make_lines():
     refuse('bad/byte.seq', 'line 3: byte 0x80')
     put('bad/cr.seq', b'ACG\rACG\n')
     refuse('bad/cr.seq', 'carriage return')
+    put('bad/crend.seq', b'ACG\rACG')
+    refuse('bad/crend.seq', 'carriage return')
     put('bad/none.seq', b'\n\r\n')
     refuse('bad/none.seq', 'no samples')
     refuse('pack/b.seq.gz format.gzip_limit=100000', 'bgzip')
@@ -286,7 +288,8 @@ def make_windows(recs):
     os.rename(path('chrz/a.fa.gz.gzi'), path('keep.gzi'))
     case = 0
     for w, step, last in ((1024, 512, 'keep'), (1000, 0, 'drop'),
-                          (600, 777, 'back'), (65536, 30000, 'keep')):
+                          (600, 777, 'back'), (65536, 30000, 'keep'),
+                          (300, 9001, 'keep')):
         cuts = windows(chrom, w, step or w, last)
         for n in ('chr/a.fa', 'chrcr/a.fa'):
             got = fetched(n, cuts)
@@ -417,6 +420,8 @@ def make_bed(chrom):
     put('both/a.fa', fasta([chrom[2]]))
     put('both/b.fa', fasta([chrom[2]], 50))
     refuse('both format.bed=' + path('same.bed'), 'two files have')
+    put('one.bed', b'chr2\t0\t5\nchr3\t0\t5\n')
+    refuse('both format.bed=' + path('one.bed'), 'no file has')
     refuse('chr/a.fa format.bed=' + path('no.bed'), 'cannot be opened')
     refuse('chr/a.fa format.window=5 format.bed=' + path('i.bed'),
            'one of them')
@@ -428,6 +433,7 @@ def make_bad():
              ('byte', b'>a\nACGT\nAC\xffGT\n', 'line 3: byte 0xff'),
              ('text', b'ACGT\n', "begins with '>'"),
              ('fastq', b'@a\nACGT\n+\nIIII\n', 'is it fastq'),
+             ('mac', b'>a\rACGT\r>b\rAC\r', 'inside the heading'),
              ('none', b'\n \n', 'no samples'), ('zero', b'', 'no samples'),
              ('rubbish', rng.bytes(5000), 'line')]
     for name, data, why in cases:
@@ -535,6 +541,8 @@ def make_fastq():
             ('fewer', b'@a\nACGT\n+\nIII\n@b\nA\n+\nI\n', 'more qualities'),
             ('cut', b'@a\nACGT\n+\nIII', '4 letters and 3 qual'),
             ('cut2', b'@a\nACGT\n', 'cut off'), ('cut3', b'@a', 'cut off'),
+            ('cut4', b'@a\nACG\n+\nIII\n@b', ' 0 letters and 0 qual'),
+            ('mac', b'@a\rACGT\r+\rIIII\r', 'inside the heading'),
             ('fasta', b'>a\nACGT\n', 'is it fasta'),
             ('nul', b'@a\nAC\0T\n+\nIIII\n', 'line 2: a NUL'),
             ('blank', b'@a\nACGT\n+\nII\x07I\n', 'line 4: byte 0x07'),

@@ -41,6 +41,10 @@ grep -q '"words": 2' json || fail "$(cat json)"
 "$PENSTOCK" load s.txt format=lines format.tokens=kmers format.vocab=words \
 	--json > json
 grep -q '"samples": 3' json || fail "$(cat json)"
+# fields= names those of the tokeniser, too
+"$PENSTOCK" load s.fa format.tokens=kmers format.k=3 fields=tokens,length \
+	--json > json
+grep -q '"samples": 3' json || fail "$(cat json)"
 rm -f words other bare want json out
 
 wrong 2 'where to' s.txt format=lines
@@ -53,4 +57,15 @@ wrong 4 'no such file' nothing format=lines -o words
 wrong 4 'cannot be written' s.txt format=lines -o none/words
 wrong 2 'not a file' s.txt format=lines -o .
 wrong 2 'no field seq' s.txt format=lines format.tokens=chars -o words
+# what is named seq and is none, or is left out
+printf 'seq,y\n1.5,2\n2.5,3\n' > s.csv
+wrong 2 'no field seq' s.csv format=csv -o words
+wrong 2 'not delivered as letters' s.fa format.fields=id fields=id -o words
+printf 'A\nACGT\nACGTACGT\n' > s.pad
+"$PENSTOCK" vocab s.pad format=lines k=2 -o want > /dev/null
+"$PENSTOCK" vocab s.pad format=lines format.pad=left shapes=padded k=2 \
+	-o words > /dev/null
+cmp words want || fail "padding before was counted"
+"$PENSTOCK" vocab s.pad format=lines pack=16 k=2 -o words > /dev/null
+cmp words want || fail "packed letters were counted"
 echo "vocab: ok"
