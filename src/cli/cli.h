@@ -5,6 +5,7 @@
 #ifndef PEN_CLI_CLI_H
 #define PEN_CLI_CLI_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -107,7 +108,8 @@ void progress_end(struct progress *); /* clears the line */
 
 /* Ctrl-C and SIGTERM: the first asks to stop, the second kills. */
 void interrupt_install(void);
-int interrupted(void); /* the signal, or 0 */
+int interrupted(void);			 /* the signal, or 0 */
+const atomic_bool *interrupt_flag(void); /* true once there was one */
 /* The cursor is behind text of ours: who is killed there ends the line. */
 void interrupt_below(bool on);
 

@@ -512,6 +512,13 @@ static int open_quality(struct run *r, struct pen_err *err)
 	return rc ? rc : pen__quality_new(&r->q, &set, err);
 }
 
+static int not_opened(const struct pen_err *err)
+{
+	int rc = complain(err);
+
+	return err->code == PEN_ECLOSED ? 128 + interrupted() : rc;
+}
+
 static int measure(struct run *r, const struct pen_spec *spec)
 {
 	struct pen_err err = { 0 };
@@ -522,13 +529,13 @@ static int measure(struct run *r, const struct pen_spec *spec)
 
 		rc = pen_dataset_open(&ds, spec, &err);
 		if (rc)
-			return complain(&err);
+			return not_opened(&err);
 		drop_cache(ds);
 		pen_dataset_close(ds);
 	}
 	rc = pen_loader_open(&r->l, spec, &err);
 	if (rc)
-		return complain(&err);
+		return not_opened(&err);
 	if (r->quality && open_quality(r, &err))
 		return complain(&err);
 	rc = iterate(r, &err);
@@ -583,6 +590,7 @@ static int run_load(int argc, char **argv)
 
 	if (pen_spec_new(&spec, &err))
 		return complain(&err);
+	spec->stop = interrupt_flag();
 	while (rc < 0 && (kind = args_next(&a)) != ARG_END) {
 		if (kind == ARG_BAD)
 			rc = EXIT_USAGE;

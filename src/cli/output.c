@@ -195,6 +195,7 @@ void progress_end(struct progress *p)
 }
 
 static volatile sig_atomic_t caught, below;
+static atomic_bool asked;
 
 static void on_signal(int sig)
 {
@@ -205,6 +206,7 @@ static void on_signal(int sig)
 		raise(sig);
 	}
 	caught = sig;
+	atomic_store(&asked, true);
 }
 
 void interrupt_install(void)
@@ -220,6 +222,11 @@ void interrupt_install(void)
 int interrupted(void)
 {
 	return caught;
+}
+
+const atomic_bool *interrupt_flag(void)
+{
+	return &asked;
 }
 
 void interrupt_below(bool on)

@@ -299,6 +299,7 @@ static int do_run(struct job *j, const char *base_dir)
 			     .base_dir = base_dir,
 			     .tick = tick,
 			     .arg = j,
+			     .stop = interrupt_flag(),
 			     .log = { .say = say, .arg = j, .fd = -1 } };
 	struct pen_err err = { 0 };
 	int rc, out = EXIT_OK;

@@ -207,6 +207,7 @@ int pen__data_open(struct pen_data *d, struct pen_run *r, enum pen_split split,
 	*d = (struct pen_data){ 0 };
 	if (rc)
 		return rc;
+	s->stop = r->stop;
 	if (!pen__is_synthetic(r->c))
 		rc = add_files(r, s, split, err);
 	if (!rc)

@@ -33,6 +33,8 @@ struct pen_run {
 	 * run, with a partial result. May be NULL. */
 	int (*tick)(void *arg, const struct pen_progress *);
 	void *arg;
+	/* The same while data is indexed, by other threads; may be NULL. */
+	const atomic_bool *stop;
 
 	/* out */
 	struct pen_record rec;

@@ -120,21 +120,34 @@ def test_waiting(tmp):
                    capture_output=True)
     p = start("load", "d/x.npy", *slow, "batch_size=1000", "shuffle=true",
               "threads=1", "--json")
-    doc = json.loads(end(p, workers(p), signal.SIGINT))
+    doc = json.loads(end(p, threads(p, "pen-worker"), signal.SIGINT))
     check(doc["partial"] is True, "load is partial")
 
 
-def workers(p):
+def threads(p, name):
     def there():
         for comm in glob.glob(f"/proc/{p.pid}/task/*/comm"):
             try:
                 with open(comm, encoding="utf-8") as f:
-                    if "pen-worker" in f.read():
+                    if name in f.read():
                         return True
             except OSError:
                 pass
         return False
     return there
+
+
+def test_opening(tmp):
+    """Many files on a slow store are being indexed."""
+    os.chdir(tmp)
+    slow = ["store=fault", "store.delay=500ms"]
+    p = start("run", *TRAIN, *["loader." + s for s in slow],
+              "dataset.num_files_train=400", "output.folder=out", "--json")
+    doc = json.loads(end(p, threads(p, "pen-index"), signal.SIGINT))
+    check(doc["partial"] is True and not doc["epochs"], "a run is partial")
+    p = start("load", "data/default_small/train", *slow, "--json")
+    out = end(p, threads(p, "pen-index"), signal.SIGTERM)
+    check(not out, f"nothing was loaded: {out}")
 
 
 def test_evaluate(tmp):
