@@ -356,6 +356,36 @@ static void killed(void)
 	CHECK_EQ(load_one(&c, 1, &err), 0);
 }
 
+/* Ended early: nothing half done, and what is complete goes on request. */
+static void ended(void)
+{
+	struct pen_config c = small();
+	struct pen_ckpt *k = open_rank(&c, 0, 1);
+	struct pen_ckpt_watch w = { 0 };
+	struct pen_err err = { 0 };
+	uint64_t saved;
+
+	ckpt_folder("io");
+	pen__ckpt_set_watch(k, &w);
+	CHECK_EQ(pen__ckpt_save(k, 1, 5, &err), 0);
+	saved = atomic_load(&w.bytes);
+	CHECK(saved >= pen__ckpt_bytes(k));
+	CHECK_EQ(pen__ckpt_load(k, 1, 5, &err), 0);
+	CHECK(atomic_load(&w.bytes) >= saved + pen__ckpt_bytes(k));
+	atomic_store(&w.stop, true);
+	CHECK_EQ(pen__ckpt_load(k, 1, 5, &err), PEN_ECLOSED);
+	CHECK_EQ(err.code, PEN_ECLOSED);
+	CHECK_EQ(pen__ckpt_save(k, 2, 5, &err), PEN_ECLOSED);
+	CHECK_EQ(count_entries(".tmp"), 0);
+	CHECK_EQ(pen__ckpt_count(&c), 2);
+	pen__ckpt_drop(k, 2, 5);
+	CHECK_EQ(pen__ckpt_count(&c), 1);
+	CHECK_EQ(count_entries(""), 2);
+	pen__ckpt_drop(k, 1, 5);
+	CHECK_EQ(pen__ckpt_count(&c), 0);
+	pen__ckpt_free(k);
+}
+
 static void no_memory(void)
 {
 	struct pen_config c = small();
@@ -472,6 +502,7 @@ int main(void)
 	shift();
 	no_room();
 	killed();
+	ended();
 	no_memory();
 	counting();
 	with_torch();

@@ -408,6 +408,16 @@ void *pen__order_get(struct pen_order *o, unsigned *ready)
 	return pen__order_get_within(o, -1, ready);
 }
 
+unsigned pen__order_ready(struct pen_order *o)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&o->lock);
+	n = count_ready(o);
+	pthread_mutex_unlock(&o->lock);
+	return n;
+}
+
 uint64_t pen__order_pace_ns(const struct pen_order *o)
 {
 	return o->pace_ns;

@@ -49,6 +49,8 @@ void *pen__order_get(struct pen_order *, unsigned *ready);
 /* The same, but not for longer than ns (0: not at all; below: for ever). NULL:
  * closed, or it did not come. */
 void *pen__order_get_within(struct pen_order *, int64_t ns, unsigned *ready);
+/* How many could be taken now, one after the other. */
+unsigned pen__order_ready(struct pen_order *);
 /* Between two that were taken, about; of the thread that takes. */
 uint64_t pen__order_pace_ns(const struct pen_order *);
 void pen__order_close(struct pen_order *);

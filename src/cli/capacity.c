@@ -100,6 +100,7 @@ static int measure(struct search *s, struct probe *p,
 			     .comm = s->e.comm,
 			     .probe = true,
 			     .tick = tick,
+			     .stop = interrupt_flag(),
 			     .log = { .fd = -1, .quiet = true } };
 	struct pen_err err = { 0 };
 	int rc = pen__run(&r, &err);
@@ -323,6 +324,7 @@ static int generate(struct search *s)
 			     .comm = s->e.comm,
 			     .probe = true,
 			     .tick = tick,
+			     .stop = interrupt_flag(),
 			     .log = { .fd = -1 } };
 	struct pen_err err = { 0 };
 	int rc;

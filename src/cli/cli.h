@@ -5,6 +5,7 @@
 #ifndef PEN_CLI_CLI_H
 #define PEN_CLI_CLI_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -100,7 +101,6 @@ struct progress {
 	uint64_t start_ns, shown_ns;
 	bool tty, shown;
 	const char *title; /* in front; may be NULL */
-	double au;	   /* behind, in percent, when > 0 */
 };
 void progress_start(struct progress *, const char *what, uint64_t total);
 void progress_show(struct progress *, uint64_t done, double bytes);
@@ -108,7 +108,10 @@ void progress_end(struct progress *); /* clears the line */
 
 /* Ctrl-C and SIGTERM: the first asks to stop, the second kills. */
 void interrupt_install(void);
-int interrupted(void); /* the signal, or 0 */
+int interrupted(void);			 /* the signal, or 0 */
+const atomic_bool *interrupt_flag(void); /* true once there was one */
+/* The cursor is behind text of ours: who is killed there ends the line. */
+void interrupt_below(bool on);
 
 /* Prints a text, or saves it to path unless that is NULL or "-", and frees
  * it. 0, or complains and returns the exit code. */

@@ -2,6 +2,7 @@
  * load: iterate over a data set as a training job would, and say how fast
  * that went, where the time goes and what it costs.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,9 +11,13 @@
 #include "base/rng.h"
 #include "base/team.h"
 #include "cli/cli.h"
+#include "cli/live.h"
 #include "engine/loader.h"
 #include "engine/quality.h"
 #include "store/store.h"
+
+/* Interrupts are looked for this often while no batch comes. */
+#define LOOK_NS 50000000
 
 struct epoch {
 	double seconds;
@@ -30,6 +35,7 @@ struct run {
 	bool checksum, json, quiet, drop, partial, quality;
 	const char *out, *label;
 	struct pen_quality *q;
+	struct live live;
 };
 
 static const struct flag flags[] = {
@@ -45,7 +51,7 @@ static const struct flag flags[] = {
 	  "by that label" },
 	{ "--drop-cache", NULL,
 	  "drop the files from the page cache before starting" },
-	{ "--quiet", NULL, "no progress line" },
+	{ "--quiet", NULL, "show nothing while it runs" },
 	{ NULL, NULL, NULL },
 };
 
@@ -102,24 +108,52 @@ static int add_epoch(struct run *r, const struct epoch *e)
 	return 0;
 }
 
+/* What is shown while it goes on. */
+static void watch(struct run *r, const struct epoch *e, uint64_t start)
+{
+	const uint64_t epochs = r->l->ds->spec->epochs;
+	struct pen_progress p = { .what = "epoch",
+				  .part = (unsigned)r->nepochs + 1,
+				  .parts = (unsigned)epochs,
+				  .done = e->samples,
+				  .total = r->l->length / r->l->world,
+				  .unit = "samples",
+				  .loader = r->l,
+				  .wait = &r->l->wait };
+
+	if (r->max_batches || r->max_seconds > 0)
+		p = (struct pen_progress){ .what = "loading",
+					   .loader = r->l,
+					   .wait = &r->l->wait };
+	if (r->max_seconds > 0) {
+		p.unit = "seconds";
+		p.done = (pen__now_ns() - start) / 1000000000;
+		p.total = (uint64_t)ceil(r->max_seconds);
+	} else if (r->max_batches) {
+		p.unit = "batches";
+		p.done = r->l->nbatches;
+		p.total = r->max_batches;
+	}
+	live_show(&r->live, &p);
+}
+
 static int iterate(struct run *r, struct pen_err *err)
 {
-	uint64_t epochs = r->l->ds->spec->epochs, total;
 	/* loading starts with the workers, not with the first next() */
 	uint64_t start = r->l->open_at + r->l->open_ns, t0 = start, n = 0;
 	struct epoch e = { 0 };
-	struct progress p;
 	struct pen_batch *b;
-	uint64_t done = 0, bytes = 0;
 	int rc = 0;
 
-	total = r->l->length * epochs / r->l->world;
-	progress_start(&p, "samples", total);
-	p.tty = p.tty && !r->quiet;
+	live_start(&r->live, r->quiet, 1);
 	while (!interrupted() && (!r->max_batches || n < r->max_batches) &&
 	       !(r->max_seconds > 0 &&
 		 (double)(pen__now_ns() - start) / 1e9 >= r->max_seconds)) {
-		rc = pen_loader_next(r->l, &b, err);
+		rc = pen_loader_next_within(r->l, LOOK_NS, &b, err);
+		if (r->live.on)
+			watch(r, &e, start);
+		if (rc == PEN_AGAIN)
+			continue;
 		if (rc == PEN_END) {
 			uint64_t now = pen__now_ns();
 
@@ -138,7 +172,6 @@ static int iterate(struct run *r, struct pen_err *err)
 			break;
 		n++;
 		e.samples += b->nsamples;
-		done += b->nsamples;
 		for (uint32_t i = 0; i < b->ntensors; i++)
 			e.bytes += b->tensors[i].nbytes;
 		if (r->checksum)
@@ -147,26 +180,22 @@ static int iterate(struct run *r, struct pen_err *err)
 		pen_batch_unref(b);
 		if (rc)
 			break;
-		if (p.tty) {
-			bytes = r->l->payload_bytes;
-			progress_show(&p, done, (double)bytes);
-		}
 	}
-	progress_end(&p);
+	live_clear(&r->live);
 	r->seconds = (double)(pen__now_ns() - start) / 1e9;
 	r->cpu_s = (double)(pen__cpu_ns() - r->l->open_cpu_ns) / 1e9;
 	e.seconds = (double)(pen__now_ns() - t0) / 1e9;
 	r->partial = interrupted() || rc < 0;
 	if (add_epoch(r, &e))
 		return pen__fail_nomem(err, "epochs", 0);
-	return rc == PEN_END ? 0 : rc;
+	return rc > 0 ? 0 : rc;
 }
 
 static void drop_cache(const struct pen_dataset *ds)
 {
 	char path[4096];
 
-	for (uint64_t i = 0; i < ds->objs.nobj; i++)
+	for (uint64_t i = 0; i < ds->objs.nobj && !interrupted(); i++)
 		if (pen__object_path(&ds->objs, (uint32_t)i, path,
 				     sizeof(path)))
 			pen__store_drop_cached(path);
@@ -492,6 +521,13 @@ static int open_quality(struct run *r, struct pen_err *err)
 	return rc ? rc : pen__quality_new(&r->q, &set, err);
 }
 
+static int not_opened(const struct pen_err *err)
+{
+	int rc = complain(err);
+
+	return err->code == PEN_ECLOSED ? 128 + interrupted() : rc;
+}
+
 static int measure(struct run *r, const struct pen_spec *spec)
 {
 	struct pen_err err = { 0 };
@@ -502,13 +538,13 @@ static int measure(struct run *r, const struct pen_spec *spec)
 
 		rc = pen_dataset_open(&ds, spec, &err);
 		if (rc)
-			return complain(&err);
+			return not_opened(&err);
 		drop_cache(ds);
 		pen_dataset_close(ds);
 	}
 	rc = pen_loader_open(&r->l, spec, &err);
 	if (rc)
-		return complain(&err);
+		return not_opened(&err);
 	if (r->quality && open_quality(r, &err))
 		return complain(&err);
 	rc = iterate(r, &err);
@@ -563,6 +599,7 @@ static int run_load(int argc, char **argv)
 
 	if (pen_spec_new(&spec, &err))
 		return complain(&err);
+	spec->stop = interrupt_flag();
 	while (rc < 0 && (kind = args_next(&a)) != ARG_END) {
 		if (kind == ARG_BAD)
 			rc = EXIT_USAGE;

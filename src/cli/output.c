@@ -182,8 +182,6 @@ void progress_show(struct progress *p, uint64_t done, double bytes)
 	if (p->total && rate > 0)
 		fprintf(stderr, ", %s left",
 			human_time((double)(p->total - done) / rate));
-	if (p->au > 0)
-		fprintf(stderr, ", utilisation %.0f %%", p->au);
 	fflush(stderr);
 	p->shown_ns = now;
 	p->shown = true;
@@ -196,15 +194,19 @@ void progress_end(struct progress *p)
 	p->shown = false;
 }
 
-static volatile sig_atomic_t caught;
+static volatile sig_atomic_t caught, below;
+static atomic_bool asked;
 
 static void on_signal(int sig)
 {
 	if (caught) {
+		if (below)
+			(void)!write(STDERR_FILENO, "\n", 1);
 		signal(sig, SIG_DFL);
 		raise(sig);
 	}
 	caught = sig;
+	atomic_store(&asked, true);
 }
 
 void interrupt_install(void)
@@ -220,6 +222,16 @@ void interrupt_install(void)
 int interrupted(void)
 {
 	return caught;
+}
+
+const atomic_bool *interrupt_flag(void)
+{
+	return &asked;
+}
+
+void interrupt_below(bool on)
+{
+	below = on;
 }
 
 int text_out(struct pen_text *t, const char *path)

@@ -9,14 +9,14 @@
 
 #include "cli/cli.h"
 #include "cli/emulate.h"
+#include "cli/live.h"
 #include "emulate/draw.h"
 #include "penstock.h"
 
 struct job {
 	struct emulation e;
 	bool dry, json, quiet, verbose;
-	struct progress bar;
-	char what[32]; /* the bar is about */
+	struct live live;
 };
 
 static const struct flag flags[] = {
@@ -26,7 +26,7 @@ static const struct flag flags[] = {
 	{ "--config-dir", "DIR", "look for DIR/workload/NAME.yaml first" },
 	{ "--json", NULL, "print the result file instead of text" },
 	{ "--verbose", NULL, "print every line of the log" },
-	{ "--quiet", NULL, "no progress line" },
+	{ "--quiet", NULL, "show nothing while it runs" },
 	{ NULL, NULL, NULL },
 };
 
@@ -37,7 +37,7 @@ static void say(void *arg, enum pen_log_level level, const char *line)
 	struct job *j = arg;
 
 	if (j->verbose || level != PEN_LOG_OUTPUT) {
-		progress_end(&j->bar);
+		live_clear(&j->live);
 		fprintf(stderr, "%s\n", line);
 	}
 }
@@ -48,19 +48,7 @@ static int tick(void *arg, const struct pen_progress *p)
 
 	if (interrupted())
 		return 1;
-	if (!j->bar.tty && j->bar.start_ns)
-		return 0;
-	if (strncmp(j->what, p->what, sizeof(j->what) - 1) != 0 ||
-	    !j->bar.start_ns) {
-		progress_end(&j->bar);
-		snprintf(j->what, sizeof(j->what), "%s", p->what);
-		progress_start(&j->bar, p->unit ? p->unit : "", p->total);
-		j->bar.tty = j->bar.tty && !j->quiet && j->e.comm->rank == 0;
-		j->bar.title = j->what;
-	}
-	j->bar.au = p->au;
-	if (p->total)
-		progress_show(&j->bar, p->done, 0);
+	live_show(&j->live, p);
 	return 0;
 }
 
@@ -311,11 +299,14 @@ static int do_run(struct job *j, const char *base_dir)
 			     .base_dir = base_dir,
 			     .tick = tick,
 			     .arg = j,
+			     .stop = interrupt_flag(),
 			     .log = { .say = say, .arg = j, .fd = -1 } };
 	struct pen_err err = { 0 };
-	int rc = pen__run(&r, &err), out = EXIT_OK;
+	int rc, out = EXIT_OK;
 
-	progress_end(&j->bar);
+	live_start(&j->live, j->quiet || j->e.comm->rank, j->e.comm->size);
+	rc = pen__run(&r, &err);
+	live_clear(&j->live);
 	if (rc && rc != PEN_ECLOSED)
 		out = complain(&err);
 	else if (!j->e.comm->rank)

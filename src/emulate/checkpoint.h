@@ -6,6 +6,8 @@
 #ifndef PEN_EMULATE_CHECKPOINT_H
 #define PEN_EMULATE_CHECKPOINT_H
 
+#include <stdatomic.h>
+
 #include "emulate/config.h"
 
 struct pen_ckpt; /* what one rank writes, computed once */
@@ -47,6 +49,16 @@ int pen__ckpt_load(struct pen_ckpt *, unsigned epoch, uint64_t step,
 		   struct pen_err *err);
 /* Tensor bytes that load() reads: those of the rank it reads for. */
 uint64_t pen__ckpt_load_bytes(const struct pen_ckpt *);
+/* Between those who save or load, in any thread, and who looks on. */
+struct pen_ckpt_watch {
+	atomic_bool stop;	    /* they end early, with PEN_ECLOSED */
+	atomic_uint_fast64_t bytes; /* moved, or about to be */
+};
+/* For save() and load() from now on; NULL: nobody looks. */
+void pen__ckpt_set_watch(struct pen_ckpt *, struct pen_ckpt_watch *);
+/* Removes what save() wrote: one that ended early is no checkpoint. The folder
+ * goes with the last file. */
+void pen__ckpt_drop(const struct pen_ckpt *, unsigned epoch, uint64_t step);
 /* How many checkpoints are in the folder. */
 uint64_t pen__ckpt_count(const struct pen_config *);
 

@@ -21,6 +21,24 @@ static int refused_direct(const char *path, struct pen_err *err)
 			     "checkpoint.odirect=false");
 }
 
+static bool stopped(const struct pen_ckpt_io *io)
+{
+	return io->watch &&
+	       atomic_load_explicit(&io->watch->stop, memory_order_relaxed);
+}
+
+static void moved(const struct pen_ckpt_io *io, size_t n)
+{
+	if (io->watch)
+		atomic_fetch_add_explicit(&io->watch->bytes, n,
+					  memory_order_relaxed);
+}
+
+static int ended_early(const char *path, struct pen_err *err)
+{
+	return pen__fail(err, PEN_ECLOSED, path, "interrupted");
+}
+
 /* --- saving --- */
 
 struct save {
@@ -32,12 +50,16 @@ struct save {
 	uint64_t nblocks; /* begun */
 	uint64_t size;	  /* of the file so far */
 	int sys;
+	bool early; /* the end was asked for */
 };
 
 static uint8_t *save_room(void *arg, size_t *n)
 {
 	struct save *s = arg;
 
+	s->early |= !s->b && stopped(s->io);
+	if (s->early)
+		return NULL;
 	if (!s->b) {
 		s->b = pen__ckpt_pipe_get(s->io->pipe, s->nblocks++);
 		s->fill = 0;
@@ -67,6 +89,7 @@ static void submit(struct save *s)
 		b->n += pad;
 	}
 	pen__ckpt_pipe_submit(s->io->pipe, b);
+	moved(s->io, s->fill);
 	s->b = NULL;
 }
 
@@ -111,6 +134,9 @@ static int save_bytes(struct save *s, const char *path, struct pen_err *err)
 	settle(s);
 	if (rc == PEN_ENOMEM)
 		return rc;
+	/* what is not wanted need not be on disk */
+	if (!s->sys && (s->early || stopped(s->io)))
+		return ended_early(path, err);
 	if (s->sys == EINVAL && c->checkpoint.odirect)
 		return refused_direct(path, err);
 	if (!s->sys && c->checkpoint.odirect &&
@@ -222,6 +248,10 @@ static const uint8_t *load_next(void *arg, size_t *n, struct pen_err *err)
 	struct pen_ckpt_block *b;
 	uint64_t rest;
 
+	if (stopped(l->io)) {
+		ended_early(l->peek.name, err);
+		return NULL;
+	}
 	ask(l); /* the one taken before is free now */
 	b = pen__ckpt_pipe_get(l->io->pipe, l->taken);
 	rest = l->peek.size - l->taken++ * block;
@@ -235,7 +265,7 @@ static const uint8_t *load_next(void *arg, size_t *n, struct pen_err *err)
 		pen__fail(err, PEN_EDATA, l->peek.name,
 			  "got shorter while it was read");
 	else
-		return b->p;
+		return moved(l->io, *n), b->p;
 	return NULL;
 }
 

@@ -73,6 +73,7 @@ struct pen_ckpt_io {
 	const struct pen_config *c;
 	struct pen_ckpt_pipe *pipe;
 	struct pen_ckpt_fill fill;
+	struct pen_ckpt_watch *watch; /* NULL: nobody looks */
 };
 int pen__ckpt_file_save(struct pen_ckpt_io *, const struct pen_torch_state *,
 			const char *path, struct pen_err *err);

@@ -24,6 +24,7 @@ struct pen_ckpt {
 	unsigned rank, world, per_node;
 	struct pen_ckpt_plan own;
 	struct pen_ckpt_plan other; /* what load() reads, when not own */
+	struct pen_ckpt_watch *watch;
 };
 
 static const char *folder(const struct pen_config *c)
@@ -192,6 +193,7 @@ struct job {
 	const struct pen_ckpt_plan *plan;
 	unsigned epoch;
 	uint64_t step;
+	struct pen_ckpt_watch *watch;
 	char dir[LONGEST_DIR + 64];
 	int (*one)(struct pen_ckpt_io *, const struct pen_torch_state *,
 		   const char *path, struct pen_err *err);
@@ -200,7 +202,7 @@ struct job {
 static int each_file(struct job *j, const struct pen_config *c,
 		     struct pen_err *err)
 {
-	struct pen_ckpt_io io = { .c = c };
+	struct pen_ckpt_io io = { .c = c, .watch = j->watch };
 	char path[LONGEST_DIR + 64 + 80];
 	unsigned nblocks;
 	size_t block;
@@ -233,6 +235,7 @@ int pen__ckpt_save(struct pen_ckpt *k, unsigned epoch, uint64_t step,
 	struct job j = { .plan = &k->own,
 			 .epoch = epoch,
 			 .step = step,
+			 .watch = k->watch,
 			 .one = pen__ckpt_file_save };
 	int rc = dir_of(k->c, epoch, step, j.dir, err);
 
@@ -244,6 +247,24 @@ int pen__ckpt_save(struct pen_ckpt *k, unsigned epoch, uint64_t step,
 	if (!rc && k->c->checkpoint.fsync)
 		rc = sync_dir(j.dir, err);
 	return rc;
+}
+
+void pen__ckpt_set_watch(struct pen_ckpt *k, struct pen_ckpt_watch *w)
+{
+	k->watch = w;
+}
+
+void pen__ckpt_drop(const struct pen_ckpt *k, unsigned epoch, uint64_t step)
+{
+	char dir[LONGEST_DIR + 64], path[LONGEST_DIR + 128];
+
+	if (dir_of(k->c, epoch, step, dir, NULL))
+		return;
+	for (size_t i = 0; i < k->own.nfiles; i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, k->own.file[i].name);
+		unlink(path);
+	}
+	rmdir(dir);
 }
 
 static bool shifted(const struct pen_ckpt *k)
@@ -285,6 +306,7 @@ int pen__ckpt_load(struct pen_ckpt *k, unsigned epoch, uint64_t step,
 	struct job j = { .plan = &k->own,
 			 .epoch = epoch,
 			 .step = step,
+			 .watch = k->watch,
 			 .one = pen__ckpt_file_load };
 	int rc = dir_of(k->c, epoch, step, j.dir, err);
 

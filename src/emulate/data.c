@@ -207,6 +207,7 @@ int pen__data_open(struct pen_data *d, struct pen_run *r, enum pen_split split,
 	*d = (struct pen_data){ 0 };
 	if (rc)
 		return rc;
+	s->stop = r->stop;
 	if (!pen__is_synthetic(r->c))
 		rc = add_files(r, s, split, err);
 	if (!rc)
@@ -260,9 +261,18 @@ static int drop_split(struct pen_run *r, enum pen_split split,
 	int rc = list_split(r->c, split, &set, dir, err);
 
 	for (uint64_t i = (uint64_t)r->comm->local_rank; !rc && i < set.nobj;
-	     i += (uint64_t)r->comm->local_size)
+	     i += (uint64_t)r->comm->local_size) {
+		const struct pen_progress p = {
+			.what = "dropping files from the page cache",
+			.done = i,
+			.total = set.nobj,
+			.unit = "files"
+		};
+
 		if (pen__object_path(&set, (uint32_t)i, path, sizeof(path)))
 			pen__store_drop_cached(path);
+		rc = pen__run_tick(r, &p, err);
+	}
 	pen__objects_fini(&set);
 	return rc;
 }

@@ -140,8 +140,7 @@ static int generate_tick(void *arg, const struct pen_generate *g)
 	struct pen_progress p = { .what = "generating",
 				  .unit = "bytes",
 				  .done = atomic_load(&g->bytes_done),
-				  .total = atomic_load(&g->bytes_total),
-				  .au = -1 };
+				  .total = atomic_load(&g->bytes_total) };
 
 	return pen__run_tick(r, &p, NULL);
 }

@@ -9,10 +9,16 @@
 #include "emulate/output.h"
 
 struct pen_progress {
-	const char *what; /* "generating", "epoch 2", ...; NULL: nothing yet */
-	uint64_t done, total;
-	const char *unit; /* "bytes", "steps" */
-	double au;	  /* of the steps so far, percent; < 0: unknown */
+	const char *what;     /* "generating", "epoch", ... */
+	unsigned part, parts; /* epoch 2 of 5; 0: not counted */
+	uint64_t done, total; /* of this part; total 0: unknown */
+	const char *unit;     /* "bytes", "steps"; NULL: nothing is counted */
+	/* Where batches are loaded, else NULL: the loader, how long they were
+	 * waited for, and the seconds of all accelerators since the start,
+	 * computing and waiting. */
+	const struct pen_loader *loader;
+	const struct pen_hist *wait;
+	double compute_s, load_s;
 };
 
 struct pen_run {
@@ -27,6 +33,8 @@ struct pen_run {
 	 * run, with a partial result. May be NULL. */
 	int (*tick)(void *arg, const struct pen_progress *);
 	void *arg;
+	/* The same while data is indexed, by other threads; may be NULL. */
+	const atomic_bool *stop;
 
 	/* out */
 	struct pen_record rec;

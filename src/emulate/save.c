@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "base/clock.h"
+#include "base/futex.h"
 #include "base/mem.h"
 #include "base/team.h"
 #include "emulate/draw.h"
@@ -18,7 +19,9 @@ struct ckpt_job {
 	struct pen_run *r;
 	struct pen_err *err; /* per accelerator */
 	atomic_uint next;
-	unsigned epoch;
+	_Atomic uint32_t running; /* threads */
+	struct pen_ckpt_watch watch;
+	unsigned epoch, block;
 	uint64_t step;
 	bool load;
 };
@@ -37,32 +40,81 @@ static void ckpt_work(void *arg, unsigned t)
 		else
 			pen__ckpt_save(k, j->epoch, j->step, &j->err[a]);
 	}
+	atomic_fetch_sub(&j->running, 1);
+	pen__futex_wake(&j->running);
 }
 
-static int ckpt_all(struct pen_run *r, unsigned epoch, uint64_t step, bool load,
-		    struct pen_err *err)
+/* This process's share. */
+static uint64_t share(const struct pen_run *r, bool load)
 {
-	unsigned n = r->rec.naccel, most = pen__cpus();
-	struct ckpt_job j = {
-		.r = r, .epoch = epoch, .step = step, .load = load
-	};
+	uint64_t sum = 0;
+
+	for (unsigned a = 0; a < r->rec.naccel; a++)
+		sum += load ? pen__ckpt_load_bytes(r->ckpt[a])
+			    : pen__ckpt_bytes(r->ckpt[a]);
+	return sum;
+}
+
+/* Until all threads are done, which is soon when the run is to end. */
+static int ckpt_wait(struct ckpt_job *j, struct pen_err *err)
+{
+	struct pen_progress p = { .what = j->load ? "reading checkpoint"
+						  : "saving checkpoint",
+				  .part = j->block,
+				  .total = share(j->r, j->load),
+				  .unit = "bytes" };
+	uint32_t n;
+	int rc = 0;
+
+	while ((n = atomic_load(&j->running))) {
+		p.done = atomic_load(&j->watch.bytes);
+		p.done = p.done < p.total ? p.done : p.total;
+		if (!rc) {
+			rc = pen__run_tick(j->r, &p, err);
+			atomic_store(&j->watch.stop, rc != 0);
+		}
+		pen__futex_wait(&j->running, n, LOOK_NS);
+	}
+	return rc;
+}
+
+static int ckpt_all(struct ckpt_job *j, struct pen_err *err)
+{
+	unsigned n = j->r->rec.naccel, most = pen__cpus();
 	struct pen_team *team = NULL;
 	int rc = 0;
 
-	j.err = pen__calloc(n, sizeof(*j.err));
-	if (!j.err)
-		return pen__fail_nomem(err, "checkpoint", n * sizeof(*j.err));
+	j->err = pen__calloc(n, sizeof(*j->err));
+	if (!j->err)
+		return pen__fail_nomem(err, "checkpoint", n * sizeof(*j->err));
+	for (unsigned a = 0; a < n; a++)
+		pen__ckpt_set_watch(j->r->ckpt[a], &j->watch);
+	most = n < most ? n : most;
+	atomic_store(&j->running, most);
 	/* never on this thread, which may run before all others */
-	rc = pen__team_start(&team, n < most ? n : most, "pen-ckpt", ckpt_work,
-			     &j, err);
+	rc = pen__team_start(&team, most, "pen-ckpt", ckpt_work, j, err);
+	if (!rc)
+		rc = ckpt_wait(j, err);
 	pen__team_join(team);
-	for (unsigned a = 0; !rc && a < n; a++)
-		if (j.err[a].code) {
-			*err = j.err[a];
+	for (unsigned a = 0; a < n; a++) {
+		pen__ckpt_set_watch(j->r->ckpt[a], NULL);
+		if (!rc && j->err[a].code) {
+			*err = j->err[a];
 			rc = err->code;
 		}
-	pen__free(j.err);
+	}
+	pen__free(j->err);
 	return rc;
+}
+
+/* One that was ended early counts nowhere, and leaves no files. */
+static void forget(struct ckpt_job *j)
+{
+	struct pen_run *r = j->r;
+
+	r->rec.nphases--;
+	for (unsigned a = 0; !j->load && a < r->rec.naccel; a++)
+		pen__ckpt_drop(r->ckpt[a], j->epoch, j->step);
 }
 
 /* One checkpoint by all ranks, as a phase of its own. */
@@ -71,6 +123,11 @@ int pen__run_checkpoint(struct pen_run *r, unsigned epoch, unsigned block,
 {
 	const char *verb = load ? "loading" : "saving";
 	double cpu = (double)pen__cpu_ns() / 1e9, gib = 1 << 30;
+	struct ckpt_job j = { .r = r,
+			      .epoch = epoch,
+			      .block = block,
+			      .step = step,
+			      .load = load };
 	struct pen_self_io before, after;
 	struct pen_phase *p;
 	uint64_t t0;
@@ -86,22 +143,22 @@ int pen__run_checkpoint(struct pen_run *r, unsigned epoch, unsigned block,
 	pen__self_io(&before);
 	p->start = pen__unix_time();
 	t0 = pen__now_ns();
-	rc = ckpt_all(r, epoch, step, load, err);
+	rc = ckpt_all(&j, err);
 	if (r->c->checkpoint.rank_sync)
 		rc = pen__run_agree(r, rc, err);
 	p->seconds = (double)(pen__now_ns() - t0) / 1e9;
 	p->end = pen__unix_time();
 	pen__self_io(&after);
 	r->counted = after;
-	for (unsigned a = 0; a < r->rec.naccel; a++)
-		p->bytes += load ? pen__ckpt_load_bytes(r->ckpt[a])
-				 : pen__ckpt_bytes(r->ckpt[a]);
+	p->bytes = share(r, load);
 	p->verified = load && r->c->checkpoint.verify;
 	p->io.cpu_s = (double)pen__cpu_ns() / 1e9 - cpu;
 	p->io.device_read_bytes = after.read_bytes - before.read_bytes;
 	p->io.device_write_bytes = after.write_bytes - before.write_bytes;
 	p->io.written_bytes = load ? 0 : p->bytes;
 	rc = pen__run_agree(r, rc, err);
+	if (rc == PEN_ECLOSED)
+		forget(&j);
 	if (!rc)
 		pen__log(&r->log,
 			 "Finished %s checkpoint %u for epoch %u in %.4f s; "
@@ -113,7 +170,7 @@ int pen__run_checkpoint(struct pen_run *r, unsigned epoch, unsigned block,
 
 static int pause_between(struct pen_run *r, struct pen_err *err)
 {
-	struct pen_progress p = { .what = "checkpoints", .au = -1 };
+	struct pen_progress p = { .what = "pause before a checkpoint" };
 	uint64_t end = pen__now_ns() +
 		       (uint64_t)(fabs(r->c->checkpoint.time_between) * 1e9);
 	int rc = 0;

@@ -18,6 +18,11 @@
 /* Interrupts are looked for this often while an accelerator computes. */
 #define LOOK_NS 50000000
 
+/* Seconds of all accelerators so far, for those who watch. */
+struct spent {
+	double compute_s, load_s;
+};
+
 struct loop {
 	struct pen_run *r;
 	struct pen_data *d;
@@ -25,13 +30,13 @@ struct loop {
 	const struct pen_time_spec *time;
 	enum pen_phase_kind kind;
 	unsigned epoch;
-	uint64_t steps;		  /* to do */
-	uint64_t step;		  /* done in this epoch, by all */
-	uint64_t before_block;	  /* of those, in blocks before */
-	uint64_t block_ns;	  /* its start */
-	bool begun;		  /* a batch of this epoch was asked for */
-	double compute_s, load_s; /* so far, for the progress line */
-	uint64_t *free_at;	  /* without barrier: per accelerator */
+	uint64_t steps;	       /* to do */
+	uint64_t step;	       /* done in this epoch, by all */
+	uint64_t before_block; /* of those, in blocks before */
+	uint64_t block_ns;     /* its start */
+	bool begun;	       /* a batch of this epoch was asked for */
+	struct spent *spent;   /* in all epochs */
+	uint64_t *free_at;     /* without barrier: per accelerator */
 	struct pen_io_delta before;
 };
 
@@ -72,23 +77,24 @@ static void subtract(struct pen_io_delta *a, const struct pen_io_delta *b)
 	a->idle_ns -= b->idle_ns;
 }
 
-static int look(struct loop *o, struct pen_err *err)
+/* waited: for a batch that has not come yet, ns */
+static int look(struct loop *o, uint64_t waited, struct pen_err *err)
 {
-	char what[32];
-	struct pen_progress p = { .what = what,
-				  .done = o->step,
-				  .total = o->steps,
-				  .unit = "steps",
-				  .au = -1 };
+	const bool train = o->kind == PEN_PHASE_TRAIN;
+	struct pen_progress p = {
+		.what = train ? "epoch" : "evaluation after epoch",
+		.part = o->epoch,
+		.parts = train ? (unsigned)o->r->c->train.epochs : 0,
+		.done = o->step,
+		.total = o->steps,
+		.unit = "steps",
+		.loader = o->d->l,
+		.wait = train ? &o->r->rec.wait : &o->d->l->wait,
+		.compute_s = o->spent->compute_s,
+		.load_s = o->spent->load_s + (double)waited / 1e9,
+	};
 
-	if (!o->r->tick)
-		return 0;
-	snprintf(what, sizeof(what), "%s %u",
-		 o->kind == PEN_PHASE_TRAIN ? "epoch" : "evaluation after",
-		 o->epoch);
-	if (o->compute_s > 0)
-		p.au = 100 * o->compute_s / (o->compute_s + o->load_s);
-	return pen__run_tick(o->r, &p, err);
+	return o->r->tick ? pen__run_tick(o->r, &p, err) : 0;
 }
 
 /* Computing: until the monotonic clock reads ns. */
@@ -96,7 +102,7 @@ static int compute(struct loop *o, uint64_t ns, struct pen_err *err)
 {
 	for (;;) {
 		uint64_t now = pen__now_ns(), next = now + LOOK_NS;
-		int rc = look(o, err);
+		int rc = look(o, 0, err);
 
 		if (rc || now >= ns)
 			return rc;
@@ -117,15 +123,31 @@ static double draw(const struct loop *o, unsigned accel)
 	return pen__time_draw(o->time, &g);
 }
 
+/* The loader's next, however long it takes, unless the run is to end. */
+static int await(struct loop *o, struct pen_batch **b, struct pen_err *err)
+{
+	uint64_t waited = 0;
+	int rc;
+
+	while ((rc = pen_loader_next_within(o->d->l, LOOK_NS, b, err)) ==
+	       PEN_AGAIN) {
+		waited += LOOK_NS;
+		rc = look(o, waited, err);
+		if (rc)
+			return rc;
+	}
+	return rc;
+}
+
 /* One accelerator gets its batch. *at: when it has it. */
 static int fetch(struct loop *o, uint64_t *at, struct pen_err *err)
 {
 	struct pen_batch *b;
-	int rc = pen_loader_next(o->d->l, &b, err);
+	int rc = await(o, &b, err);
 
 	/* the end of the epoch before comes first, and once */
 	if (rc == PEN_END && !o->begun)
-		rc = pen_loader_next(o->d->l, &b, err);
+		rc = await(o, &b, err);
 	o->begun = true;
 	*at = pen__now_ns();
 	if (rc == PEN_END)
@@ -145,8 +167,8 @@ static int note(struct loop *o, unsigned accel, uint64_t load_ns, double busy,
 		o->p->first_batch_s = (double)load_ns / 1e9;
 	if (pen__record_step(o->p, accel, (double)load_ns / 1e9, busy))
 		return pen__fail_nomem(err, "steps", o->steps * 8);
-	o->compute_s += busy;
-	o->load_s += (double)load_ns / 1e9;
+	o->spent->compute_s += busy;
+	o->spent->load_s += (double)load_ns / 1e9;
 	if (o->kind != PEN_PHASE_TRAIN)
 		return 0;
 	pen__hist_add(&r->wait, load_ns);
@@ -371,6 +393,7 @@ static bool checkpoint_due(const struct pen_run *r, uint64_t epoch)
 struct training {
 	struct pen_run *r;
 	struct pen_data train, eval;
+	struct spent training, evaluating;
 	uint64_t *free_at;
 };
 
@@ -412,6 +435,7 @@ static int run_epoch(struct training *t, unsigned epoch, struct pen_err *err)
 			  .time = &r->c->train.computation_time,
 			  .epoch = epoch,
 			  .steps = t->train.steps,
+			  .spent = &t->training,
 			  .free_at = t->free_at };
 	size_t first = r->rec.nphases;
 	double cached;
@@ -447,6 +471,7 @@ static int run_epoch(struct training *t, unsigned epoch, struct pen_err *err)
 				  .time = &r->c->evaluation.eval_time,
 				  .epoch = epoch,
 				  .steps = t->eval.steps,
+				  .spent = &t->evaluating,
 				  .free_at = t->free_at };
 
 		rc = evaluate(&e, err);

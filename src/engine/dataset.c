@@ -320,6 +320,7 @@ static int build_index(struct pen_dataset *ds, struct pen_err *err)
 		rc = open_format(ds, ops, err);
 	if (!rc)
 		rc = pen__store_bind(ds->store, &ds->objs, err);
+	ds->ix.stop = ds->spec->stop;
 	if (!rc)
 		rc = pen__index_build(&ds->ix, &ds->objs, ds->store, ds->format,
 				      ds->spec->on_error != PEN_ON_FAIL, err);

@@ -133,6 +133,7 @@ struct build {
 	uint16_t *owner; /* per run: which part did it */
 	struct part *part;
 	unsigned nparts;
+	const atomic_bool *stop;
 };
 
 static uint64_t path_slot(const struct by_path *t, const char *path)
@@ -351,6 +352,15 @@ static void build_fail(struct build *b, struct part *p, uint32_t i,
 	stop_from(b, i);
 }
 
+static bool interrupted(const struct build *b, uint64_t i, struct pen_err *err)
+{
+	if (!b->stop || !atomic_load_explicit(b->stop, memory_order_relaxed))
+		return false;
+	pen__fail(err, PEN_ECLOSED, pen__object_name(b->objs, (uint32_t)i),
+		  "interrupted before it was indexed");
+	return true;
+}
+
 static void build_part(void *arg, unsigned t)
 {
 	struct build *b = arg;
@@ -378,6 +388,10 @@ static void build_part(void *arg, unsigned t)
 		for (uint64_t i = run * b->run; i < end && i < b->objs->nobj;
 		     i++) {
 			err = (struct pen_err){ 0 };
+			if (interrupted(b, i, &err)) {
+				build_fail(b, p, (uint32_t)i, &err);
+				break;
+			}
 			if (!index_one(b, p, &pk, (uint32_t)i, &err))
 				continue;
 			if (b->keep_bad && err.code != PEN_ENOMEM &&
@@ -545,6 +559,7 @@ int pen__index_build(struct pen_index_data *ix, struct pen_objects *objs,
 		.f = f,
 		.keep_bad = keep_bad,
 		.stop_at = objs->nobj,
+		.stop = ix->stop,
 		.nparts = parts_for(runs),
 		.run = run,
 		.nsamples = pen__calloc(objs->nobj, sizeof(uint64_t)),

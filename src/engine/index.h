@@ -5,6 +5,8 @@
 #ifndef PEN_ENGINE_INDEX_H
 #define PEN_ENGINE_INDEX_H
 
+#include <stdatomic.h>
+
 #include "format/format.h"
 #include "store/store.h"
 
@@ -25,7 +27,8 @@ struct pen_index_data {
 	void *map; /* the cache file the arrays are in, or NULL */
 	size_t map_len;
 	bool from_cache;
-	int64_t listed_ns; /* wall clock before the objects were listed */
+	int64_t listed_ns;	 /* wall clock before the objects were listed */
+	const atomic_bool *stop; /* given: its being true ends building */
 };
 
 /*

@@ -2,6 +2,7 @@
 #ifndef PEN_ENGINE_SPEC_H
 #define PEN_ENGINE_SPEC_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "base/opt.h"
@@ -47,6 +48,9 @@ struct pen_spec {
 	uint64_t read_size, epoch_batches;
 	uint64_t open_files;
 	struct pen_pairs for_store, for_format, for_sampler;
+	/* Not a setting: while data is indexed, its being true ends that with
+	 * PEN_ECLOSED. NULL: nothing does. */
+	const atomic_bool *stop;
 };
 
 extern const struct pen_opt pen__spec_opts[];

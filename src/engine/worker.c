@@ -176,7 +176,9 @@ static void issue_rows(struct pen_worker *w)
 	uint32_t object;
 	uint64_t k;
 
-	while (g->first < g->last && room(w)) {
+	/* a read can take long: what is not begun when all stop is left */
+	while (g->first < g->last && room(w) &&
+	       !atomic_load_explicit(&w->l->stopping, memory_order_relaxed)) {
 		uint32_t row = g->first++;
 
 		pen__index_find(w->f->ix, g->batch->ids[row], &object, &k);

@@ -59,14 +59,16 @@ void pen__page_close(struct pen_text *t)
 	put(t, "</script>\n</body>\n</html>\n");
 }
 
-/* ---- numbers ---- */
+/* ---- numbers; what is none, because a file lacks it, is nothing ---- */
 
 static struct pen_shown scaled(double n, const char *const *unit, size_t nunits)
 {
-	struct pen_shown out;
+	struct pen_shown out = { "" };
 	size_t i = 0;
 	int digits;
 
+	if (!isfinite(n))
+		return out;
 	while (fabs(n) >= 999.5 && i + 1 < nunits) {
 		n /= 1000;
 		i++;
@@ -93,8 +95,10 @@ struct pen_shown pen__show_bytes(double n)
 
 struct pen_shown pen__show_time(double s)
 {
-	struct pen_shown out;
+	struct pen_shown out = { "" };
 
+	if (!isfinite(s))
+		return out;
 	if (s < 9.5e-6)
 		snprintf(out.s, sizeof(out.s), "%.0f ns", s * 1e9);
 	else if (s < 1e-3)
@@ -112,9 +116,10 @@ struct pen_shown pen__show_time(double s)
 
 struct pen_shown pen__show_share(double v)
 {
-	struct pen_shown out;
+	struct pen_shown out = { "" };
 
-	snprintf(out.s, sizeof(out.s), "%.0f %%", 100 * v);
+	if (isfinite(v))
+		snprintf(out.s, sizeof(out.s), "%.0f %%", 100 * v);
 	return out;
 }
 

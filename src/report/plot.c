@@ -34,7 +34,7 @@ static double place_x(const struct plane *q, size_t i)
 	const double at = q->p->place ? q->p->place[i]
 				      : q->p->x_at[i] / q->xmax;
 
-	return at < 0 ? 0 : at > 1 ? 1 : at;
+	return !(at > 0) ? 0 : at > 1 ? 1 : at;
 }
 
 static double px(const struct plane *q, double at)
@@ -168,7 +168,7 @@ static void put_line(struct pen_text *t, const struct plane *q,
 	pen__text_add(t, "<path class=\"line\" style=\"--l:%s;--d:%s\" d=\"",
 		      s->colour.light, s->colour.dark);
 	for (size_t i = 0; i < q->p->n; i++) {
-		if (!shown(q, s->y[i])) {
+		if (!shown(q, s->y[i]) || !isfinite(q->p->x_at[i])) {
 			pen_down = false;
 			continue;
 		}

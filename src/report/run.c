@@ -283,44 +283,71 @@ static void put_fact(struct pen_text *t, const char *name, const char *value)
 	pen__text_add(t, "</dd>\n");
 }
 
+/* Another part of a fact, unless the file lacks it. */
+static void part(char text[128], const char *what, const char *unit)
+{
+	const size_t n = strlen(text);
+
+	if (what[0])
+		snprintf(text + n, 128 - n, "%s%s%s", n ? ", " : "", what,
+			 unit);
+}
+
+static void put_loader(struct pen_text *t, const struct pen_doc *d)
+{
+	const char *why = pen__doc_text(d, 0, "loader.store_reason");
+	char text[128] = "";
+
+	snprintf(text, sizeof(text), why[0] ? "%s (%s)" : "%s%s",
+		 pen__doc_text(d, 0, "loader.store"), why);
+	put_fact(t, "store", text);
+	put_fact(t, "sampler", pen__doc_text(d, 0, "loader.sampler"));
+	text[0] = '\0';
+	part(text, pen__show_whole(pen__doc_number(d, 0, "loader.threads")).s,
+	     " threads");
+	part(text, pen__show_whole(pen__doc_number(d, 0, "loader.prefetch")).s,
+	     " batches ahead");
+	put_fact(t, "loader", text);
+	text[0] = '\0';
+	part(text,
+	     pen__show_whole(pen__doc_number(d, 0, "data.samples_train")).s,
+	     " samples");
+	part(text, pen__show_bytes(pen__doc_number(d, 0, "data.bytes_train")).s,
+	     "");
+	put_fact(t, "data", text);
+}
+
 static void put_machine(struct pen_text *t, const struct pen_run *r)
 {
 	const struct pen_doc *d = r->d;
 	uint32_t host = pen__jdoc_first(&d->j, pen__doc_at(d, 0, "hosts"));
-	double memory = pen__doc_number(d, host, "memory_bytes");
-	char text[128];
+	double memory = pen__doc_number(d, host, "memory_bytes"),
+	       ahead = pen__doc_number(d, host, "device.read_ahead_kb");
+	const char *device = pen__doc_text(d, host, "device.name"),
+		   *order = pen__doc_text(d, host, "device.scheduler");
+	char text[128] = "";
 
 	pen__text_add(t, "<h3>Machine and data</h3>\n<dl>\n");
 	put_fact(t, "host", pen__doc_text(d, host, "name"));
-	snprintf(text, sizeof(text), "%s, %s CPUs, %s",
-		 pen__doc_text(d, host, "cpu"),
-		 pen__show_whole(pen__doc_number(d, host, "cpus")).s,
-		 pen__show_bytes(memory).s);
+	part(text, pen__doc_text(d, host, "cpu"), "");
+	part(text, pen__show_whole(pen__doc_number(d, host, "cpus")).s,
+	     " CPUs");
+	part(text, pen__show_bytes(memory).s, "");
 	put_fact(t, "machine", text);
 	put_fact(t, "kernel", pen__doc_text(d, host, "kernel"));
-	snprintf(text, sizeof(text), "%s %s, read-ahead %s KiB, scheduler %s",
-		 pen__doc_text(d, host, "device.name"),
-		 pen__doc_text(d, host, "device.model"),
-		 pen__show_whole(
-			 pen__doc_number(d, host, "device.read_ahead_kb"))
-			 .s,
-		 pen__doc_text(d, host, "device.scheduler"));
-	if (pen__doc_text(d, host, "device.name")[0])
+	snprintf(text, sizeof(text), "%s %s", device,
+		 pen__doc_text(d, host, "device.model"));
+	if (isfinite(ahead))
+		part(text, "read-ahead ", pen__show_whole(ahead).s);
+	if (isfinite(ahead))
+		snprintf(text + strlen(text), sizeof(text) - strlen(text),
+			 " KiB");
+	if (order[0])
+		part(text, "scheduler ", order);
+	if (device[0])
 		put_fact(t, "device", text);
 	put_fact(t, "page cache", pen__doc_text(d, 0, "page_cache.state"));
-	snprintf(text, sizeof(text), "%s (%s)",
-		 pen__doc_text(d, 0, "loader.store"),
-		 pen__doc_text(d, 0, "loader.store_reason"));
-	put_fact(t, "store", text);
-	put_fact(t, "sampler", pen__doc_text(d, 0, "loader.sampler"));
-	snprintf(text, sizeof(text), "%s threads, %s batches ahead",
-		 pen__show_whole(pen__doc_number(d, 0, "loader.threads")).s,
-		 pen__show_whole(pen__doc_number(d, 0, "loader.prefetch")).s);
-	put_fact(t, "loader", text);
-	snprintf(text, sizeof(text), "%s samples, %s",
-		 pen__show_whole(pen__doc_number(d, 0, "data.samples_train")).s,
-		 pen__show_bytes(pen__doc_number(d, 0, "data.bytes_train")).s);
-	put_fact(t, "data", text);
+	put_loader(t, d);
 	put_fact(t, "penstock", pen__doc_text(d, 0, "version"));
 	pen__text_add(t, "</dl>\n");
 }

@@ -1,0 +1,184 @@
+#!/usr/bin/python3
+"""What a run shows on a terminal while it goes, seen through tmux: lines that
+fit, drawn in place, and gone at the end; and without a terminal."""
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+
+if not shutil.which("tmux"):
+    print("skipped: tmux is not installed")
+    sys.exit(77)
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                "..", "data"))
+from e2e import check, main  # noqa: E402
+
+PENSTOCK = os.environ["PENSTOCK"]
+TRAIN = ["run", "default_small", "dataset.num_files_train=64",
+         "workflow.evaluation=false", "train.computation_time=0.02"]
+LABELS = ["epoch", "", "rate", "delivered", "utilisation", "queue",
+          "batch wait", "machine", "last minute"]
+COLOUR = re.compile("\x1b\\[[0-9;]*m")
+
+
+class Pane:
+    """A command in a terminal of a given size."""
+
+    n = 0
+
+    def __init__(self, tmp, size, env, args):
+        Pane.n += 1
+        self.tmux = ["tmux", "-u", "-f", "/dev/null", "-S",
+                     f"{tmp}/tmux{Pane.n}"]
+        words = [f"{k}={v}" for k, v in env.items()] + [PENSTOCK, *args]
+        line = "cd {}; echo above; env -u NO_COLOR -u COLUMNS {}; " \
+            "echo exit=$?; read x".format(tmp, " ".join(words))
+        self.do("new-session", "-d", "-x", str(size[0]), "-y", str(size[1]),
+                line)
+
+    def do(self, *args):
+        return subprocess.run([*self.tmux, *args], check=True, timeout=30,
+                              capture_output=True, text=True).stdout
+
+    def screen(self, *how):
+        return self.do("capture-pane", "-p", *how)
+
+    def until(self, word):
+        """Screens until the word is on one; all that differ."""
+        seen = [""]
+        while True:
+            now = self.screen()
+            if now != seen[-1]:
+                seen.append(now)
+            if word in now:
+                return seen[1:]
+
+    def close(self):
+        subprocess.run([*self.tmux, "kill-server"], check=False,
+                       capture_output=True)
+
+
+def look_at(screen, width, utf8):
+    """The block on a screen: its lines are there, once each, and fit."""
+    lines = screen.rstrip("\n").split("\n")
+    check(lines[0] == "above", f"what was above is gone:\n{screen}")
+    block = lines[1:]
+    want = LABELS if utf8 else LABELS[:-1]
+    check(len(want) - 1 <= len(block) <= len(want),
+          f"{len(block)} lines:\n{screen}")
+    for line, label in zip(block, want):
+        check(line.startswith("  " + label), f"not '{label}': {line!r}")
+        check(len(line) <= width - 2, f"{len(line)} columns: {line!r}")
+    check(re.search(r"epoch \d+ of \d+, \d+ of 16 steps", block[0]), block[0])
+    check(re.search(r"\d %, .* left", block[1]), block[1])
+    check(("#" in block[1] or "-" in block[1]) != utf8,
+          f"the bar's characters: {block[1]!r}")
+    check(re.search(r"[\d.]+( k)? samples/s now, .* mean", block[2]), block[2])
+    check(re.search(r"[\d.]+ % now, [\d.]+ % mean", block[4]), block[4])
+    check(re.search(r"\d of \d+ batches ready", block[5]), block[5])
+    check(re.search(r"p50 .*s, p99 .*s$", block[6]), block[6])
+    check(re.search(r"of \d+ CPUs, .*B of memory", block[7]), block[7])
+
+
+def after(pane, code):
+    """The result alone is on the screen."""
+    last = pane.until("exit=")[-1]
+    check(f"exit={code}" in last, last)
+    check("batches ready" not in last and "last minute" not in last,
+          f"the block is still there:\n{last}")
+    check("utilisation" in last and "result.json" in last, last)
+    return last
+
+
+def test_to_the_end(tmp):
+    pane = Pane(tmp, (100, 30), {"LC_ALL": "C.UTF-8"},
+                [*TRAIN, "train.epochs=11", "output.folder=out"])
+    try:
+        seen = [s for s in pane.until("exit=") if "batches ready" in s]
+        check(len(seen) > 1, "it was drawn once at most")
+        for s in seen:
+            look_at(s, 100, True)
+        lines = after(pane, 0).splitlines()
+        check(lines[0] == "above" and lines[1].startswith("default_small: 1 "),
+              "\n".join(lines))
+    finally:
+        pane.close()
+
+
+def test_small_and_interrupted(tmp):
+    pane = Pane(tmp, (60, 20), {"LC_ALL": "C"},
+                [*TRAIN, "train.epochs=100000", "output.folder=out"])
+    try:
+        seen = pane.until("batches ready")
+        first = seen[-1]
+        check(COLOUR.search(pane.screen("-e")), "there are colours")
+        look_at(first, 60, False)
+        while pane.screen() == first:
+            pass
+        look_at(pane.screen(), 60, False)
+        pane.do("send-keys", "C-c")
+        check("(interrupted" in after(pane, 130), "it says so")
+    finally:
+        pane.close()
+
+
+def test_no_terminal(tmp):
+    """A line now and then."""
+    file = subprocess.Popen([PENSTOCK, *TRAIN, "train.epochs=100000",
+                             "output.folder=file", "dataset.data_folder=f"],
+                            cwd=tmp, text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        plain(tmp)      # meanwhile
+        line = file.stderr.readline()
+        file.send_signal(signal.SIGINT)
+        _, rest = file.communicate(timeout=30)
+    finally:
+        file.kill()
+    check(re.fullmatch(r"penstock: epoch \d+ of 100000, \d+ of 16 steps \(.* %,"
+                       r" .* left\), .* samples/s, .*B/s, utilisation .* %, "
+                       r"\d+ of \d+ batches ready\n", line), repr(line))
+    check("\x1b" not in rest, repr(rest))
+
+
+def plain(tmp):
+    """No colours where they are not wanted, no block where the terminal is
+    dumb."""
+    pane = Pane(tmp, (100, 30), {"LC_ALL": "C.UTF-8", "NO_COLOR": 1,
+                                 "COLUMNS": 70},
+                [*TRAIN, "train.epochs=100000", "output.folder=a"])
+    try:
+        pane.until("batches ready")
+        check(not COLOUR.search(pane.screen("-e")), "NO_COLOR")
+        look_at(pane.screen(), 70, True)
+        pane.do("send-keys", "C-c")
+        after(pane, 130)
+    finally:
+        pane.close()
+    pane = Pane(tmp, (100, 30), {"TERM": "dumb"},
+                [*TRAIN, "train.epochs=9", "output.folder=b"])
+    try:
+        check(not [s for s in pane.until("exit=") if "CPUs," in s], "dumb")
+        check(not COLOUR.search(pane.screen("-e")), "dumb: no colours")
+    finally:
+        pane.close()
+
+
+def test_load(tmp):
+    subprocess.run([PENSTOCK, "gen", f"{tmp}/d", "files=64", "shape=64"],
+                   check=True, capture_output=True)
+    pane = Pane(tmp, (100, 30), {"LC_ALL": "C.UTF-8"},
+                ["load", "d", "epochs=0", "--seconds", "3"])
+    try:
+        seen = [s for s in pane.until("exit=") if "batches ready" in s]
+        check(seen and "loading, 2 of 3 seconds" in seen[0], str(seen))
+        check("In words" in pane.screen(), pane.screen())
+        check("batches ready" not in pane.screen(), pane.screen())
+    finally:
+        pane.close()
+
+
+main(globals())
