@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/rng.h"
+#include "store/tier.h"
 
 #define ROOM (1u << 20) /* about what stays in a CPU's cache */
 #define FAST_NS 200000	/* a batch: waking a worker for each is felt */
@@ -130,13 +131,15 @@ static int open_units(struct pen_loader *l, struct pen_err *err)
 static void settle_settings(struct pen_loader *l)
 {
 	const struct pen_spec *s = l->ds->spec;
+	/* a request goes to every rank: better a few large ones */
+	const uint32_t depth = l->ds->comm && l->ds->comm->size > 1 ? 256 : 32;
 	uint64_t left = s->world > 0 ? (uint64_t)s->world : 1;
 
 	l->batch = (uint32_t)s->batch_size;
 	l->world = l->asked ? 1 : left;
 	l->rank = l->asked ? 0 : (uint64_t)s->rank;
 	l->nthreads = s->threads > 0 ? (uint32_t)s->threads : pen__cpus();
-	l->depth = s->queue_depth > 0 ? (uint32_t)s->queue_depth : 32;
+	l->depth = s->queue_depth > 0 ? (uint32_t)s->queue_depth : depth;
 	l->drops = !s->decode;
 	l->tail = s->drop_last ? PEN_TAIL_DROP : (enum pen_tail)s->tail;
 	if (l->tail == PEN_TAIL_AUTO)
@@ -339,7 +342,7 @@ static void stop(struct pen_loader *l)
 static int fill(struct pen_loader *l, const struct pen_spec *spec,
 		struct pen_err *err)
 {
-	int rc = pen_dataset_open(&l->ds, spec, err);
+	int rc = pen__dataset_open(&l->ds, spec, err);
 
 	if (rc)
 		return rc;
@@ -379,6 +382,9 @@ static int open_loader(struct pen_loader **out, const struct pen_spec *spec,
 		rc = pen__asked_new(l, err);
 	if (!rc)
 		rc = fill(l, spec, err);
+	/* all of a job, or none */
+	if (l->ds && l->ds->comm)
+		rc = pen__comm_agree(l->ds->comm, rc, err);
 	if (rc) {
 		pen_loader_close(l);
 		return rc;
@@ -658,6 +664,20 @@ PEN_API int pen_loader_restore(struct pen_loader *l, const struct pen_state *st,
 	return rc;
 }
 
+/* What came out of a cache the store did not move; it may be counted there
+ * before it is counted here. */
+static void add_cache(const struct pen_loader *l, struct pen_stats *out)
+{
+	struct pen_tier_stats t;
+
+	if (!pen__tier_stats(l->ds->store, &t))
+		return;
+	out->cache_hits = t.hits;
+	out->cache_bytes = t.hit_bytes;
+	out->nreads = t.reads;
+	out->read_bytes = t.read_bytes;
+}
+
 PEN_API void pen_loader_stats(const struct pen_loader *l, struct pen_stats *out)
 {
 	*out = (struct pen_stats){
@@ -690,6 +710,7 @@ PEN_API void pen_loader_stats(const struct pen_loader *l, struct pen_stats *out)
 		out->read_bytes += pen__meter_get(&m->read_bytes);
 		out->nreads += pen__meter_get(&m->nreads);
 	}
+	add_cache(l, out);
 }
 
 PEN_API uint64_t pen_loader_wait_percentile(const struct pen_loader *l,
