@@ -201,6 +201,14 @@ static void json_data(struct pen_text *j, const struct run *r)
 	pen__json_close(j, '}');
 }
 
+/* What bytes come from in the end; a cache over it has figures of its own. */
+static const char *store_of(const struct run *r)
+{
+	const struct pen_store *st = r->l->ds->store;
+
+	return (r->cache.on ? st->under : st)->ops->name;
+}
+
 /* How even batches come: a stall shows in the slowest ones. */
 static double p99_over_p50(const struct run *r)
 {
@@ -280,7 +288,7 @@ static int print_json(const char *path, const struct run *r)
 	pen__json_str(&j, "version", pen_version());
 	pen__json_bool(&j, "partial", r->partial);
 	json_data(&j, r);
-	pen__json_str(&j, "store", r->l->ds->store->ops->name);
+	pen__json_str(&j, "store", store_of(r));
 	pen__json_str(&j, "store_reason", r->l->ds->why_store);
 	pen__json_str(&j, "sampler", r->l->sampler->ops->name);
 	pen__json_int(&j, "seed", r->l->ds->spec->seed);
@@ -341,7 +349,7 @@ static void print_data(const struct run *r, const struct pen_stats *s)
 		printf("  %-12s %s %s\n", f->name, pen_dtype_name(f->dtype),
 		       shape_text(f->shape, f->ndim));
 	}
-	printf("  %-12s %s (%s)", "store", ds->store->ops->name, ds->why_store);
+	printf("  %-12s %s (%s)", "store", store_of(r), ds->why_store);
 	if (r->l->ds->resident >= 0)
 		printf(", %.0f %% in page cache at start",
 		       100 * r->l->ds->resident);

@@ -154,6 +154,9 @@ int load_sum(struct run *r, int rc, struct pen_err *err)
 	}
 	pen_loader_stats(r->l, &r->stats);
 	r->cache.on = pen__tier_stats(r->l->ds->store, &r->cache.s);
+	/* who ended before the others meets them where they wait first */
+	if (ranks && !rc)
+		rc = pen__gate_pass(r->l, err);
 	if (ranks)
 		rc = pen__comm_agree(r->comm, rc, err);
 	if (ranks && !rc)

@@ -307,6 +307,7 @@ static int start(struct pen_loader *l, struct pen_cursor from,
 	    pen__order_new(&l->order, n))
 		return pen__fail_nomem(err, "queues", cap * sizeof(void *));
 	pen__plan_seek(l, from);
+	pen__gate_shut(l, from.epoch);
 	l->taken = from;
 	/* a state saved after the last epoch has nothing to come */
 	l->ended = epochs && from.epoch >= epochs;
@@ -437,9 +438,10 @@ PEN_API void pen_loader_close(struct pen_loader *l)
 }
 
 /* Between epochs; PEN_END, and the next call goes on. */
-static int end_epoch(struct pen_loader *l)
+static int end_epoch(struct pen_loader *l, struct pen_err *err)
 {
 	uint64_t epochs = l->ds->spec->epochs;
+	struct pen_err why = { 0 };
 
 	if (l->ended || l->asked)
 		return PEN_END;
@@ -448,6 +450,12 @@ static int end_epoch(struct pen_loader *l)
 	l->ended = !l->left || (epochs && l->taken.epoch >= epochs);
 	if (l->ended)
 		l->left = 0;
+	if (!l->ended && pen__gate_pass(l, &why)) {
+		l->stop = why;
+		if (err)
+			*err = why;
+		return why.code;
+	}
 	return PEN_END;
 }
 
@@ -516,7 +524,7 @@ static int take(struct pen_loader *l, int64_t ns, struct pen_batch **out,
 
 	do {
 		if (!l->left)
-			return end_epoch(l);
+			return end_epoch(l, err);
 		rc = wait_batch(l, ns, &b, err);
 		if (rc)
 			return rc;

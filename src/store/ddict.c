@@ -197,7 +197,7 @@ static void tier_close(struct pen_store *st)
 	struct tier *t = st->priv;
 
 	/* others may still ask for what is here */
-	if (t->d && t->comm)
+	if (t->d && t->comm && atomic_load(&t->state) == WORKS)
 		(void)pen__comm_barrier(t->comm, NULL);
 	pen_ddict_close(t->d);
 	pen__free(t->dir);
@@ -209,6 +209,7 @@ static int open_dict(struct tier *t, struct pen_err *err)
 	char memory[40], width[40], name[300], transport[64];
 	const char *set[5];
 	uint32_t n = 0;
+	int rc;
 
 	snprintf(width, sizeof(width), "width=%lld", (long long)t->width);
 	snprintf(transport, sizeof(transport), "transport=%s",
@@ -225,7 +226,10 @@ static int open_dict(struct tier *t, struct pen_err *err)
 		snprintf(name, sizeof(name), "name=%s", t->name);
 		set[n++] = name;
 	}
-	return pen__ddict_open(&t->d, t->comm, set, n, err);
+	rc = pen__ddict_open(&t->d, t->comm, set, n, err);
+	if (!rc && err) /* joining tries what need not work */
+		pen__err_reset(err);
+	return rc;
 }
 
 static int tier_bind(struct pen_store *st, struct pen_err *err)
@@ -347,7 +351,8 @@ static void give_up(struct tier *t, int rc, const struct pen_err *err)
 	pthread_mutex_lock(&t->over.lock);
 	if (!t->lost.code)
 		pen__fail(&t->lost, PEN_ECLOSED, "cache=ddict",
-			  "%.200s; start the job again", err->msg);
+			  "%.60s %.160s; start the job again", err->where,
+			  err->msg);
 	pthread_mutex_unlock(&t->over.lock);
 	atomic_store(&t->state, LOST);
 }
@@ -392,6 +397,8 @@ static void sort_out(struct pen_queue *q)
 
 		if (lost) {
 			end(p, r, PEN_ECLOSED, 0);
+		} else if (!r->orig->len) {
+			end(p, r, 0, 0);
 		} else if (v.data && v.len <= r->orig->len) {
 			memcpy(r->orig->buf, v.data, v.len);
 			end(p, r, (int64_t)v.len, 0);
