@@ -16,7 +16,7 @@ struct cache { /* of all ranks */
 	bool on;
 	struct pen_tier_stats s;
 	uint64_t held_bytes; /* each once, however many replicas there are */
-	double hit_rate, held_share;
+	double hit_rate, held_share; /* of bytes */
 	char how[256];
 };
 

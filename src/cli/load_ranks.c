@@ -119,7 +119,7 @@ static int look_at_cache(struct run *r, struct pen_err *err)
 	const char *given = pen__pairs_get(&ds->spec->for_cache, "width");
 	struct cache *c = &r->cache;
 	uint64_t n = pen_ddict_nshards(d), width;
-	double reads;
+	double bytes;
 
 	if (!given || pen__parse_count(given, &width) || !width || width > n)
 		width = n;
@@ -132,8 +132,8 @@ static int look_at_cache(struct run *r, struct pen_err *err)
 			return rc;
 		c->held_bytes += s.value_bytes;
 	}
-	reads = (double)c->s.hits + (double)c->s.reads;
-	c->hit_rate = reads > 0 ? (double)c->s.hits / reads : 0;
+	bytes = (double)c->s.hit_bytes + (double)c->s.read_bytes;
+	c->hit_rate = bytes > 0 ? (double)c->s.hit_bytes / bytes : 0;
 	c->held_share =
 		ds->objs.total_bytes
 			? (double)c->held_bytes / (double)ds->objs.total_bytes
@@ -194,7 +194,8 @@ void load_cache_print(const struct run *r)
 
 	if (!c->on)
 		return;
-	printf("  %-14s %.1f %% of reads out of memory (%s), the others from "
+	printf("  %-14s %.1f %% of the bytes out of memory (%s), the others "
+	       "from "
 	       "the store (%s)\n",
 	       "cache", 100 * c->hit_rate, human_bytes((double)c->s.hit_bytes),
 	       human_bytes((double)c->s.read_bytes));

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "comm/comm.h"
 #include "store/tier.h"
 
 /* Which names are wanted while listing. */

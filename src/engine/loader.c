@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/rng.h"
+#include "comm/comm.h"
 #include "store/tier.h"
 
 #define ROOM (1u << 20) /* about what stays in a CPU's cache */

@@ -169,7 +169,7 @@ static int name_dirs(struct pen_store *st, struct pen_err *err)
 
 		t->dir[i] = (struct name){ 1, 2 };
 		absorb_text(&t->dir[i], real ? real : dir);
-		free(real);
+		pen__free(real);
 	}
 	return 0;
 }
@@ -579,6 +579,28 @@ static unsigned tier_reap(struct pen_queue *q, unsigned min,
 	return n;
 }
 
+const struct pen_store_ops pen__store_ddict = {
+	.name = "ddict",
+	.help = "another store, read once and then kept in memory, of all "
+		"ranks; see cache=ddict",
+	.opts = opts,
+	.priv_size = sizeof(struct tier),
+	.queue_size = sizeof(struct tier_queue),
+	.sink_size = sizeof(struct pen_sink *),
+	.open = tier_open,
+	.close = tier_close,
+	.list = pen__over_list,
+	.read_whole = pen__over_read_whole,
+	.bind = tier_bind,
+	.queue_open = tier_queue_open,
+	.queue_close = tier_queue_close,
+	.submit = tier_submit,
+	.reap = tier_reap,
+	.sink_open = pen__over_sink_open,
+	.sink_write = pen__over_sink_write,
+	.sink_close = pen__over_sink_close,
+};
+
 bool pen__tier_stats(const struct pen_store *st, struct pen_tier_stats *out)
 {
 	struct tier *t = st->priv;
@@ -603,25 +625,3 @@ struct pen_ddict *pen__tier_dict(const struct pen_store *st)
 
 	return st->ops == &pen__store_ddict ? t->d : NULL;
 }
-
-const struct pen_store_ops pen__store_ddict = {
-	.name = "ddict",
-	.help = "another store, read once and then kept in memory, of all "
-		"ranks; see cache=ddict",
-	.opts = opts,
-	.priv_size = sizeof(struct tier),
-	.queue_size = sizeof(struct tier_queue),
-	.sink_size = sizeof(struct pen_sink *),
-	.open = tier_open,
-	.close = tier_close,
-	.list = pen__over_list,
-	.read_whole = pen__over_read_whole,
-	.bind = tier_bind,
-	.queue_open = tier_queue_open,
-	.queue_close = tier_queue_close,
-	.submit = tier_submit,
-	.reap = tier_reap,
-	.sink_open = pen__over_sink_open,
-	.sink_write = pen__over_sink_write,
-	.sink_close = pen__over_sink_close,
-};

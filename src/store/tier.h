@@ -2,8 +2,9 @@
 #ifndef PEN_STORE_TIER_H
 #define PEN_STORE_TIER_H
 
-#include "comm/comm.h"
 #include "store/store.h"
+
+struct pen_comm;
 
 struct pen_tier_stats {
 	uint64_t hits, hit_bytes;   /* reads answered out of memory */
@@ -18,7 +19,5 @@ void pen__tier_join(struct pen_store *, struct pen_comm *);
 /* Of this process; false: st is no such store. */
 bool pen__tier_stats(const struct pen_store *st, struct pen_tier_stats *);
 struct pen_ddict *pen__tier_dict(const struct pen_store *);
-
-extern const struct pen_store_ops pen__store_ddict;
 
 #endif
