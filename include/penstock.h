@@ -228,6 +228,8 @@ struct pen_stats {
 	uint64_t memory_bytes, memory_peak_bytes, memory_budget_bytes;
 	double ready_mean; /* batches ready when next() was called */
 	uint32_t nthreads, prefetch, queue_depth;
+	uint64_t cache_hits, cache_bytes; /* reads cache=ddict answered, which
+					     the store did not have to */
 };
 
 struct pen_loader;

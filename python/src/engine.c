@@ -325,6 +325,8 @@ static PyObject *engine_stats(PyObject *self, PyObject *unused)
 	COUNT(nthreads);
 	COUNT(prefetch);
 	COUNT(queue_depth);
+	COUNT(cache_hits);
+	COUNT(cache_bytes);
 #undef COUNT
 #undef SECONDS
 	if (!rc)

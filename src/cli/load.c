@@ -10,33 +10,12 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/team.h"
-#include "cli/cli.h"
-#include "cli/live.h"
-#include "engine/loader.h"
+#include "cli/load.h"
 #include "engine/quality.h"
 #include "store/store.h"
 
 /* Interrupts are looked for this often while no batch comes. */
 #define LOOK_NS 50000000
-
-struct epoch {
-	double seconds;
-	uint64_t samples, bytes;
-};
-
-struct run {
-	struct pen_loader *l;
-	struct epoch *epoch;
-	size_t nepochs;
-	double seconds, cpu_s; /* iterating, without opening */
-	uint64_t sum;	       /* of the content, with --checksum */
-	uint64_t max_batches;
-	double max_seconds;
-	bool checksum, json, quiet, drop, partial, quality;
-	const char *out, *label;
-	struct pen_quality *q;
-	struct live live;
-};
 
 static const struct flag flags[] = {
 	{ "--json", NULL, "print the result as JSON instead of text" },
@@ -249,6 +228,14 @@ static void json_data(struct pen_text *j, const struct run *r)
 	pen__json_close(j, '}');
 }
 
+/* What bytes come from in the end; a cache over it has figures of its own. */
+static const char *store_of(const struct run *r)
+{
+	const struct pen_store *st = r->l->ds->store;
+
+	return (r->cache.on ? st->under : st)->ops->name;
+}
+
 /* How even batches come: a stall shows in the slowest ones. */
 static double p99_over_p50(const struct run *r)
 {
@@ -321,15 +308,14 @@ static double per_second(double n, double s)
 static int print_json(const char *path, const struct run *r)
 {
 	struct pen_text j = { 0 };
-	struct pen_stats s;
+	const struct pen_stats s = r->stats;
 
-	pen_loader_stats(r->l, &s);
 	pen__json_open(&j, NULL, '{');
 	pen__json_str(&j, "schema", "penstock.load/1");
 	pen__json_str(&j, "version", pen_version());
 	pen__json_bool(&j, "partial", r->partial);
 	json_data(&j, r);
-	pen__json_str(&j, "store", r->l->ds->store->ops->name);
+	pen__json_str(&j, "store", store_of(r));
 	pen__json_str(&j, "store_reason", r->l->ds->why_store);
 	pen__json_str(&j, "sampler", r->l->sampler->ops->name);
 	pen__json_int(&j, "seed", r->l->ds->spec->seed);
@@ -368,6 +354,7 @@ static int print_json(const char *path, const struct run *r)
 	pen__json_int(&j, "substituted", s.nsubstituted);
 	if (r->checksum)
 		pen__json_int(&j, "checksum", r->sum);
+	load_cache_json(&j, r);
 	json_times(&j, r, &s);
 	json_quality(&j, r);
 	json_errors(&j, r);
@@ -389,7 +376,7 @@ static void print_data(const struct run *r, const struct pen_stats *s)
 		printf("  %-12s %s %s\n", f->name, pen_dtype_name(f->dtype),
 		       shape_text(f->shape, f->ndim));
 	}
-	printf("  %-12s %s (%s)", "store", ds->store->ops->name, ds->why_store);
+	printf("  %-12s %s (%s)", "store", store_of(r), ds->why_store);
 	if (r->l->ds->resident >= 0)
 		printf(", %.0f %% in page cache at start",
 		       100 * r->l->ds->resident);
@@ -401,8 +388,11 @@ static void print_data(const struct run *r, const struct pen_stats *s)
 		       (unsigned long long)r->l->cut.budget);
 	else
 		printf("%u", r->l->batch);
-	printf(", %s, %u threads, %u batches ahead\n\n",
-	       r->l->sampler->ops->name, s->nthreads, s->prefetch);
+	printf(", %s, %u threads, %u batches ahead", r->l->sampler->ops->name,
+	       s->nthreads, s->prefetch);
+	if (r->comm && r->comm->size > 1)
+		printf(", each of %d ranks", r->comm->size);
+	puts("\n");
 }
 
 static void print_epochs(const struct run *r)
@@ -436,6 +426,7 @@ static void print_result(const struct run *r, const struct pen_stats *s)
 	printf("  %-14s %s/s in %s reads\n", "read",
 	       human_bytes(per_second((double)s->read_bytes, r->seconds)),
 	       grouped(s->nreads));
+	load_cache_print(r);
 	printf("  %-14s p50 %s, p90 %s, p99 %s, p99.9 %s, max %s\n",
 	       "batch wait",
 	       human_time((double)pen_loader_wait_percentile(r->l, 50) / 1e9),
@@ -493,11 +484,10 @@ static void print_words(const struct run *r, const struct pen_stats *s)
 
 static void print_text(const struct run *r)
 {
-	struct pen_stats s;
+	const struct pen_stats s = r->stats;
 	struct pen_err e;
 	uint64_t id;
 
-	pen_loader_stats(r->l, &s);
 	print_data(r, &s);
 	print_epochs(r);
 	print_result(r, &s);
@@ -547,9 +537,11 @@ static int measure(struct run *r, const struct pen_spec *spec)
 		return not_opened(&err);
 	if (r->quality && open_quality(r, &err))
 		return complain(&err);
-	rc = iterate(r, &err);
-	if (rc < 0 && !r->nepochs)
+	rc = load_sum(r, iterate(r, &err), &err);
+	if (rc < 0 && (!r->nepochs || (r->comm && r->comm->size > 1)))
 		return complain(&err);
+	if (r->comm && r->comm->rank)
+		return interrupted() ? 128 + interrupted() : EXIT_OK;
 	out_rc = r->out ? print_json(r->out, r) : 0;
 	if (r->json)
 		out_rc = print_json(NULL, r) ? EXIT_FAILED : out_rc;
@@ -609,9 +601,12 @@ static int run_load(int argc, char **argv)
 			rc = spec_arg(spec, &a, kind);
 	}
 	if (rc < 0)
+		rc = load_ranks(&r, spec);
+	if (rc < 0)
 		rc = measure(&r, spec);
 	pen__quality_free(r.q);
 	pen_loader_close(r.l);
+	pen__comm_close(r.comm);
 	pen_spec_free(spec);
 	pen__free(r.epoch);
 	return rc;
@@ -633,6 +628,8 @@ static const char *const examples[] = {
 	"penstock load tokens/ shuffle=true pack=2048 batch_size=8 "
 	"too_long=split",
 	"rows of 2,048 with several samples each; see docs/batches.md",
+	"mpirun -n 4 penstock load data/ cache=ddict epochs=3 shuffle=true",
+	"read once, then out of the memory of four ranks; see docs/ddict.md",
 	"penstock load data/ --json -o result.json",
 	"for programs",
 	NULL,

@@ -15,6 +15,8 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "comm/comm.h"
+#include "store/tier.h"
 
 /* Which names are wanted while listing. */
 struct wanted {
@@ -208,7 +210,8 @@ static int open_format(struct pen_dataset *ds, const struct pen_format_ops *ops,
 static const char *index_store(const char *name)
 {
 	return strcmp(name, "auto") == 0 || strcmp(name, "mmap") == 0 ||
-			       strcmp(name, "uring") == 0
+			       strcmp(name, "uring") == 0 ||
+			       strcmp(name, "ddict") == 0
 		       ? "posix"
 		       : name;
 }
@@ -385,6 +388,21 @@ static bool unpacks(const struct pen_dataset *ds)
 	return packed;
 }
 
+/* The dictionary over the store that was settled on. */
+static int add_tier(struct pen_dataset *ds, struct pen_err *err)
+{
+	const struct pen_pairs *given = &ds->spec->for_cache;
+	struct pen_store *under = ds->store;
+	int rc;
+
+	ds->store = NULL;
+	rc = pen__store_open_over(&ds->store, "ddict", under, given->kv,
+				  given->n, err);
+	if (!rc)
+		pen__tier_join(ds->store, ds->comm);
+	return rc;
+}
+
 static int settle_store(struct pen_dataset *ds, struct pen_err *err)
 {
 	const struct pen_pairs *given = &ds->spec->for_store;
@@ -399,11 +417,17 @@ static int settle_store(struct pen_dataset *ds, struct pen_err *err)
 		access_of(ds, &whole, &bytes);
 		pick = pen__store_pick(&ds->objs, whole, unpacks(ds), bytes,
 				       ds->resident);
+		/* what is read once, and copied, need not be mapped */
+		if (ds->comm && strcmp(pick.name, "mmap") == 0)
+			pick = (struct pen_pick){ .name = "posix",
+						  .why = "beneath a cache" };
 	}
 	ds->why_store = pick.why;
 	if (strcmp(pick.name, ds->store->ops->name) != 0)
 		rc = open_store(ds, pick.name, is_auto ? pick.opt : given->kv,
 				is_auto ? pick.nopts : given->n, err);
+	if (!rc && ds->comm)
+		rc = add_tier(ds, err);
 	return rc ? rc : pen__store_bind(ds->store, &ds->objs, err);
 }
 
@@ -419,6 +443,14 @@ static int check_store_opts(struct pen_dataset *ds, struct pen_err *err)
 	if (strcmp(name, "auto") != 0 && !pen__store_find(name))
 		return pen__fail(err, PEN_EINVAL, name,
 				 "is not a store here; see `penstock stores`");
+	if (ds->spec->for_cache.n && !ds->spec->tier)
+		return pen__fail(err, PEN_EINVAL, "cache",
+				 "is not ddict, so cache.%s cannot be set: add "
+				 "cache=ddict",
+				 ds->spec->for_cache.kv[0].key);
+	if (ds->spec->tier && strcmp(name, "ddict") == 0)
+		return pen__fail(err, PEN_EINVAL, "store",
+				 "is ddict, and so is cache: leave one out");
 	return 0;
 }
 
@@ -498,8 +530,28 @@ static int dataset_fill(struct pen_dataset *ds, struct pen_err *err)
 	return rc;
 }
 
-PEN_API int pen_dataset_open(struct pen_dataset **out,
-			     const struct pen_spec *spec, struct pen_err *err)
+/* Before all that may fail on one rank only. */
+static int open_ranks(struct pen_dataset *ds, struct pen_err *err)
+{
+	struct pen_spec *s = ds->spec;
+	int rc;
+
+	ds->comm = s->comm;
+	if (!ds->comm) {
+		rc = pen__comm_open(&ds->comm, err);
+		if (rc)
+			return rc;
+		ds->own_comm = true;
+	}
+	if (!s->ranked) {
+		s->rank = ds->comm->rank;
+		s->world = ds->comm->size;
+	}
+	return 0;
+}
+
+static int open_data(struct pen_dataset **out, const struct pen_spec *spec,
+		     bool loads, struct pen_err *err)
 {
 	uint64_t start = pen__now_ns();
 	struct pen_dataset *ds = pen__calloc(1, sizeof(*ds));
@@ -508,9 +560,13 @@ PEN_API int pen_dataset_open(struct pen_dataset **out,
 	if (!ds)
 		return pen__fail_nomem(err, "data set", sizeof(*ds));
 	rc = pen__spec_copy(&ds->spec, spec, err);
+	if (!rc && loads && ds->spec->tier)
+		rc = open_ranks(ds, err);
 	if (!rc)
 		rc = dataset_fill(ds, err);
 	if (rc) {
+		if (ds->comm)
+			rc = pen__comm_agree(ds->comm, rc, err);
 		pen_dataset_close(ds);
 		return rc;
 	}
@@ -519,12 +575,26 @@ PEN_API int pen_dataset_open(struct pen_dataset **out,
 	return 0;
 }
 
+PEN_API int pen_dataset_open(struct pen_dataset **out,
+			     const struct pen_spec *spec, struct pen_err *err)
+{
+	return open_data(out, spec, false, err);
+}
+
+int pen__dataset_open(struct pen_dataset **out, const struct pen_spec *spec,
+		      struct pen_err *err)
+{
+	return open_data(out, spec, true, err);
+}
+
 PEN_API void pen_dataset_close(struct pen_dataset *ds)
 {
 	if (!ds)
 		return;
 	pen__format_close(ds->format);
 	pen__store_close(ds->store);
+	if (ds->own_comm)
+		pen__comm_close(ds->comm);
 	pen__objects_fini(&ds->objs);
 	pen__index_fini(&ds->ix);
 	pen_spec_free(ds->spec);

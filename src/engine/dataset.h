@@ -11,12 +11,19 @@ struct pen_dataset {
 	struct pen_format *format;
 	struct pen_objects objs;
 	struct pen_index_data ix;
+	struct pen_comm *comm; /* of the ranks that share a cache, or NULL */
+	bool own_comm;
 	const char *why_store; /* one line: why store=auto chose as it did */
 	double resident; /* share of the bytes in the page cache, or < 0 */
 	uint64_t open_ns;
 	char cache_dir[4096]; /* "" when the index is not kept */
 	struct pen_index_key key;
 };
+
+/* As pen_dataset_open(), to be read from: over the cache that the spec asks
+ * for. With ranks that is collective, as is closing it then. */
+int pen__dataset_open(struct pen_dataset **out, const struct pen_spec *,
+		      struct pen_err *err);
 
 /* Numbers, one per element, from a .npy file or a text file; used for subset,
  * weights and labels. *bools: the file held booleans. */

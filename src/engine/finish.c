@@ -145,7 +145,9 @@ static void settle_faults(struct pen_loader *l, struct pen_pooled *b)
 		pen__fail_nomem(&b->err, "errors of a batch", 0);
 		return;
 	}
-	if (s->on_error == PEN_ON_FAIL || b->fault[0].err.code == PEN_ENOMEM) {
+	/* neither is the sample's fault */
+	if (s->on_error == PEN_ON_FAIL || b->fault[0].err.code == PEN_ENOMEM ||
+	    b->fault[0].err.code == PEN_ECLOSED) {
 		b->err = b->fault[0].err;
 		return;
 	}

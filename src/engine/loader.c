@@ -10,6 +10,8 @@
 
 #include "base/clock.h"
 #include "base/rng.h"
+#include "comm/comm.h"
+#include "store/tier.h"
 
 #define LARGE (32u << 20) /* a batch that no cache holds */
 #define ROOM (1u << 20)	  /* about what stays in a CPU's cache */
@@ -135,13 +137,15 @@ static int open_units(struct pen_loader *l, struct pen_err *err)
 static void settle_settings(struct pen_loader *l)
 {
 	const struct pen_spec *s = l->ds->spec;
+	/* a request goes to every rank: better a few large ones */
+	const uint32_t depth = l->ds->comm && l->ds->comm->size > 1 ? 256 : 32;
 	uint64_t left = s->world > 0 ? (uint64_t)s->world : 1;
 
 	l->batch = (uint32_t)s->batch_size;
 	l->world = l->asked ? 1 : left;
 	l->rank = l->asked ? 0 : (uint64_t)s->rank;
 	l->nthreads = s->threads > 0 ? (uint32_t)s->threads : pen__cpus();
-	l->depth = s->queue_depth > 0 ? (uint32_t)s->queue_depth : 32;
+	l->depth = s->queue_depth > 0 ? (uint32_t)s->queue_depth : depth;
 	l->drops = !s->decode;
 	l->tail = s->drop_last ? PEN_TAIL_DROP : (enum pen_tail)s->tail;
 	if (l->tail == PEN_TAIL_AUTO)
@@ -309,6 +313,7 @@ static int start(struct pen_loader *l, struct pen_cursor from,
 	    pen__order_new(&l->order, n))
 		return pen__fail_nomem(err, "queues", cap * sizeof(void *));
 	pen__plan_seek(l, from);
+	pen__gate_shut(l, from.epoch);
 	l->taken = from;
 	/* a state saved after the last epoch has nothing to come */
 	l->ended = epochs && from.epoch >= epochs;
@@ -344,7 +349,7 @@ static void stop(struct pen_loader *l)
 static int fill(struct pen_loader *l, const struct pen_spec *spec,
 		struct pen_err *err)
 {
-	int rc = pen_dataset_open(&l->ds, spec, err);
+	int rc = pen__dataset_open(&l->ds, spec, err);
 
 	if (rc)
 		return rc;
@@ -384,6 +389,9 @@ static int open_loader(struct pen_loader **out, const struct pen_spec *spec,
 		rc = pen__asked_new(l, err);
 	if (!rc)
 		rc = fill(l, spec, err);
+	/* all of a job, or none */
+	if (l->ds && l->ds->comm)
+		rc = pen__comm_agree(l->ds->comm, rc, err);
 	if (rc) {
 		pen_loader_close(l);
 		return rc;
@@ -436,9 +444,10 @@ PEN_API void pen_loader_close(struct pen_loader *l)
 }
 
 /* Between epochs; PEN_END, and the next call goes on. */
-static int end_epoch(struct pen_loader *l)
+static int end_epoch(struct pen_loader *l, struct pen_err *err)
 {
 	uint64_t epochs = l->ds->spec->epochs;
+	struct pen_err why = { 0 };
 
 	if (l->ended || l->asked)
 		return PEN_END;
@@ -447,6 +456,12 @@ static int end_epoch(struct pen_loader *l)
 	l->ended = !l->left || (epochs && l->taken.epoch >= epochs);
 	if (l->ended)
 		l->left = 0;
+	if (!l->ended && pen__gate_pass(l, &why)) {
+		l->stop = why;
+		if (err)
+			*err = why;
+		return why.code;
+	}
 	return PEN_END;
 }
 
@@ -515,7 +530,7 @@ static int take(struct pen_loader *l, int64_t ns, struct pen_batch **out,
 
 	do {
 		if (!l->left)
-			return end_epoch(l);
+			return end_epoch(l, err);
 		rc = wait_batch(l, ns, &b, err);
 		if (rc)
 			return rc;
@@ -663,6 +678,20 @@ PEN_API int pen_loader_restore(struct pen_loader *l, const struct pen_state *st,
 	return rc;
 }
 
+/* What came out of a cache the store did not move; it may be counted there
+ * before it is counted here. */
+static void add_cache(const struct pen_loader *l, struct pen_stats *out)
+{
+	struct pen_tier_stats t;
+
+	if (!pen__tier_stats(l->ds->store, &t))
+		return;
+	out->cache_hits = t.hits;
+	out->cache_bytes = t.hit_bytes;
+	out->nreads = t.reads;
+	out->read_bytes = t.read_bytes;
+}
+
 PEN_API void pen_loader_stats(const struct pen_loader *l, struct pen_stats *out)
 {
 	*out = (struct pen_stats){
@@ -695,6 +724,7 @@ PEN_API void pen_loader_stats(const struct pen_loader *l, struct pen_stats *out)
 		out->read_bytes += pen__meter_get(&m->read_bytes);
 		out->nreads += pen__meter_get(&m->nreads);
 	}
+	add_cache(l, out);
 }
 
 PEN_API uint64_t pen_loader_wait_percentile(const struct pen_loader *l,

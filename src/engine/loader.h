@@ -98,6 +98,8 @@ struct pen_loader {
 	atomic_bool stopping;	   /* workers leave what they have not begun */
 	pthread_mutex_t lock;	   /* parked, skipped */
 	struct pen_pooled *parked; /* their plans wait for memory */
+	bool gate, gate_passed;	   /* gate.c; changed with the lock */
+	struct pen_pooled *gated;  /* their plans wait for other ranks */
 	struct pen_row_fault *skipped;
 	uint64_t *skipped_id;
 	uint64_t nskipped_kept;
@@ -149,6 +151,14 @@ void pen__plan_rows(void *loader, struct pen_pooled *b);
 /* A unit for a run of neighbouring records around this one. */
 void pen__plan_chunk(const struct pen_loader *, uint64_t sample,
 		     uint32_t object, uint64_t k, struct pen_unit *unit);
+
+/*
+ * Ranks that share a cache (gate.c): shut when the first epoch starts, passed
+ * by the consumer at its end, with all other ranks. keeps(): the batch waits.
+ */
+void pen__gate_shut(struct pen_loader *, uint64_t epoch);
+bool pen__gate_keeps(struct pen_loader *, struct pen_pooled *);
+int pen__gate_pass(struct pen_loader *, struct pen_err *err);
 
 /* The layout of every field (shapes.c), and memory of a batch with them. */
 int pen__shapes_settle(struct pen_loader *, struct pen_err *err);

@@ -702,6 +702,8 @@ void pen__plan_batch(struct pen_loader *l, struct pen_pooled *b)
 
 	if (l->plan.failed || !advance(l))
 		return; /* the batch rests until a seek starts all again */
+	if (pen__gate_keeps(l, b))
+		return;
 	rc = next_step(l, b, &s, &err);
 	if (rc == PEN_AGAIN)
 		return; /* it rests until something is asked for */

@@ -211,10 +211,13 @@ void pen__slot_flush(struct pen_worker *w)
 }
 
 /* Does this row follow on from the pending one, in the object and in memory? */
-static bool follows(const struct pen_slot *s, const struct pen_unit *u,
+static bool follows(const struct pen_worker *w, const struct pen_unit *u,
 		    const struct pen_pooled *b, const uint8_t *dst)
 {
-	return s && s->batch == b && s->dst && s->unit.object == u->object &&
+	const struct pen_slot *s = w->pending;
+
+	return s && !w->q->st->by_range && s->batch == b && s->dst &&
+	       s->unit.object == u->object &&
 	       s->unit.offset + s->unit.len == u->offset &&
 	       s->dst + s->unit.len == dst &&
 	       !((s->unit.flags | u->flags) & PEN_UNIT_CRC32);
@@ -286,7 +289,7 @@ void pen__issue_plain(struct pen_worker *w, struct pen_pooled *b, uint32_t row,
 			pen__rows_filled(w, b, row, 1);
 			continue;
 		}
-		if (dst && follows(w->pending, u, b, dst)) {
+		if (dst && follows(w, u, b, dst)) {
 			w->pending->unit.len += u->len;
 			w->pending->nrows++;
 			continue;

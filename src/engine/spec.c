@@ -109,8 +109,10 @@ const struct pen_opt pen__spec_opts[] = {
 	  .type = PEN_OPT_SIZE,
 	  .off = OFF(cache),
 	  .dflt = "0",
-	  .help = "unpacked units (npz members, chunks) kept between batches, "
-		  "within the budget" },
+	  .help = "a size: unpacked units (npz members, chunks) kept between "
+		  "batches, within the budget; `ddict`: what was read stays in "
+		  "memory, of all ranks of the job (cache.memory= and others, "
+		  "see `penstock stores`); or both, ddict,100MB" },
 	{ .name = "tail",
 	  .type = PEN_OPT_ENUM,
 	  .off = OFF(tail),
@@ -250,12 +252,14 @@ const struct pen_opt pen__spec_opts[] = {
 	{ .name = NULL },
 };
 
-static const char *const prefixes[] = { "store.", "format.", "sampler." };
+#define NPREFIXES 4
+static const char *const prefixes[NPREFIXES] = { "store.", "format.",
+						 "sampler.", "cache." };
 
 static struct pen_pairs *pairs_of(struct pen_spec *s, size_t i)
 {
 	struct pen_pairs *all[] = { &s->for_store, &s->for_format,
-				    &s->for_sampler };
+				    &s->for_sampler, &s->for_cache };
 	return all[i];
 }
 
@@ -291,7 +295,7 @@ PEN_API void pen_spec_free(struct pen_spec *s)
 	for (size_t i = 0; i < s->npaths; i++)
 		pen__free(s->paths[i]);
 	pen__free(s->paths);
-	for (size_t g = 0; g < 3; g++)
+	for (size_t g = 0; g < NPREFIXES; g++)
 		pen__pairs_clear(pairs_of(s, g));
 	pen__opt_fini(pen__spec_opts, s);
 	pen__free(s);
@@ -317,11 +321,34 @@ static int pair_add(struct pen_pairs *p, const char *key, const char *value,
 	return 0;
 }
 
+/* ddict, a size, or both */
+static int set_cache(struct pen_spec *s, const char *value, struct pen_err *err)
+{
+	static const char word[] = "ddict";
+	const char *size = value;
+	int rc = 0;
+
+	if (strncmp(value, word, sizeof(word) - 1) == 0 &&
+	    strchr(",", value[sizeof(word) - 1]))
+		size += sizeof(word) - 1;
+	if (size != value && *size == ',')
+		rc = pen__opt_set(pen__spec_opts, s, "cache", size + 1, err);
+	else if (size == value && pen__parse_size(value, &s->cache))
+		rc = pen__fail(
+			err, PEN_EINVAL, "cache",
+			"'%.100s' is neither a size, such as 512MiB, nor "
+			"ddict",
+			value);
+	if (!rc)
+		s->tier = size != value;
+	return rc;
+}
+
 PEN_API int pen_spec_set(struct pen_spec *s, const char *key, const char *value,
 			 struct pen_err *err)
 {
 	key += strspn(key, "+"); /* Hydra's ++key=value means the same */
-	for (size_t i = 0; i < 3; i++) {
+	for (size_t i = 0; i < NPREFIXES; i++) {
 		size_t n = strlen(prefixes[i]);
 
 		if (strncmp(key, prefixes[i], n) == 0)
@@ -329,6 +356,10 @@ PEN_API int pen_spec_set(struct pen_spec *s, const char *key, const char *value,
 	}
 	if (strcmp(key, "batch_size") == 0)
 		s->batch_given = true;
+	if (strcmp(key, "rank") == 0 || strcmp(key, "world") == 0)
+		s->ranked = true;
+	if (strcmp(key, "cache") == 0)
+		return set_cache(s, value, err);
 	return pen__opt_set(pen__spec_opts, s, key, value, err);
 }
 
@@ -399,7 +430,8 @@ int pen__spec_copy(struct pen_spec **out, const struct pen_spec *from,
 {
 	struct pen_spec *s = pen__calloc(1, sizeof(*s));
 	const struct pen_pairs *src[] = { &from->for_store, &from->for_format,
-					  &from->for_sampler };
+					  &from->for_sampler,
+					  &from->for_cache };
 	int rc = 0;
 
 	if (!s)
@@ -410,7 +442,7 @@ int pen__spec_copy(struct pen_spec **out, const struct pen_spec *from,
 	s->take = (struct pen_opt_list){ NULL, 0 };
 	s->paths = NULL;
 	s->npaths = 0;
-	for (size_t g = 0; g < 3; g++)
+	for (size_t g = 0; g < NPREFIXES; g++)
 		*pairs_of(s, g) = (struct pen_pairs){ NULL, 0 };
 	for (const struct pen_opt *o = pen__spec_opts; o->name; o++)
 		if (o->type == PEN_OPT_STR)
@@ -419,7 +451,7 @@ int pen__spec_copy(struct pen_spec **out, const struct pen_spec *from,
 		rc = pen__fail_nomem(err, "spec", 0);
 	for (size_t i = 0; !rc && i < from->npaths; i++)
 		rc = pen_spec_add_path(s, from->paths[i], err);
-	for (size_t g = 0; g < 3; g++)
+	for (size_t g = 0; g < NPREFIXES; g++)
 		for (size_t i = 0; !rc && i < src[g]->n; i++)
 			rc = pair_add(pairs_of(s, g), src[g]->kv[i].key,
 				      src[g]->kv[i].value, err);

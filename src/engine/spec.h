@@ -7,6 +7,8 @@
 
 #include "base/opt.h"
 
+struct pen_comm;
+
 enum pen_tail { PEN_TAIL_AUTO, PEN_TAIL_KEEP, PEN_TAIL_DROP, PEN_TAIL_PAD };
 enum pen_on_error { PEN_ON_FAIL, PEN_ON_SKIP, PEN_ON_SUBSTITUTE };
 enum pen_pad_to { PEN_PAD_AUTO, PEN_PAD_DATA, PEN_PAD_BATCH };
@@ -35,6 +37,9 @@ struct pen_spec {
 	int too_long, pad_to;
 	int64_t threads, prefetch, queue_depth;
 	uint64_t memory, cache;
+	bool tier;	       /* cache=ddict */
+	bool ranked;	       /* rank or world was set */
+	struct pen_comm *comm; /* the caller's, for tier; NULL: our own */
 	int tail, on_error, shapes;
 	bool drop_last;
 	uint64_t max_errors;
@@ -47,7 +52,7 @@ struct pen_spec {
 	char *cast, *fields;
 	uint64_t read_size, epoch_batches;
 	uint64_t open_files;
-	struct pen_pairs for_store, for_format, for_sampler;
+	struct pen_pairs for_store, for_format, for_sampler, for_cache;
 	/* Not a setting: while data is indexed, its being true ends that with
 	 * PEN_ECLOSED. NULL: nothing does. */
 	const atomic_bool *stop;

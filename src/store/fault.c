@@ -7,21 +7,21 @@
  * store does. Listing and writing are passed on as they are.
  */
 #include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/mem.h"
 #include "store/files.h"
+#include "store/over.h"
 
 struct fault {
+	struct pen_over over;
 	char *under, *fail_object;
 	uint64_t delay_ns, delay_every;
 	uint64_t fail_nth, fail_every, short_nth, short_bytes, truncate;
 	int64_t fail_errno;
 	atomic_uint_fast64_t nreads;
-	pthread_mutex_t lock; /* hands settings down, one queue at a time */
 };
 
 /* A read on its way: the store beneath gets a copy it may do with as it
@@ -105,60 +105,23 @@ static void follow(struct pen_store *st)
 
 static int fault_open(struct pen_store *st, struct pen_err *err)
 {
-	struct fault *f = st->priv;
-
 	(void)err;
-	pthread_mutex_init(&f->lock, NULL);
+	pen__over_init(st);
 	follow(st);
 	return 0;
 }
 
-static void fault_close(struct pen_store *st)
-{
-	struct fault *f = st->priv;
-
-	pthread_mutex_destroy(&f->lock);
-}
-
-static int fault_list(struct pen_store *st, const char *path, pen_keep_fn *keep,
-		      void *arg, struct pen_objects *set, struct pen_err *err)
-{
-	return st->under->ops->list(st->under, path, keep, arg, set, err);
-}
-
-static int fault_read_whole(struct pen_store *st, const char *path,
-			    uint64_t limit, struct pen_buf *out,
-			    struct pen_err *err)
-{
-	if (!st->under->ops->read_whole)
-		return pen__fail(err, PEN_ENOTFOUND, path, "is missing");
-	return st->under->ops->read_whole(st->under, path, limit, out, err);
-}
-
-/* Writes only what differs: queues that are open already may be reading. */
-static void hand_down(const struct pen_store *st)
-{
-	if (st->under->checks_stale != st->checks_stale)
-		st->under->checks_stale = st->checks_stale;
-	if (st->under->max_open != st->max_open)
-		st->under->max_open = st->max_open;
-}
-
 static int fault_bind(struct pen_store *st, struct pen_err *err)
 {
-	int rc;
+	int rc = pen__over_bind(st, err);
 
-	hand_down(st);
-	rc = pen__store_bind(st->under, st->objs, err);
 	follow(st);
 	return rc;
 }
 
 static int fault_queue_open(struct pen_queue *q, struct pen_err *err)
 {
-	struct pen_store *st = q->st;
 	struct fault_queue *p = q->priv;
-	struct fault *f = st->priv;
 	int rc;
 
 	p->all = pen__calloc(q->depth, sizeof(*p->all));
@@ -169,10 +132,7 @@ static int fault_queue_open(struct pen_queue *q, struct pen_err *err)
 		p->all[i].free = p->free;
 		p->free = &p->all[i];
 	}
-	pthread_mutex_lock(&f->lock);
-	hand_down(st);
-	rc = pen__queue_open(&p->under, st->under, q->depth, err);
-	pthread_mutex_unlock(&f->lock);
+	rc = pen__over_queue(q, &p->under, err);
 	if (rc)
 		pen__free(p->all);
 	return rc;
@@ -292,26 +252,6 @@ static void fault_release(struct pen_queue *q, struct pen_io *io)
 		ops->release(p->under, io);
 }
 
-/* Sinks: the one beneath, held by ours. */
-static int fault_sink_open(struct pen_sink *s, const char *path,
-			   struct pen_err *err)
-{
-	return pen__sink_open((struct pen_sink **)s->priv, s->st->under, path,
-			      err);
-}
-
-static int fault_sink_write(struct pen_sink *s, const void *p, size_t n,
-			    struct pen_err *err)
-{
-	return pen__sink_write(*(struct pen_sink **)s->priv, p, n, err);
-}
-
-static int fault_sink_close(struct pen_sink *s, bool commit,
-			    struct pen_err *err)
-{
-	return pen__sink_close(*(struct pen_sink **)s->priv, commit, err);
-}
-
 const struct pen_store_ops pen__store_fault = {
 	.name = "fault",
 	.help = "another store with late, short or failing reads",
@@ -320,16 +260,16 @@ const struct pen_store_ops pen__store_fault = {
 	.queue_size = sizeof(struct fault_queue),
 	.sink_size = sizeof(struct pen_sink *),
 	.open = fault_open,
-	.close = fault_close,
-	.list = fault_list,
-	.read_whole = fault_read_whole,
+	.close = pen__over_fini,
+	.list = pen__over_list,
+	.read_whole = pen__over_read_whole,
 	.bind = fault_bind,
 	.queue_open = fault_queue_open,
 	.queue_close = fault_queue_close,
 	.submit = fault_submit,
 	.reap = fault_reap,
 	.release = fault_release,
-	.sink_open = fault_sink_open,
-	.sink_write = fault_sink_write,
-	.sink_close = fault_sink_close,
+	.sink_open = pen__over_sink_open,
+	.sink_write = pen__over_sink_write,
+	.sink_close = pen__over_sink_close,
 };

@@ -93,14 +93,15 @@ static int fill(struct pen_store *st, const struct pen_opts_kv *kv, size_t nkv,
 	const struct pen_store_ops *ops = st->ops;
 	const struct pen_opt *u = pen__opt_find(ops->opts, "under");
 	struct pen_opts_kv *sorted = pen__alloc(nkv + 1, sizeof(*sorted));
+	const bool opens = u && !st->under;
 	size_t nmine;
 	int rc;
 
 	if (!sorted)
 		return pen__fail_nomem(err, ops->name, 0);
-	split(ops, u != NULL, kv, nkv, sorted, &nmine);
+	split(ops, opens, kv, nkv, sorted, &nmine);
 	rc = pen__opt_fill(ops->opts, st->priv, sorted, nmine, err);
-	if (!rc && u) {
+	if (!rc && opens) {
 		char *const *name = (void *)((char *)st->priv + u->off);
 
 		rc = pen__store_open(&st->under, *name ? *name : "posix",
@@ -112,23 +113,25 @@ static int fill(struct pen_store *st, const struct pen_opts_kv *kv, size_t nkv,
 	return rc;
 }
 
-int pen__store_open(struct pen_store **out, const char *name,
-		    const struct pen_opts_kv *kv, size_t nkv,
-		    struct pen_err *err)
+int pen__store_open_over(struct pen_store **out, const char *name,
+			 struct pen_store *under, const struct pen_opts_kv *kv,
+			 size_t nkv, struct pen_err *err)
 {
 	const struct pen_store_ops *ops = pen__store_find(name);
 	struct pen_store *st;
 	int rc;
 
-	if (!ops)
-		return fail_unknown(name, err);
-	st = pen__calloc(1, sizeof(*st));
-	if (!st)
-		return pen__fail_nomem(err, name, sizeof(*st));
+	st = ops ? pen__calloc(1, sizeof(*st)) : NULL;
+	if (!st) {
+		pen__store_close(under);
+		return ops ? pen__fail_nomem(err, name, sizeof(*st))
+			   : fail_unknown(name, err);
+	}
 	st->ops = ops;
+	st->under = under;
 	st->align = 1;
 	st->checks_stale = true;
-	st->max_open = default_max_open();
+	st->max_open = under ? under->max_open : default_max_open();
 	st->priv = pen__calloc(1, ops->priv_size + !ops->priv_size);
 	rc = st->priv ? fill(st, kv, nkv, err)
 		      : pen__fail_nomem(err, name, ops->priv_size);
@@ -139,12 +142,19 @@ int pen__store_open(struct pen_store **out, const char *name,
 		*out = st;
 		return 0;
 	}
-	pen__store_close(st->under);
 	pen__opt_fini(ops->opts, st->priv);
 fail:
+	pen__store_close(st->under);
 	pen__free(st->priv);
 	pen__free(st);
 	return rc;
+}
+
+int pen__store_open(struct pen_store **out, const char *name,
+		    const struct pen_opts_kv *kv, size_t nkv,
+		    struct pen_err *err)
+{
+	return pen__store_open_over(out, name, NULL, kv, nkv, err);
 }
 
 void pen__store_close(struct pen_store *st)
@@ -319,6 +329,9 @@ int pen__io_error(const struct pen_store *st, const struct pen_io *io,
 {
 	char path[PATH_MAX];
 
+	if (io->res == PEN_ECLOSED && st->lost)
+		return pen__fail(err, PEN_ECLOSED, st->lost->where, "%s",
+				 st->lost->msg);
 	pen__object_path(st->objs, io->object, path, sizeof(path));
 	if (io->res < 0)
 		return fail_read(io, path, err);

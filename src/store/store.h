@@ -34,12 +34,17 @@ struct pen_store {
 	const struct pen_store_ops *ops;
 	const struct pen_objects *objs; /* bound before the first queue */
 	void *priv;		 /* ops->priv_size bytes, options parsed */
-	struct pen_store *under; /* fault: the decorated store */
+	struct pen_store *under; /* fault, ddict: the store beneath */
 	uint32_t align;	   /* > 1: offset, len and buf must be multiples */
 	bool lends;	   /* io->data is the store's own memory */
 	bool waits;	   /* a read is over when submit returns */
 	bool checks_stale; /* compare size and mtime on open (default true) */
+	bool by_range;	   /* what was read is kept by its range: the same bytes
+			      have to be asked for in the same pieces */
 	unsigned max_open; /* open files allowed per queue */
+	/* The reason of reads that end with PEN_ECLOSED: the store as a whole
+	 * cannot go on. */
+	const struct pen_err *lost;
 };
 
 struct pen_queue {
@@ -133,6 +138,11 @@ double pen__store_resident(const struct pen_objects *);
 int pen__store_open(struct pen_store **out, const char *name,
 		    const struct pen_opts_kv *kv, size_t nkv,
 		    struct pen_err *err);
+/* A decorator over a store that is open: which is its own from then on, also
+ * when this fails. */
+int pen__store_open_over(struct pen_store **out, const char *name,
+			 struct pen_store *under, const struct pen_opts_kv *kv,
+			 size_t nkv, struct pen_err *err);
 void pen__store_close(struct pen_store *);
 int pen__store_bind(struct pen_store *, const struct pen_objects *,
 		    struct pen_err *);

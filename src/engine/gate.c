@@ -1,0 +1,52 @@
+/*
+ * The gate after the first epoch of ranks that share a cache. A rank that went
+ * on at once would miss what others have not read yet, and read it itself; so
+ * nothing of the second epoch is planned before all ranks have taken the first
+ * one's last batch. That is one barrier in the life of a loader, in next().
+ */
+#include "comm/comm.h"
+#include "engine/loader.h"
+
+void pen__gate_shut(struct pen_loader *l, uint64_t epoch)
+{
+	l->gate = l->ds->comm && !l->asked && !l->gate_passed && !epoch &&
+		  l->ds->spec->epochs != 1;
+	l->gated = NULL;
+}
+
+bool pen__gate_keeps(struct pen_loader *l, struct pen_pooled *b)
+{
+	bool shut;
+
+	if (!l->plan.at.epoch)
+		return false;
+	pthread_mutex_lock(&l->lock);
+	shut = l->gate;
+	if (shut) {
+		b->next_parked = l->gated;
+		l->gated = b;
+	}
+	pthread_mutex_unlock(&l->lock);
+	return shut;
+}
+
+int pen__gate_pass(struct pen_loader *l, struct pen_err *err)
+{
+	struct pen_pooled *b, *next;
+	int rc;
+
+	if (!l->gate) /* only we change it */
+		return 0;
+	rc = pen__comm_agree(l->ds->comm, 0, err);
+	pthread_mutex_lock(&l->lock);
+	l->gate = false;
+	l->gate_passed = true;
+	b = l->gated;
+	l->gated = NULL;
+	pthread_mutex_unlock(&l->lock);
+	for (; b; b = next) {
+		next = b->next_parked;
+		pen__ring_push(l->ring, PEN_LANE_PLAN, &b->plan);
+	}
+	return rc;
+}
