@@ -339,7 +339,7 @@ static void stop(struct pen_loader *l)
 	pen__order_free(l->order);
 	l->ring = NULL;
 	l->order = NULL;
-	l->parked = NULL;
+	l->parked = l->gated = NULL;
 	atomic_store(&l->planned, 0);
 	atomic_store(&l->unit_tasks, 0);
 	atomic_store(&l->stopping, false);
@@ -678,8 +678,7 @@ PEN_API int pen_loader_restore(struct pen_loader *l, const struct pen_state *st,
 	return rc;
 }
 
-/* What came out of a cache the store did not move; it may be counted there
- * before it is counted here. */
+/* What came out of a cache the store did not have to move. */
 static void add_cache(const struct pen_loader *l, struct pen_stats *out)
 {
 	struct pen_tier_stats t;
