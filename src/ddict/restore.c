@@ -62,8 +62,17 @@ static int map_own(struct pen_ddict *d, struct pen_err *err)
 	if (rc || access(name, F_OK))
 		return rc;
 	rc = pen__image_open(&d->mine, name, d->o.verify, &about, err);
-	if (rc || about.spread == spread_of(d))
+	if (rc)
 		return rc;
+	if (about.spread == spread_of(d) && d->width > 1 &&
+	    (about.shard != (uint32_t)(d->rank % d->width) ||
+	     about.nshards != (uint32_t)d->width))
+		return pen__fail(err, PEN_EDATA, name,
+				 "holds shard %u of %u; files were renamed or "
+				 "mixed up",
+				 about.shard, about.nshards);
+	if (about.spread == spread_of(d))
+		return 0;
 	/* dealt in another way: it has to be read in */
 	pen__seg_close(d->mine);
 	d->mine = NULL;
@@ -106,6 +115,7 @@ static int count_files(const char *path, uint32_t *n, struct pen_err *err)
 struct batch {
 	struct pen_ddict *d;
 	struct pen_seg *from;
+	const char *name;
 	struct pen_err *err;
 	uint64_t n;
 	struct pen_key key[GROUP];
@@ -118,6 +128,12 @@ static int put_batch(struct batch *b)
 
 	b->n = 0;
 	pen__shard_find(b->from, b->key, NULL, n, b->value);
+	for (uint64_t i = 0; i < n; i++)
+		if (!b->value[i].data)
+			return pen__fail(b->err, PEN_EDATA, b->name,
+					 "damaged: a key is not where the "
+					 "index says; save the dictionary "
+					 "anew");
 	return pen_ddict_put_many(b->d, b->key, b->value, n, b->err);
 }
 
@@ -137,6 +153,7 @@ static int read_file(struct pen_ddict *d, const char *name, struct pen_err *err)
 	if (!b)
 		return pen__fail_nomem(err, name, sizeof(*b));
 	b->d = d;
+	b->name = name;
 	b->err = err;
 	rc = pen__image_open(&b->from, name, d->o.verify, NULL, err);
 	if (!rc)
