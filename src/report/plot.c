@@ -34,7 +34,8 @@ static double place_x(const struct plane *q, size_t i)
 	const double at = q->p->place ? q->p->place[i]
 				      : q->p->x_at[i] / q->xmax;
 
-	return at < 0 ? 0 : at > 1 ? 1 : at;
+	/* no number: at the edge, and in no line */
+	return !(at > 0) ? 0 : at > 1 ? 1 : at;
 }
 
 static double px(const struct plane *q, double at)
@@ -60,6 +61,8 @@ static void extent(const struct pen_plot *p, double *least, double *most)
 		for (size_t i = 0; i < p->n; i++) {
 			const double v = p->series[s].y[i];
 
+			if (!isfinite(v))
+				continue;
 			if (v > 0 && v < *least)
 				*least = v;
 			if (v > *most)
@@ -79,7 +82,8 @@ static void fit(struct plane *q, const struct pen_frame *like)
 		most = p->y.max;
 	q->xmax = p->x.max;
 	for (size_t i = 0; i < p->n && !(p->x.max > 0); i++)
-		q->xmax = fmax(q->xmax, p->x_at[i]);
+		if (isfinite(p->x_at[i]))
+			q->xmax = fmax(q->xmax, p->x_at[i]);
 	if (!(q->xmax > 0))
 		q->xmax = 1;
 	if (p->log_y && isfinite(least)) {
@@ -115,8 +119,9 @@ static void put_levels(struct pen_text *t, const struct plane *q)
 		for (double e = q->low; e <= q->high; e++)
 			put_level(t, q, pow(10, e));
 	else
-		for (double v = 0; v <= q->high * 1.0001; v += step)
-			put_level(t, q, v);
+		for (int i = 0; i <= MOST_TICKS && i * step <= q->high * 1.0001;
+		     i++)
+			put_level(t, q, i * step);
 	pen__text_add(t, "<text class=\"axis\" x=\"4\" y=\"%.1f\">",
 		      q->f.top - 18);
 	pen__html(t, q->p->y.label);
@@ -144,8 +149,10 @@ static void put_columns(struct pen_text *t, const struct plane *q)
 
 	for (size_t i = 0; i < p->nticks; i++)
 		put_column(t, q, p->tick[i].at, p->tick[i].label);
-	for (double v = 0; !p->place && v <= q->xmax * 1.0001; v += step)
-		put_column(t, q, v / q->xmax, pen__chart_tick(&p->x, v).s);
+	for (int i = 0;
+	     !p->place && i <= MOST_TICKS && i * step <= q->xmax * 1.0001; i++)
+		put_column(t, q, i * step / q->xmax,
+			   pen__chart_tick(&p->x, i * step).s);
 	pen__text_add(t,
 		      "<text class=\"axis\" x=\"%.1f\" y=\"%.1f\" "
 		      "text-anchor=\"middle\">",
@@ -168,7 +175,7 @@ static void put_line(struct pen_text *t, const struct plane *q,
 	pen__text_add(t, "<path class=\"line\" style=\"--l:%s;--d:%s\" d=\"",
 		      s->colour.light, s->colour.dark);
 	for (size_t i = 0; i < q->p->n; i++) {
-		if (!shown(q, s->y[i])) {
+		if (!shown(q, s->y[i]) || !isfinite(q->p->x_at[i])) {
 			pen_down = false;
 			continue;
 		}
