@@ -467,6 +467,7 @@ PEN_API int pen_ranks_open(struct pen_ranks **out, struct pen_err *err)
 		pen__free(r);
 		return rc;
 	}
+	r->pid = (uint64_t)getpid();
 	*out = r;
 	return 0;
 }
@@ -475,7 +476,9 @@ PEN_API void pen_ranks_close(struct pen_ranks *r)
 {
 	if (!r)
 		return;
-	pen__comm_close(r->comm);
+	/* a forked child that takes leave would do so for its parent */
+	if (r->pid == (uint64_t)getpid())
+		pen__comm_close(r->comm);
 	pen__free(r);
 }
 
@@ -491,5 +494,8 @@ PEN_API int pen_ranks_size(const struct pen_ranks *r)
 
 PEN_API int pen_ranks_barrier(struct pen_ranks *r, struct pen_err *err)
 {
+	if (r->pid != (uint64_t)getpid())
+		return pen__fail(err, PEN_EINVAL, "ranks",
+				 "a forked process is none of them");
 	return pen__comm_barrier(r->comm, err);
 }

@@ -79,6 +79,15 @@ static int map_own(struct pen_ddict *d, struct pen_err *err)
 	return 0;
 }
 
+static int fail_several(const char *path, uint32_t a, uint32_t b,
+			struct pen_err *err)
+{
+	return pen__fail(err, PEN_EINVAL, path,
+			 "was saved by %u ranks and by %u; remove the files of "
+			 "the one that is old",
+			 a, b);
+}
+
 /* How many shards were saved: 1, or by the name of the first. */
 static int count_files(const char *path, uint32_t *n, struct pen_err *err)
 {
@@ -87,25 +96,30 @@ static int count_files(const char *path, uint32_t *n, struct pen_err *err)
 	const size_t len = strlen(base);
 	char dir[PATH_MAX];
 	struct dirent *e;
+	int rc = 0;
 	DIR *of;
 
-	*n = 1;
-	if (!access(path, F_OK))
-		return 0;
+	*n = !access(path, F_OK);
 	snprintf(dir, sizeof(dir), "%.*s", slash ? (int)(slash - path) : 1,
 		 slash ? path : ".");
 	of = opendir(dir[0] ? dir : "/");
-	*n = 0;
-	while (of && !*n && (e = readdir(of))) {
+	while (of && !rc && (e = readdir(of))) {
 		const char *tail = e->d_name + len;
+		uint32_t k;
 
-		if (!strncmp(e->d_name, base, len) &&
-		    !strncmp(tail, ".0-of-", 6) &&
-		    strspn(tail + 6, "0123456789") == strlen(tail + 6))
-			*n = (uint32_t)strtoul(tail + 6, NULL, 10);
+		if (strncmp(e->d_name, base, len) != 0 ||
+		    strncmp(tail, ".0-of-", 6) != 0 ||
+		    strspn(tail + 6, "0123456789") != strlen(tail + 6))
+			continue;
+		k = (uint32_t)strtoul(tail + 6, NULL, 10);
+		if (*n && k && k != *n)
+			rc = fail_several(path, *n, k, err);
+		*n = k ? k : *n;
 	}
 	if (of)
 		closedir(of);
+	if (rc)
+		return rc;
 	return *n ? 0
 		  : pen__fail(err, PEN_ENOTFOUND, path,
 			      "no dictionary was saved there");
