@@ -479,7 +479,8 @@ static int run(int argc, char **argv)
 		rc = run_all(s);
 	if (rc < 0)
 		rc = s->json ? EXIT_OK : print_result(s);
-	for (size_t i = 0; i < s->naxes; i++)
+	/* also of one that was refused half way */
+	for (size_t i = 0; i < MOST_AXES; i++)
 		for (size_t k = 0; k < s->axis[i].n; k++)
 			pen__free(s->axis[i].value[k]);
 	pen__lines_fini(&s->before);
