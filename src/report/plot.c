@@ -48,7 +48,8 @@ static double py(const struct plane *q, double v)
 	if (q->p->log_y)
 		v = log10(v);
 	v = (v - q->low) / (q->high - q->low);
-	v = v < 0 ? 0 : v;
+	/* what is far above is drawn so, and stays a number */
+	v = v > 0 ? fmin(v, 2) : 0;
 	return q->f.h - q->f.bottom - (q->f.h - q->f.top - q->f.bottom) * v;
 }
 
