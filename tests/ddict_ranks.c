@@ -1,12 +1,14 @@
 /*
  * What e2e/ddict.sh runs under mpirun: `ddict_ranks all SETTING...` uses two
  * dictionaries in every way; `save PATH` and `load PATH` are for different
- * numbers of ranks; `kill put|get|barrier SETTING...` kills the last rank while
- * the others do that, and they must not wait for it for ever.
+ * numbers of ranks; `fork` has children close it; `kill put|get|barrier
+ * SETTING...` kills the last rank while the others do that, and they must not
+ * wait for it for ever.
  */
 #include "ddict.h"
 
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -278,6 +280,29 @@ static int kill_one(const char *when, char **set, int n)
 	return 3;
 }
 
+/* A forked child lets go of all without its parent losing the ranks. */
+static int child_closes(void)
+{
+	struct pen_ddict *d = open_ranks(NULL, 0, "memory=4MiB");
+	struct pen_err err = { 0 };
+	int status = -1;
+	pid_t pid = fork();
+
+	if (!pid) {
+		int rc = pen_ranks_barrier(ranks, &err);
+
+		pen_ddict_close(d);
+		pen_ranks_close(ranks);
+		_exit(rc == PEN_EINVAL ? 0 : 1);
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+	meet();
+	pen_ddict_close(d);
+	meet();
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "all";
@@ -293,6 +318,8 @@ int main(int argc, char **argv)
 	all = (uint64_t)pen_ranks_size(ranks);
 	if (!strcmp(what, "all"))
 		rc = use_all(argv + 2, argc - 2);
+	else if (!strcmp(what, "fork"))
+		rc = child_closes();
 	else if (!strcmp(what, "save"))
 		rc = save(arg);
 	else if (!strcmp(what, "load"))

@@ -5,6 +5,8 @@
 #include "ddict.h"
 
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -172,11 +174,63 @@ static void damaged(void)
 	pen__free(p);
 }
 
+/* A key that was changed is not found where the index has it. */
+static void damaged_key(void)
+{
+	const char *const set[] = { "restore=" FILE_NAME, "writable=true",
+				    "memory=8MiB" };
+	struct pen_ddict *d = open_sized("memory=8MiB");
+	struct pen_err err = { 0 };
+	uint8_t *p, *at;
+	size_t n;
+
+	CHECK_EQ(pen_ddict_put(d, text("a long key"), value("x", 1), NULL), 0);
+	CHECK_EQ(pen_ddict_persist(d, FILE_NAME, NULL), 0);
+	pen_ddict_close(d);
+	p = slurp(&n);
+	at = memmem(p, n, "a long key", 10);
+	CHECK(at != NULL);
+	if (at)
+		at[3] ^= 1;
+	spit(p, n);
+	pen__free(p);
+	CHECK_EQ(pen_ddict_open(&d, NULL, set, 3, &err), PEN_EDATA);
+	CHECK(strstr(err.where, FILE_NAME) != NULL);
+}
+
+/* The disk is full amid many pieces. */
+static void no_room(void)
+{
+	struct rlimit was, low;
+	struct pen_ddict *d = open_sized("memory=8MiB");
+	uint8_t buf[MOST + 16];
+
+	for (uint64_t i = 0; i < 2000; i++)
+		CHECK_EQ(pen_ddict_put(d, num(i), value(buf, 100), NULL), 0);
+	for (uint64_t i = 0; i < 2000; i += 2)
+		CHECK_EQ(pen_ddict_pop(d, num(i), NULL, NULL), 0);
+	signal(SIGXFSZ, SIG_IGN);
+	CHECK_EQ(getrlimit(RLIMIT_FSIZE, &was), 0);
+	for (rlim_t most = 4096; most < 120000; most += 4096) {
+		low = was;
+		low.rlim_cur = most;
+		CHECK_EQ(setrlimit(RLIMIT_FSIZE, &low), 0);
+		CHECK(pen_ddict_persist(d, FILE_NAME ".3", NULL) < 0);
+		CHECK(access(FILE_NAME ".3", F_OK));
+	}
+	CHECK_EQ(setrlimit(RLIMIT_FSIZE, &was), 0);
+	CHECK_EQ(pen_ddict_persist(d, FILE_NAME ".3", NULL), 0);
+	pen_ddict_close(d);
+	unlink(FILE_NAME ".3");
+}
+
 int main(void)
 {
 	round_trip();
 	empty();
 	damaged();
+	damaged_key();
+	no_room();
 	unlink(FILE_NAME);
 	return test_end();
 }

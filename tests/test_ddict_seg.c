@@ -5,6 +5,9 @@
  */
 #include "ddict.h"
 
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -135,10 +138,108 @@ static void come_and_go(void)
 	pen__seg_close(s);
 }
 
+#define LARGE ((uint64_t)5 << 19)
+
+/* Dies of what it copies from, with its block noted and no lock held. */
+static void die_copying(struct pen_seg *s)
+{
+	const struct rlimit none = { 0, 0 };
+	void *p = mmap(NULL, LARGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		       0);
+	struct pen_key k = num(1);
+	struct pen_value v = value(p, LARGE);
+
+	setrlimit(RLIMIT_CORE, &none);
+	signal(SIGSEGV, SIG_DFL);
+	_exit(pen__shard_put(s, &k, &v, 1, NULL) ? 1 : 2);
+}
+
+/* The block goes back, also when nothing else was freed since. */
+static void copier_dies(void)
+{
+	struct pen_key k = num(2);
+	uint8_t *buf = calloc(LARGE, 1);
+	struct pen_value v = value(buf, LARGE), none;
+	struct pen_seg *s;
+
+	CHECK_EQ(pen__seg_create(&s, 4 << 20, NULL), 0);
+	for (int round = 0; round < 8; round++) {
+		int status = 0;
+		pid_t pid = fork();
+
+		if (!pid)
+			die_copying(s);
+		CHECK_EQ(waitpid(pid, &status, 0), pid);
+		CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
+		if (round % 4 < 3)
+			continue;
+		CHECK_EQ(pen__shard_put(s, &k, &v, 1, NULL), 0);
+		CHECK_EQ(pen__shard_pop(s, k, &none, NULL), 0);
+	}
+	free(buf);
+	pen__seg_close(s);
+}
+
+/* The index has to grow for a value that takes what is left. */
+static void index_beside_large(void)
+{
+	struct pen_key k = num(1000000);
+	struct pen_seg_head *h;
+	struct pen_value v;
+	struct pen_seg *s;
+	uint64_t n = 0, len, wrong = 0;
+	uint8_t *buf;
+
+	CHECK_EQ(pen__seg_create(&s, 4 << 20, NULL), 0);
+	h = s->head;
+	for (; n < 20000 ||
+	       pen__table_buckets(n + 1) <= pen__table_of(s)->nbuckets;
+	     n++) {
+		struct pen_key key = num(n);
+
+		wrong += pen__shard_put(s, &key, &(struct pen_value){ 0 }, 1,
+					NULL) != 0;
+	}
+	len = (h->size - atomic_load(&h->top) - 65536) & ~(uint64_t)15;
+	buf = malloc(len);
+	memset(buf, 0xa5, len);
+	v = value(buf, len);
+	if (!pen__shard_put(s, &k, &v, 1, NULL)) {
+		v = (struct pen_value){ 0 };
+		pen__shard_find(s, &k, NULL, 1, &v);
+		wrong += v.len != len || memcmp(v.data, buf, len) != 0;
+	}
+	for (uint64_t i = 0; i < n; i++) {
+		k = num(i);
+		pen__shard_find(s, &k, NULL, 1, &v);
+		wrong += !v.data || v.len;
+	}
+	CHECK_EQ(wrong, 0);
+	free(buf);
+	pen__seg_close(s);
+}
+
+static void too_many_keys(void)
+{
+	struct pen_seg *s;
+	bool full = false;
+
+	CHECK_EQ(pen__seg_create(&s, 1 << 20, NULL), 0);
+	for (uint64_t n = (uint64_t)1 << 63; n > 1 << 20; n /= 2)
+		CHECK_EQ(pen__table_reserve(s, n, &full), PEN_ENOMEM);
+	CHECK(full);
+	CHECK_EQ(put(s, 1, 1), 0);
+	CHECK(is(s, 1, 1));
+	pen__seg_close(s);
+}
+
 int main(void)
 {
 	epochs_come_round();
 	writer_dies();
 	come_and_go();
+	copier_dies();
+	index_beside_large();
+	too_many_keys();
 	return test_end();
 }

@@ -56,7 +56,7 @@ static unsigned found(size_t n, double factor, double deviation)
 
 static void same_and_not(void)
 {
-	static const size_t sizes[] = { 4, 5, 20 };
+	static const size_t sizes[] = { 3, 4, 5, 20 };
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
 		CHECK(found(sizes[i], 1, 0.05) <= TRIES / 20);

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -401,17 +402,22 @@ static void tell(struct run *r, const struct epoch *e, uint64_t number,
 		 bool whole)
 {
 	double loss = e->ntargets ? e->loss / (double)e->ntargets : 0;
+	char number_or_null[32] = "null";
 
 	if (r->o.json) {
+		if (isfinite(loss))
+			snprintf(number_or_null, sizeof(number_or_null), "%.9g",
+				 loss);
 		printf("%s\n    {\"epoch\": %" PRIu64
 		       ", \"whole\": %s, \"samples\": %" PRIu64
 		       ", \"targets\": %" PRIu64 ", \"batches\": %" PRIu64
 		       ", \"content\": %" PRIu64
-		       ", \"loss\": %.9g, \"seconds\": %.6f, \"load_s\": %.6f, "
+		       ", \"loss\": %s, \"seconds\": %.6f, \"load_s\": %.6f, "
 		       "\"model_s\": %.6f}",
 		       number ? "," : "", number, whole ? "true" : "false",
-		       e->nsamples, e->ntargets, e->nbatches, e->sum, loss,
-		       e->load_s + e->model_s, e->load_s, e->model_s);
+		       e->nsamples, e->ntargets, e->nbatches, e->sum,
+		       number_or_null, e->load_s + e->model_s, e->load_s,
+		       e->model_s);
 		return;
 	}
 	if (isatty(2) && !r->o.quiet)

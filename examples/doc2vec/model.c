@@ -402,13 +402,19 @@ FAST void model_words(struct model *m, const struct gradient *g, uint32_t n,
 	}
 }
 
+/* One without targets is of no document. */
+static bool is_of(const struct sequence *q, uint64_t doc)
+{
+	return q->ntargets && q->doc == doc;
+}
+
 /* Is it the first sequence of its document in the batch? */
 static bool first_of_doc(const struct sequence *q, uint32_t i)
 {
 	for (uint32_t j = 0; j < i; j++)
-		if (q[j].doc == q[i].doc)
+		if (is_of(&q[j], q[i].doc))
 			return false;
-	return true;
+	return q[i].ntargets > 0;
 }
 
 FAST void model_docs(struct model *m, const struct sequence *q,
@@ -422,7 +428,7 @@ FAST void model_docs(struct model *m, const struct sequence *q,
 			continue;
 		memcpy(sum, g[i].doc, m->stride * sizeof(*sum));
 		for (uint32_t j = i + 1; j < n; j++)
-			if (q[j].doc == q[i].doc)
+			if (is_of(&q[j], q[i].doc))
 				add(sum, g[j].doc, m->stride);
 		update_row(m, &m->docs, q[i].doc, sum, pace);
 	}
@@ -439,7 +445,7 @@ FAST void model_drift(struct model *m, const struct sequence *q, uint32_t n,
 		bool seen = false;
 
 		for (uint32_t i = 0; i < n && !seen; i++)
-			seen = q[i].doc == row;
+			seen = is_of(&q[i], row);
 		if (!seen)
 			update_row(m, &m->docs, row, none, pace);
 	}

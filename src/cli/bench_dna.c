@@ -315,6 +315,16 @@ static int take_list(const struct args *arg, uint64_t *v, size_t *n)
 	return -1;
 }
 
+static int take_choice(const struct args *arg, const char *yes, const char *no,
+		       bool *out)
+{
+	*out = !strcmp(arg->value, yes);
+	return *out || !strcmp(arg->value, no)
+		       ? -1
+		       : complain_usage("bench dna: %s: %s or %s, not '%s'",
+					arg->key, yes, no, arg->value);
+}
+
 static int take_arg(struct arms *a, struct args *arg, int kind)
 {
 	struct dna *g = (struct dna *)(void *)a;
@@ -335,12 +345,10 @@ static int take_arg(struct arms *a, struct args *arg, int kind)
 	if (!strcmp(arg->key, "--batch"))
 		return take_list(arg, g->batch, &g->nbatches);
 	if (!strcmp(arg->key, "--model"))
-		g->none = !strcmp(arg->value, "none");
-	else if (!strcmp(arg->key, "--update"))
-		g->adam = !strcmp(arg->value, "adam");
-	else
-		return arms_arg(a, arg, kind);
-	return -1;
+		return take_choice(arg, "none", "dm", &g->none);
+	if (!strcmp(arg->key, "--update"))
+		return take_choice(arg, "adam", "sparse", &g->adam);
+	return arms_arg(a, arg, kind);
 }
 
 static int run_dna(int argc, char **argv)

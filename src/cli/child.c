@@ -53,7 +53,9 @@ static void listen_to(int fd, struct pen_text *out)
 static void last_line(int fd, char *line, size_t cap)
 {
 	char text[2048];
-	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+	const off_t all = lseek(fd, 0, SEEK_END);
+	const off_t most = (off_t)sizeof(text) - 1;
+	ssize_t n = pread(fd, text, (size_t)most, all > most ? all - most : 0);
 	const char *from;
 	char *end;
 

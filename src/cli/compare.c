@@ -118,6 +118,17 @@ static int judge(const struct request *q)
 			struct pen_change c =
 				pen__compare(q->side, &q->side[b], f, q->least);
 
+			if (!pen__side_figure(&q->side[b], r->name))
+				return complain_usage("compare: %s has no "
+						      "figure '%s'",
+						      q->side[b].name, r->name);
+			/* a rule that nothing was held against is no pass */
+			if (!c.differs && !isfinite(c.low))
+				fprintf(stderr,
+					"penstock: %s: %s: %s (--fail-if %s "
+					"was not checked)\n",
+					q->side[b].name, r->name, c.why,
+					r->text);
 			if (!c.differs || (r->below ? c.share >= r->share
 						    : c.share <= r->share))
 				continue;

@@ -289,6 +289,9 @@ static int run_arm(struct bench *b, const struct arm *a, double *out,
 	out[0] = (double)n * 1e9 / (double)(now - since + 1);
 	out[1] = (double)(pen__cpu_ns() - burnt) / 1e9;
 	out[2] = (double)n;
+	if (!rc && interrupted())
+		rc = pen__fail(err, PEN_ECLOSED, "ddict bench",
+			       "was interrupted");
 	if (!rc && b->wrong)
 		rc = pen__fail(err, PEN_EDATA, "dictionary",
 			       "%llu values were not those that were put",

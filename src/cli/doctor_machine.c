@@ -195,8 +195,10 @@ static void check_locked(struct doctor *d)
 		return;
 	if (!geteuid() || l.rlim_cur >= (rlim_t)1 << 30) {
 		doctor_say(d, "locked memory", DOCTOR_FINE, "%s",
-			   geteuid() ? human_bytes((double)l.rlim_cur)
-				     : "no limit (root)");
+			   !geteuid() ? "no limit (root)"
+			   : l.rlim_cur == RLIM_INFINITY
+				   ? "no limit"
+				   : human_bytes((double)l.rlim_cur));
 		return;
 	}
 	doctor_say(d, "locked memory", DOCTOR_NOTE, "at most %s",

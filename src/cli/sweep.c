@@ -24,6 +24,7 @@
 #define MOST_VALUES 256
 #define MOST_ARGS 256
 #define MOST_CELLS 100000
+#define MOST_LENGTH 255 /* of a value */
 
 struct axis {
 	char key[128];
@@ -72,6 +73,8 @@ static int axis_arg(struct sweep *s, const char *key, const char *text)
 
 	if (s->naxes == MOST_AXES)
 		return complain_usage("sweep: at most %d lists", MOST_AXES);
+	if (strlen(key) >= sizeof(x->key))
+		return complain_usage("sweep: '%.40s...' is no setting", key);
 	snprintf(x->key, sizeof(x->key), "%s", key);
 	x->n = 0;
 	while (p <= end) {
@@ -79,9 +82,12 @@ static int axis_arg(struct sweep *s, const char *key, const char *text)
 
 		if (p + len > end)
 			len = (size_t)(end - p);
-		if (!len || x->n == MOST_VALUES)
+		if (!len || len > MOST_LENGTH || x->n == MOST_VALUES)
 			return complain_usage("sweep: '%s' has %s value", key,
-					      len ? "too many a" : "an empty");
+					      !len ? "an empty"
+					      : len > MOST_LENGTH
+						      ? "too long a"
+						      : "too many a");
 		x->value[x->n] = pen__alloc(len + 1, 1);
 		if (!x->value[x->n])
 			return complain_usage("sweep: out of memory");
@@ -122,6 +128,30 @@ static void name_of(const struct sweep *s, size_t cell, char *buf, size_t cap)
 		at += (size_t)snprintf(buf + at, cap - at, "%s%s=%s",
 				       i ? " " : "", s->axis[i].key,
 				       value_of(s, cell, i));
+}
+
+/* What all cells have alike. */
+static void settings_of(const struct sweep *s, char *buf, size_t cap)
+{
+	size_t at = 0;
+
+	buf[0] = '\0';
+	for (size_t i = 0; i < s->nfixed && at < cap; i++)
+		at += (size_t)snprintf(buf + at, cap - at, "%s%s", i ? " " : "",
+				       s->fixed[i]);
+}
+
+/* A row of a sweep as this one: the same but for what is varied. */
+static bool is_ours(const struct sweep *s, const struct pen_line *r)
+{
+	char settings[4096];
+
+	settings_of(s, settings, sizeof(settings));
+	return !strcmp(pen__line_text(r, "experiment"), "sweep") &&
+	       !strcmp(pen__line_text(r, "path"), s->target) &&
+	       !strcmp(pen__line_text(r, "host"), s->host.name) &&
+	       !strcmp(pen__line_text(r, "settings"), settings) &&
+	       pen__line_true(r, "cold") == s->cold;
 }
 
 /* ---- one run ---- */
@@ -190,7 +220,7 @@ static int make_row(const struct sweep *s, size_t cell, unsigned repeat,
 {
 	struct pen_doc d = { .name = s->target };
 	struct pen_err err = { 0 };
-	char setup[1024];
+	char setup[1024], settings[4096];
 
 	if (pen__jdoc_open(&d.j, printed->p ? printed->p : "", printed->n,
 			   "what the run printed", &err))
@@ -206,6 +236,8 @@ static int make_row(const struct sweep *s, size_t cell, unsigned repeat,
 	pen__json_int(row, "cpus", s->host.cpus);
 	pen__json_str(row, "setup", setup);
 	pen__json_int(row, "repeat", repeat);
+	settings_of(s, settings, sizeof(settings));
+	pen__json_str(row, "settings", settings);
 	pen__json_bool(row, "cold", s->cold);
 	pen__json_open(row, "set", '{');
 	for (size_t i = 0; i < s->naxes; i++)
@@ -226,8 +258,7 @@ static bool is_there(const struct sweep *s, const char *setup, unsigned repeat)
 	for (size_t i = 0; i < s->before.n; i++) {
 		const struct pen_line *r = &s->before.row[i];
 
-		if (!strcmp(pen__line_text(r, "experiment"), "sweep") &&
-		    !strcmp(pen__line_text(r, "path"), s->target) &&
+		if (is_ours(s, r) &&
 		    !strcmp(pen__line_text(r, "setup"), setup) &&
 		    pen__line_number(r, "repeat") == repeat)
 			return true;
@@ -315,6 +346,8 @@ static int by_rate(const void *a, const void *b)
 	double x = ((const struct pen_case *)a)->rate;
 	double y = ((const struct pen_case *)b)->rate;
 
+	if (isnan(x) || isnan(y))
+		return isnan(x) - isnan(y);
 	return (x < y) - (x > y);
 }
 
@@ -335,6 +368,8 @@ static int print_cases(const struct sweep *s, const struct pen_group *g)
 		       pen__line_text(c[i].row, "setup"));
 	if (n > 20)
 		printf("  ... and %zu more\n", n - 20);
+	while (n && !(c[n - 1].rate > 0))
+		n--;
 	if (n)
 		printf("\nBest: %s (%s samples/s, %.2f x the slowest). All "
 		       "rows are in %s; penstock report %s -o sweep.html "
@@ -346,7 +381,7 @@ static int print_cases(const struct sweep *s, const struct pen_group *g)
 	return EXIT_OK;
 }
 
-/* Of all rows of this target that the file has now. */
+/* Of all such rows that the file has now. */
 static int print_result(const struct sweep *s)
 {
 	struct pen_lines rows = { 0 };
@@ -359,9 +394,7 @@ static int print_result(const struct sweep *s)
 		return complain(&err);
 	of = pen__alloc(rows.n + 1, sizeof(*of));
 	for (size_t i = 0; of && i < rows.n; i++)
-		if (!strcmp(pen__line_text(&rows.row[i], "path"), s->target) &&
-		    !strcmp(pen__line_text(&rows.row[i], "experiment"),
-			    "sweep"))
+		if (is_ours(s, &rows.row[i]))
 			of[g.n++] = &rows.row[i];
 	g.row = of;
 	rc = of ? print_cases(s, &g) : EXIT_FAILED;
@@ -446,7 +479,8 @@ static int run(int argc, char **argv)
 		rc = run_all(s);
 	if (rc < 0)
 		rc = s->json ? EXIT_OK : print_result(s);
-	for (size_t i = 0; i < s->naxes; i++)
+	/* also of one that was refused half way */
+	for (size_t i = 0; i < MOST_AXES; i++)
 		for (size_t k = 0; k < s->axis[i].n; k++)
 			pen__free(s->axis[i].value[k]);
 	pen__lines_fini(&s->before);

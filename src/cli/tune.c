@@ -324,6 +324,10 @@ static void add_run(struct tune *t, struct candidate *c, double seconds)
 		c->rate[c->nruns++] = run_one(t, c, seconds);
 	memcpy(sorted, c->rate, c->nruns * sizeof(*sorted));
 	c->median = pen__median(sorted, c->nruns);
+	/* what failed once is no candidate, whatever the rest says */
+	for (size_t i = 0; i < c->nruns; i++)
+		if (isnan(c->rate[i]))
+			c->median = NAN;
 }
 
 /* One round: everybody left runs once, in a random order. */
@@ -458,6 +462,18 @@ static void print_python(const struct tune *t, const struct candidate *c)
 	printf("%s)\n", dotted ? "}" : "");
 }
 
+/* Whether the finals say so, and not by a little. */
+static bool is_better(const struct candidate *c, const struct candidate *dflt)
+{
+	double from[MOST_RUNS], to[MOST_RUNS];
+	struct pen_change by;
+
+	memcpy(from, dflt->rate, dflt->nruns * sizeof(*from));
+	memcpy(to, c->rate, c->nruns * sizeof(*to));
+	by = pen__change(from, dflt->nruns, to, c->nruns, 0.03);
+	return by.differs && by.share > 0;
+}
+
 static void print_text(const struct tune *t, size_t n)
 {
 	const struct candidate *dflt = NULL, *best = &t->c[0];
@@ -478,6 +494,8 @@ static void print_text(const struct tune *t, size_t n)
 		const struct candidate *c = &t->c[i];
 		double sorted[MOST_RUNS];
 
+		if (isnan(c->median))
+			continue;
 		memcpy(sorted, c->rate, c->nruns * sizeof(*sorted));
 		pen__median(sorted, c->nruns);
 		name_of(c, name, sizeof(name));
@@ -485,9 +503,12 @@ static void print_text(const struct tune *t, size_t n)
 		       human_count(sorted[0]),
 		       human_count(sorted[c->nruns - 1]), name);
 	}
-	if (dflt && (best == dflt || best->median < 1.03 * dflt->median)) {
+	if (dflt && isnan(dflt->median)) {
+		printf("\nThe defaults do not work here.\n");
+	} else if (dflt && !is_better(best, dflt)) {
 		best = dflt;
-		printf("\nThe defaults are as good as anything: leave them.\n");
+		printf("\nNothing beats the defaults beyond noise: leave "
+		       "them.\n");
 	} else if (dflt) {
 		printf("\nBest: %.2f times the defaults.\n",
 		       best->median / dflt->median);
@@ -567,7 +588,7 @@ static int take(struct tune *t, const struct args *a, int kind)
 		return EXIT_USAGE;
 	if (kind == ARG_FLAG && !strcmp(a->key, "--seconds")) {
 		t->budget = strtod(a->value, &end);
-		if (*end || !(t->budget >= 1))
+		if (*end || !(t->budget >= 1) || t->budget > 1e6)
 			return complain_usage("tune: --seconds: '%s' is no "
 					      "time of a second or more",
 					      a->value);

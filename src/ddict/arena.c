@@ -200,6 +200,8 @@ uint64_t pen__arena_alloc(struct pen_seg *s, uint64_t size, bool *full)
 		off = from_top(s, size, full);
 	if (off || !*full)
 		return off;
+	/* what killed processes read or were filling is nobody's */
+	pen__seg_drop_dead(s);
 	pen__arena_reclaim(s);
 	off = from_bins(s, size);
 	if (!off && worth(s->head, size) && pen__arena_rebuild(s)) {

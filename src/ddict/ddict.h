@@ -7,6 +7,7 @@
 
 struct pen_ranks {
 	struct pen_comm *comm;
+	uint64_t pid; /* that opened it: a forked child has no ranks */
 };
 
 extern const struct pen_opt pen__ddict_opts[];

@@ -132,7 +132,8 @@ static bool keep_only(const struct pen_door *d)
 			keep[k] = keep[k - 1];
 			keep[k - 1] = t;
 		}
-	if (shut(0, 1, UNSHARE))
+	/* where standard input is closed, a socket may have its number */
+	if (keep[1] < 2 || shut(0, 1, UNSHARE))
 		return false;
 	for (int i = 0; i < 5; i++)
 		(void)shut(keep[i] + 1, keep[i + 1] - 1, 0);

@@ -122,17 +122,20 @@ static int flush(struct out *o, struct pen_err *err)
 static int emit(struct out *o, const void *p, uint64_t n, struct pen_err *err)
 {
 	struct iovec *last = o->n ? &o->iov[o->n - 1] : NULL;
-	int rc = 0;
+	int rc;
 
 	sum_add(&o->sum, p, n);
 	if (last && (uint8_t *)last->iov_base + last->iov_len == p) {
 		last->iov_len += n;
 		return 0;
 	}
-	if (o->n == PIECES)
+	if (o->n == PIECES) {
 		rc = flush(o, err);
+		if (rc)
+			return rc;
+	}
 	o->iov[o->n++] = (struct iovec){ (void *)(uintptr_t)p, n };
-	return rc;
+	return 0;
 }
 
 static int by_place(const void *a, const void *b)

@@ -11,12 +11,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/team.h"
 #include "ddict/ddict_int.h"
 
-/* Times a name that is taken but not answered is tried: about 4 s. */
-#define TRIES 4000
+/* For a name that is taken and does not answer: it may be in the making. */
+#define PATIENCE_NS 4000000000u
 
 static const char *const spreads[] = { "hash", "blocks", NULL };
 
@@ -175,9 +176,11 @@ static int join(struct pen_ddict *d, struct pen_err *err)
 static int open_named(struct pen_ddict *d, struct pen_err *err)
 {
 	const struct timespec nap = { .tv_nsec = 1000000 };
+	const uint64_t until = pen__now_ns() + PATIENCE_NS;
 	int rc, sock;
 
-	for (int i = 0; i < TRIES; i++) {
+	/* by the clock: one that was stopped takes seconds for each try */
+	while (pen__now_ns() < until) {
 		rc = join(d, err);
 		if (rc != PEN_ENOTFOUND || !d->o.create)
 			return rc;
@@ -464,6 +467,7 @@ PEN_API int pen_ranks_open(struct pen_ranks **out, struct pen_err *err)
 		pen__free(r);
 		return rc;
 	}
+	r->pid = (uint64_t)getpid();
 	*out = r;
 	return 0;
 }
@@ -472,7 +476,9 @@ PEN_API void pen_ranks_close(struct pen_ranks *r)
 {
 	if (!r)
 		return;
-	pen__comm_close(r->comm);
+	/* a forked child that takes leave would do so for its parent */
+	if (r->pid == (uint64_t)getpid())
+		pen__comm_close(r->comm);
 	pen__free(r);
 }
 
@@ -488,5 +494,8 @@ PEN_API int pen_ranks_size(const struct pen_ranks *r)
 
 PEN_API int pen_ranks_barrier(struct pen_ranks *r, struct pen_err *err)
 {
+	if (r->pid != (uint64_t)getpid())
+		return pen__fail(err, PEN_EINVAL, "ranks",
+				 "a forked process is none of them");
 	return pen__comm_barrier(r->comm, err);
 }

@@ -77,8 +77,9 @@ static void drop(struct pen_seg_head *h, struct pen_seg_proc *p)
 	atomic_fetch_add(&h->nputs, atomic_exchange(&p->nputs, 0));
 	atomic_fetch_add(&h->ngets, atomic_exchange(&p->ngets, 0));
 	atomic_fetch_add(&h->nserved, atomic_exchange(&p->nserved, 0));
+	/* a block it was filling is in no list: a rebuild finds it */
 	for (int i = 0; i < PEN_SEG_COPIES; i++)
-		atomic_store(&p->copy[i].size, 0);
+		h->nfreed += atomic_exchange(&p->copy[i].size, 0) != 0;
 	for (int i = 0; i < PEN_SEG_SINCE; i++)
 		atomic_store(&p->since[i].begin, 0);
 	atomic_store(&p->pid, 0);

@@ -308,10 +308,10 @@ static int serve_values(struct pen_ddict *d, struct request *q,
 		return rc;
 	out->hold = room;
 	if (q->h.op == PEN_OP_POP) {
+		if (q->h.n != 1)
+			return fail_request(err);
 		q->values[0] = (struct pen_value){ 0 };
-		rc = q->h.n == 1 ? pen__shard_pop(d->mine, q->keys[0],
-						  q->values, err)
-				 : fail_request(err);
+		rc = pen__shard_pop(d->mine, q->keys[0], q->values, err);
 		if (rc && rc != PEN_ENOTFOUND)
 			return rc;
 	} else {

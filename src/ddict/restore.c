@@ -62,12 +62,30 @@ static int map_own(struct pen_ddict *d, struct pen_err *err)
 	if (rc || access(name, F_OK))
 		return rc;
 	rc = pen__image_open(&d->mine, name, d->o.verify, &about, err);
-	if (rc || about.spread == spread_of(d))
+	if (rc)
 		return rc;
+	if (about.spread == spread_of(d) && d->width > 1 &&
+	    (about.shard != (uint32_t)(d->rank % d->width) ||
+	     about.nshards != (uint32_t)d->width))
+		return pen__fail(err, PEN_EDATA, name,
+				 "holds shard %u of %u; files were renamed or "
+				 "mixed up",
+				 about.shard, about.nshards);
+	if (about.spread == spread_of(d))
+		return 0;
 	/* dealt in another way: it has to be read in */
 	pen__seg_close(d->mine);
 	d->mine = NULL;
 	return 0;
+}
+
+static int fail_several(const char *path, uint32_t a, uint32_t b,
+			struct pen_err *err)
+{
+	return pen__fail(err, PEN_EINVAL, path,
+			 "was saved by %u ranks and by %u; remove the files of "
+			 "the one that is old",
+			 a, b);
 }
 
 /* How many shards were saved: 1, or by the name of the first. */
@@ -78,25 +96,30 @@ static int count_files(const char *path, uint32_t *n, struct pen_err *err)
 	const size_t len = strlen(base);
 	char dir[PATH_MAX];
 	struct dirent *e;
+	int rc = 0;
 	DIR *of;
 
-	*n = 1;
-	if (!access(path, F_OK))
-		return 0;
+	*n = !access(path, F_OK);
 	snprintf(dir, sizeof(dir), "%.*s", slash ? (int)(slash - path) : 1,
 		 slash ? path : ".");
 	of = opendir(dir[0] ? dir : "/");
-	*n = 0;
-	while (of && !*n && (e = readdir(of))) {
+	while (of && !rc && (e = readdir(of))) {
 		const char *tail = e->d_name + len;
+		uint32_t k;
 
-		if (!strncmp(e->d_name, base, len) &&
-		    !strncmp(tail, ".0-of-", 6) &&
-		    strspn(tail + 6, "0123456789") == strlen(tail + 6))
-			*n = (uint32_t)strtoul(tail + 6, NULL, 10);
+		if (strncmp(e->d_name, base, len) != 0 ||
+		    strncmp(tail, ".0-of-", 6) != 0 ||
+		    strspn(tail + 6, "0123456789") != strlen(tail + 6))
+			continue;
+		k = (uint32_t)strtoul(tail + 6, NULL, 10);
+		if (*n && k && k != *n)
+			rc = fail_several(path, *n, k, err);
+		*n = k ? k : *n;
 	}
 	if (of)
 		closedir(of);
+	if (rc)
+		return rc;
 	return *n ? 0
 		  : pen__fail(err, PEN_ENOTFOUND, path,
 			      "no dictionary was saved there");
@@ -106,6 +129,7 @@ static int count_files(const char *path, uint32_t *n, struct pen_err *err)
 struct batch {
 	struct pen_ddict *d;
 	struct pen_seg *from;
+	const char *name;
 	struct pen_err *err;
 	uint64_t n;
 	struct pen_key key[GROUP];
@@ -118,6 +142,12 @@ static int put_batch(struct batch *b)
 
 	b->n = 0;
 	pen__shard_find(b->from, b->key, NULL, n, b->value);
+	for (uint64_t i = 0; i < n; i++)
+		if (!b->value[i].data)
+			return pen__fail(b->err, PEN_EDATA, b->name,
+					 "damaged: a key is not where the "
+					 "index says; save the dictionary "
+					 "anew");
 	return pen_ddict_put_many(b->d, b->key, b->value, n, b->err);
 }
 
@@ -137,6 +167,7 @@ static int read_file(struct pen_ddict *d, const char *name, struct pen_err *err)
 	if (!b)
 		return pen__fail_nomem(err, name, sizeof(*b));
 	b->d = d;
+	b->name = name;
 	b->err = err;
 	rc = pen__image_open(&b->from, name, d->o.verify, NULL, err);
 	if (!rc)

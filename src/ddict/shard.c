@@ -127,10 +127,16 @@ static int put_large(struct pen_seg *s, struct pen_key k, struct pen_value v,
 {
 	struct pen_seg_proc *p = &s->head->proc[s->self->proc];
 	const uint64_t size = pen__rec_size_of(k, v.len);
+	struct pen_seg_rec *r;
 	bool full;
-	uint64_t off = pen__arena_alloc(s, size, &full);
+	uint64_t off;
 	int rc = 0, note;
 
+	/* first: a larger index may make the arena anew, which frees what is
+	 * neither in the index nor noted */
+	if (pen__table_reserve(s, 1, &full))
+		return fail_full(s, size, full, err);
+	off = pen__arena_alloc(s, size, &full);
 	if (!off)
 		return fail_full(s, size, full, err);
 	note = note_copy(s, off, size);
@@ -141,17 +147,22 @@ static int put_large(struct pen_seg *s, struct pen_key k, struct pen_value v,
 		rc = pen__seg_lock(s, err);
 	if (rc)
 		return rc;
-	if (note >= 0)
-		atomic_store(&p->copy[note].size, 0);
 	if (pen__seg_frozen(s))
 		rc = fail_frozen(err);
-	else if (pen__table_reserve(s, 1, &full))
+	else if (note >= 0 && pen__table_reserve(s, 1, &full))
 		rc = fail_full(s, size, full, err);
-	if (rc)
+	/* noted until here, since others may have filled the index */
+	if (note >= 0)
+		atomic_store(&p->copy[note].size, 0);
+	if (rc) {
 		pen__arena_free(s, off, size);
-	else
-		publish(s, off, k, v.len);
-	return rc;
+		return rc;
+	}
+	/* born now: many epochs may have passed while it was copied */
+	r = (void *)(s->base + off);
+	r->len = pen__rec_word(s, k, v.len);
+	publish(s, off, k, v.len);
+	return 0;
 }
 
 static int check(struct pen_key k, struct pen_value v, struct pen_err *err)

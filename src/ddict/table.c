@@ -317,6 +317,11 @@ int pen__table_reserve(struct pen_seg *s, uint64_t n, bool *full)
 	uint64_t want = pen__table_buckets(keys + n + atomic_load(&h->ngone));
 
 	*full = false;
+	/* more slots than the budget has room for; nor must sizes overflow */
+	if (n > h->size / sizeof(uint64_t)) {
+		*full = true;
+		return PEN_ENOMEM;
+	}
 	if (want <= nbuckets)
 		return 0;
 	/* room for the marked ones is not needed in a new table */

@@ -127,13 +127,16 @@ static void put_axis_x(struct pen_text *t, const struct pen_frame *f,
 {
 	const double y0 = f->h - f->bottom;
 
-	for (double v = 0; v <= f->xmax * 1.0001; v += step)
+	for (int i = 0; i <= MOST_TICKS && i * step <= f->xmax * 1.0001; i++) {
+		const double v = i * step;
+
 		pen__text_add(t,
 			      "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" "
 			      "y1=\"%.1f\" y2=\"%.1f\"/><text x=\"%.1f\" "
 			      "y=\"%.1f\" text-anchor=\"middle\">%s</text>\n",
 			      plot_x(f, v), plot_x(f, v), f->top, y0,
 			      plot_x(f, v), y0 + 18, pen__chart_tick(a, v).s);
+	}
 	pen__text_add(t,
 		      "<text class=\"axis\" x=\"%.1f\" y=\"%.1f\" "
 		      "text-anchor=\"middle\">",
@@ -145,7 +148,9 @@ static void put_axis_x(struct pen_text *t, const struct pen_frame *f,
 static void put_axis_y(struct pen_text *t, const struct pen_frame *f,
 		       const struct pen_axis *a, double step)
 {
-	for (double v = 0; v <= f->ymax * 1.0001; v += step)
+	for (int i = 0; i <= MOST_TICKS && i * step <= f->ymax * 1.0001; i++) {
+		const double v = i * step;
+
 		pen__text_add(t,
 			      "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" "
 			      "y1=\"%.1f\" y2=\"%.1f\"/><text x=\"%.1f\" "
@@ -153,6 +158,7 @@ static void put_axis_y(struct pen_text *t, const struct pen_frame *f,
 			      f->left, f->w - f->right, plot_y(f, v),
 			      plot_y(f, v), f->left - 8, plot_y(f, v) + 4,
 			      pen__chart_tick(a, v).s);
+	}
 	pen__text_add(t, "<text class=\"axis\" x=\"4\" y=\"%.1f\">",
 		      f->top - 18);
 	pen__html(t, a->label);

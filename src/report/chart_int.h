@@ -4,6 +4,9 @@
 
 #include "report/chart.h"
 
+/* Steps of an axis: about a tenth of it, unless numbers come to their end. */
+#define MOST_TICKS 64
+
 struct pen_frame {
 	double w, h, left, right, top, bottom; /* margins */
 	double xmax, ymax, most_r;

@@ -185,7 +185,7 @@ void pen__load_show(struct pen_text *t, const struct pen_doc *d, size_t number)
 	pen__text_add(t,
 		      "</p>\n<div class=\"verdict\"><p>%s samples a second "
 		      "were loaded.</p></div>\n",
-		      pen__show_count(rate).s);
+		      isfinite(rate) ? pen__show_count(rate).s : "No");
 	if (pen__doc_true(d, 0, "partial"))
 		pen__text_add(t, "<p class=\"warn\">This run was interrupted: "
 				 "its figures are of what ran.</p>\n");
@@ -248,11 +248,12 @@ void pen__capacity_show(struct pen_text *t, const struct pen_doc *d,
 	if (fed > 0)
 		pen__text_add(t,
 			      "This machine and storage feed %s emulated "
-			      "accelerators at %.0f %% utilisation or more.",
-			      pen__show_whole(fed).s, want);
+			      "accelerators at %s utilisation or more.",
+			      pen__show_whole(fed).s,
+			      pen__show_share(want / 100).s);
 	else
-		pen__text_add(t, "Not even one accelerator is fed at %.0f %%.",
-			      want);
+		pen__text_add(t, "Not even one accelerator is fed at %s.",
+			      pen__show_share(want / 100).s);
 	pen__text_add(t, "</p>");
 	if (pen__doc_number(d, 0, "cached_share") > 0.1)
 		pen__text_add(

@@ -61,6 +61,9 @@ void pen__page_close(struct pen_text *t)
 
 /* ---- numbers; what is none, because a file lacks it, is nothing ---- */
 
+/* What is not known has no digits. */
+static const struct pen_shown unknown = { "-" };
+
 static struct pen_shown scaled(double n, const char *const *unit, size_t nunits)
 {
 	struct pen_shown out = { "" };
@@ -68,7 +71,7 @@ static struct pen_shown scaled(double n, const char *const *unit, size_t nunits)
 	int digits;
 
 	if (!isfinite(n))
-		return out;
+		return unknown;
 	while (fabs(n) >= 999.5 && i + 1 < nunits) {
 		n /= 1000;
 		i++;
@@ -98,7 +101,7 @@ struct pen_shown pen__show_time(double s)
 	struct pen_shown out = { "" };
 
 	if (!isfinite(s))
-		return out;
+		return unknown;
 	if (s < 9.5e-6)
 		snprintf(out.s, sizeof(out.s), "%.0f ns", s * 1e9);
 	else if (s < 1e-3)
@@ -118,8 +121,9 @@ struct pen_shown pen__show_share(double v)
 {
 	struct pen_shown out = { "" };
 
-	if (isfinite(v))
-		snprintf(out.s, sizeof(out.s), "%.0f %%", 100 * v);
+	if (!isfinite(v))
+		return unknown;
+	snprintf(out.s, sizeof(out.s), "%.0f %%", 100 * v);
 	return out;
 }
 
@@ -146,6 +150,8 @@ struct pen_shown pen__show_number(double v)
 {
 	struct pen_shown out;
 
+	if (!isfinite(v))
+		return unknown;
 	if (fabs(v) >= 999.5)
 		return pen__show_whole(rint(v));
 	snprintf(out.s, sizeof(out.s), "%.*f", fabs(v) < 9.95 ? 1 : 0, v);
@@ -193,7 +199,7 @@ void pen__table_text(struct pen_text *t, const char *text)
 
 void pen__table_number(struct pen_text *t, double v, struct pen_shown shown)
 {
-	if (isnan(v)) {
+	if (!isfinite(v)) {
 		put(t, "<td class=\"n\"></td>");
 		return;
 	}

@@ -34,6 +34,7 @@ static double place_x(const struct plane *q, size_t i)
 	const double at = q->p->place ? q->p->place[i]
 				      : q->p->x_at[i] / q->xmax;
 
+	/* no number: at the edge, and in no line */
 	return !(at > 0) ? 0 : at > 1 ? 1 : at;
 }
 
@@ -47,7 +48,8 @@ static double py(const struct plane *q, double v)
 	if (q->p->log_y)
 		v = log10(v);
 	v = (v - q->low) / (q->high - q->low);
-	v = v < 0 ? 0 : v;
+	/* what is far above is drawn so, and stays a number */
+	v = v > 0 ? fmin(v, 2) : 0;
 	return q->f.h - q->f.bottom - (q->f.h - q->f.top - q->f.bottom) * v;
 }
 
@@ -60,6 +62,8 @@ static void extent(const struct pen_plot *p, double *least, double *most)
 		for (size_t i = 0; i < p->n; i++) {
 			const double v = p->series[s].y[i];
 
+			if (!isfinite(v))
+				continue;
 			if (v > 0 && v < *least)
 				*least = v;
 			if (v > *most)
@@ -79,7 +83,8 @@ static void fit(struct plane *q, const struct pen_frame *like)
 		most = p->y.max;
 	q->xmax = p->x.max;
 	for (size_t i = 0; i < p->n && !(p->x.max > 0); i++)
-		q->xmax = fmax(q->xmax, p->x_at[i]);
+		if (isfinite(p->x_at[i]))
+			q->xmax = fmax(q->xmax, p->x_at[i]);
 	if (!(q->xmax > 0))
 		q->xmax = 1;
 	if (p->log_y && isfinite(least)) {
@@ -115,8 +120,9 @@ static void put_levels(struct pen_text *t, const struct plane *q)
 		for (double e = q->low; e <= q->high; e++)
 			put_level(t, q, pow(10, e));
 	else
-		for (double v = 0; v <= q->high * 1.0001; v += step)
-			put_level(t, q, v);
+		for (int i = 0; i <= MOST_TICKS && i * step <= q->high * 1.0001;
+		     i++)
+			put_level(t, q, i * step);
 	pen__text_add(t, "<text class=\"axis\" x=\"4\" y=\"%.1f\">",
 		      q->f.top - 18);
 	pen__html(t, q->p->y.label);
@@ -144,8 +150,10 @@ static void put_columns(struct pen_text *t, const struct plane *q)
 
 	for (size_t i = 0; i < p->nticks; i++)
 		put_column(t, q, p->tick[i].at, p->tick[i].label);
-	for (double v = 0; !p->place && v <= q->xmax * 1.0001; v += step)
-		put_column(t, q, v / q->xmax, pen__chart_tick(&p->x, v).s);
+	for (int i = 0;
+	     !p->place && i <= MOST_TICKS && i * step <= q->xmax * 1.0001; i++)
+		put_column(t, q, i * step / q->xmax,
+			   pen__chart_tick(&p->x, i * step).s);
 	pen__text_add(t,
 		      "<text class=\"axis\" x=\"%.1f\" y=\"%.1f\" "
 		      "text-anchor=\"middle\">",

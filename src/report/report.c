@@ -88,6 +88,13 @@ static const struct pen_kind *kind_of(const struct pen_line *r)
 
 static bool together(const struct pen_line *a, const struct pen_line *b)
 {
+	/* a cell of a sweep is named by what varies: the rest has to be alike
+	 */
+	if (kind_of(a) == &pen__kind_sweep &&
+	    (strcmp(pen__line_text(a, "settings"),
+		    pen__line_text(b, "settings")) != 0 ||
+	     pen__line_true(a, "cold") != pen__line_true(b, "cold")))
+		return false;
 	return kind_of(a) == kind_of(b) &&
 	       !strcmp(pen__line_text(a, "path"), pen__line_text(b, "path")) &&
 	       !strcmp(pen__line_text(a, "host"), pen__line_text(b, "host"));

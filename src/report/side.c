@@ -24,6 +24,7 @@
 #include "report/spread.h"
 
 #define MAX_DEPTH 4
+#define MAX_FACTS 4096 /* each is looked for among the others */
 
 /* A figure: a number, or numbers over the members of a list; `per` divides. */
 struct source {
@@ -180,6 +181,8 @@ static void fact_add(struct pen_side *s, const char *key, const char *value)
 			s->fact[i].varies = true;
 		return;
 	}
+	if (s->nfacts == MAX_FACTS)
+		return;
 	more = grow(s, s->fact, s->nfacts, &s->facts_cap, sizeof(*f));
 	if (!more)
 		return;

@@ -19,6 +19,9 @@ static int by_rate(const void *a, const void *b)
 	const double x = ((const struct pen_case *)a)->rate;
 	const double y = ((const struct pen_case *)b)->rate;
 
+	/* those without one last */
+	if (isnan(x) || isnan(y))
+		return isnan(x) - isnan(y);
 	return (x < y) - (x > y);
 }
 
@@ -125,7 +128,7 @@ static bool curve_of(const struct pen_case *c, size_t n, const char *key,
 		const double x = strtod(text, &end);
 		size_t at = 0;
 
-		if (end == text || *end)
+		if (end == text || *end || !isfinite(x))
 			return false;
 		while (at < out->n && out->x[at] < x)
 			at++;
@@ -146,12 +149,13 @@ static bool curve_of(const struct pen_case *c, size_t n, const char *key,
 	return out->n > 1;
 }
 
+/* number: of the key; what others named it is no part of an id */
 static void put_curve(struct pen_text *t, const struct pen_group *g,
-		      const char *key, const struct curve *c)
+		      size_t number, const char *key, const struct curve *c)
 {
 	const struct pen_series one = { "best samples/s", c->y,
 					pen__colour_of(0) };
-	char id[160], title[160];
+	char id[64], title[160];
 	struct pen_plot p = {
 		.id = id,
 		.title = title,
@@ -165,7 +169,7 @@ static void put_curve(struct pen_text *t, const struct pen_group *g,
 	};
 
 	snprintf(title, sizeof(title), "Best rate by %s", key);
-	snprintf(id, sizeof(id), "k%zu-%s", g->number, key);
+	snprintf(id, sizeof(id), "k%zu-%zu", g->number, number);
 	pen__chart_plot(t, &p);
 }
 
@@ -184,7 +188,7 @@ static int show(struct pen_text *t, const struct pen_group *g,
 		const char *key = pen__cell_key(c[0].row, i);
 
 		if (!strncmp(key, "set.", 4) && curve_of(c, n, key, &k))
-			put_curve(t, g, key + 4, &k);
+			put_curve(t, g, i, key + 4, &k);
 	}
 	put_table(t, g, c, n);
 	pen__free(c);

@@ -104,4 +104,19 @@ def test_errors(tmp):
     run("compare", "a.json", code=2)
 
 
+def test_few(tmp):
+    """A rule that cannot be held against anything says so."""
+    os.chdir(tmp)
+    run("gen", "d", "files=20", "shape=8")
+    doc = json.loads(run("load", "d", "epochs=1", "--json"))
+    save("a.json", doc)
+    p = subprocess.run([PENSTOCK, "compare", "a.json", "a.json", "--fail-if",
+                        "throughput<-5%"], capture_output=True, text=True,
+                       timeout=60)
+    check(p.returncode == 0 and "was not checked" in p.stderr, p.stderr)
+    del doc["first_batch_s"]
+    save("b.json", doc)
+    run("compare", "a.json", "b.json", "--fail-if", "first_batch>5%", code=2)
+
+
 main(globals())

@@ -110,6 +110,16 @@ run 0 -n 3 "$ranks" load "$dir/three"
 run 0 -n 2 "$ranks" load "$dir/three" memory=16MiB
 run 0 -n 1 "$ranks" load "$dir/three" memory=16MiB
 run 0 -n 3 "$ranks" load "$dir/three" writable=true memory=16MiB
+run 0 -n 2 "$ranks" save "$dir/three"
+run 2 -n 1 "$ranks" load "$dir/three" memory=16MiB
+grep -q 'remove the files' "$dir/err" || fail "two sets of files"
+rm "$dir"/three.?-of-2
+mv "$dir/three.0-of-3" "$dir/zero"
+cp "$dir/three.1-of-3" "$dir/three.0-of-3"
+run 2 -n 3 "$ranks" load "$dir/three" memory=16MiB
+grep -q 'holds shard 1 of 3' "$dir/err" || fail "files mixed up"
+mv "$dir/zero" "$dir/three.0-of-3"
+run 0 -n 2 "$ranks" fork
 rm "$dir/three.1-of-3"
 run 2 -n 3 "$ranks" load "$dir/three" memory=16MiB
 [ "$(grep -c 'three.1-of-3' "$dir/err")" -ge 1 ] || fail "a shard is missing"

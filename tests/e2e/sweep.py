@@ -59,6 +59,38 @@ def test_load(tmp):
                   for f in c["figures"]), "a sweep and itself")
 
 
+def test_fixed(tmp):
+    """Runs with other settings beside the grid are other runs."""
+    os.chdir(tmp)
+    run("gen", "d", "files=40", "shape=8")
+    for n, seed in enumerate(("3", "4", "4")):
+        out = run("sweep", "d", "threads=1,2", f"seed={seed}", "--repeats",
+                  "1", "-o", "s.jsonl", "--resume")
+        check(len(rows("s.jsonl")) == (2, 4, 4)[n], "resumed")
+        check(out.count("threads=1\n") == 1, out)
+    run("report", "s.jsonl", "-o", "s.html")
+    with open("s.html", encoding="utf-8") as f:
+        check(f.read().count("<p>2 settings, 2 runs.") == 2, "two sweeps")
+
+
+def test_hostile(tmp):
+    """Rows of others are shown as text, whatever they are named."""
+    os.chdir(tmp)
+    bad = '"><script>alert(1)</script>'
+    with open("s.jsonl", "w", encoding="utf-8") as f:
+        for v, rate in (("1", 1), ("2", 1e308), ("3", float("inf")),
+                        ("4", None)):
+            f.write(json.dumps({
+                "experiment": "sweep", "path": bad, "host": bad,
+                "setup": f"{bad}={v}", "set": {bad: v},
+                "samples_per_s": rate}) + "\n")
+    run("report", "s.jsonl", "-o", "s.html")
+    with open("s.html", encoding="utf-8") as f:
+        page = f.read()
+    check("<script>alert" not in page and "Best rate by" in page, "markup")
+    check(">nan<" not in page and ">inf<" not in page, "no numbers")
+
+
 def test_workload(tmp):
     os.chdir(tmp)
     run("sweep", "unet3d_small", "reader.read_threads=1,2", "train.epochs=1",
