@@ -32,6 +32,7 @@ static struct pen_sim plain(void)
 				 .ahead = 4,
 				 .spread = 1,
 				 .cores = 4,
+				 .reads = 1,
 				 .fan = 8,
 				 .seed = 1 };
 }
@@ -105,6 +106,9 @@ static void test_pipeline(void)
 	m.storage_latency = 0.05;
 	m.storage_rate = 40e6;
 	CHECK(near(run(&m).seconds, 50 * (0.1 + 0.2) + 0.1));
+	m.reads = 1.5;
+	CHECK(near(run(&m).seconds, 50 * (0.15 + 0.2) + 0.1));
+	m.reads = 1;
 	/* one batch is unpacked while the next is fetched, ... */
 	m.storage_latency = 0;
 	m.cpu_load = 0.05; /* 0.1 s */

@@ -49,9 +49,11 @@ static const struct pen_sim_epoch *usual(const struct row *w)
 static void print_rate(const char *name, double rate, double latency,
 		       const char *from)
 {
-	if (rate > 0)
-		printf("  %-14s %s/s, %s (%s)\n", name, human_bytes(rate),
-		       human_time(latency), from);
+	if (rate > 0 && latency > 0)
+		printf("  %-14s %s/s, latency %s (%s)\n", name,
+		       human_bytes(rate), human_time(latency), from);
+	else if (rate > 0)
+		printf("  %-14s %s/s (%s)\n", name, human_bytes(rate), from);
 	else
 		printf("  %-14s no limit (%s)\n", name, from);
 }
@@ -94,6 +96,8 @@ static void print_model(const struct sim_ask *a)
 		   sim_from(a, "storage"));
 	print_rate("  of a node", m->client_rate, 0,
 		   s->client ? sim_from(a, "client") : "as the network");
+	printf("  %-14s %.3g of a sample, one after another (%s)\n", "reads",
+	       m->reads, sim_from(a, "reads"));
 	print_rate("network", m->net_rate, m->net_latency,
 		   sim_from(a, "network"));
 	print_cpu(a, "cpu_load", m->cpu_load, "from storage");
@@ -245,6 +249,7 @@ static void json_model(struct pen_text *j, const struct sim_ask *a)
 		{ "ahead", (double)m->ahead },
 		{ "at_once", (double)m->at_once },
 		{ "spread", m->spread },
+		{ "reads", m->reads },
 		{ "cpu_load", m->cpu_load },
 		{ "cpu_hit", m->cpu_hit },
 		{ "cpu_put", m->cpu_put },

@@ -16,7 +16,7 @@ struct sim_settings {
 		skip;
 	uint64_t compute, compute_stdev, sync, gradients;
 	uint64_t threads, ahead, at_once;
-	double spread;
+	double spread, reads;
 	uint64_t cpu_load, cpu_hit, cpu_put, cpu_ask, cpu_serve;
 	char *network, *storage, *client;
 	int cache;

@@ -71,6 +71,13 @@ const struct pen_opt pen__sim_opts[] = {
 	  .min = 1,
 	  .max = 1e6,
 	  .help = "p99 over p50 of what a batch costs to load" },
+	{ .name = "reads",
+	  .type = PEN_OPT_DOUBLE,
+	  .off = OFF(reads),
+	  .dflt = "1",
+	  .min = 0,
+	  .max = 1e6,
+	  .help = "of a sample from storage, one after another" },
 	OF(TIME, "cpu_load", cpu_load, "0",
 	   "CPU to load a sample from storage; 0: 2 GB/s a core"),
 	OF(TIME, "cpu_hit", cpu_hit, "0",
@@ -198,6 +205,18 @@ static void take_spread(struct sim_ask *a, const struct pen_doc *d, double each)
 		      d->name);
 }
 
+/* With many in flight they do not come one after another. */
+static void take_reads(struct sim_ask *a, const struct pen_doc *d, double n)
+{
+	const double reads = pen__doc_number(d, 0, "nreads");
+
+	if (!positive(reads) || reads / n > 1e6 ||
+	    !strcmp(pen__doc_text(d, 0, "store"), "uring"))
+		return;
+	a->s.reads = reads / n;
+	say(a, "reads", d->name);
+}
+
 static int take_load(struct sim_ask *a, const struct pen_doc *d)
 {
 	const double n = pen__doc_number(d, 0, "samples"),
@@ -223,6 +242,7 @@ static int take_load(struct sim_ask *a, const struct pen_doc *d)
 	a->s.cpu_load =
 		ns_of(cpu / n * (double)a->s.sample_bytes / (bytes / n));
 	say(a, "cpu_load", d->name);
+	take_reads(a, d, n);
 	take_spread(a, d, seconds / batches);
 	return -1;
 }
@@ -243,7 +263,8 @@ static int take_ddict(struct sim_ask *a, const struct pen_doc *d)
 	const double size = pen__doc_number(d, 0, "size"),
 		     put = way_cpu(d, "put_many"),
 		     here = way_cpu(d, "get_many, copied"),
-		     there = way_cpu(d, "get_many, ahead, copied");
+		     ranks = pen__doc_number(d, 0, "ranks");
+	double there = way_cpu(d, "get_many, ahead, copied");
 	const bool shared =
 		!strncmp(pen__doc_text(d, 0, "transport"), "shared memory", 13);
 	double scale;
@@ -268,8 +289,14 @@ static int take_ddict(struct sim_ask *a, const struct pen_doc *d)
 		say(a, "cpu_hit", d->name);
 		return -1;
 	}
-	/* both ends were measured at once */
-	a->s.cpu_ask = a->s.cpu_serve = ns_of(there * scale / 2);
+	/* both ends were measured at once, and one in `ranks` was at home */
+	if (!(ranks >= 2 && ranks < 1e6))
+		return complain_usage("%s: of fewer than 2 ranks", d->name);
+	there *= scale;
+	if (!assumed(a, "cpu_hit"))
+		there -= (double)a->s.cpu_hit / 1e9 / ranks;
+	there = fmax(there, 0) / (1 - 1 / ranks);
+	a->s.cpu_ask = a->s.cpu_serve = ns_of(there / 2);
 	say(a, "cpu_ask", d->name);
 	say(a, "cpu_serve", d->name);
 	return -1;
@@ -297,7 +324,7 @@ static int take_file(struct sim_ask *a, const char *path)
 
 /* --- as the model takes it --- */
 
-/* "25GB/s,2us", "25GB/s" or "none"; what is not there stays. */
+/* "25GB/s,2us", "25GB/s" or "none"; a latency that is not there stays. */
 static int parse_link(const char *name, const char *text, double *rate,
 		      double *latency)
 {
@@ -354,6 +381,7 @@ static int fill(struct sim_ask *a)
 		.ahead = s->ahead,
 		.at_once = s->at_once,
 		.spread = s->spread,
+		.reads = s->reads,
 		.cores = (double)(s->cores ? s->cores : s->ranks * s->threads),
 		.cpu_load = cost(a, "cpu_load", s->cpu_load, 2e9),
 		.cpu_hit = cost(a, "cpu_hit", s->cpu_hit, 8e9),

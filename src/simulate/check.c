@@ -70,6 +70,7 @@ static int check_numbers(const struct pen_sim *m, struct pen_err *err)
 		{ "storage", m->storage_rate, 1e18 },
 		{ "client", m->client_rate, 1e18 },
 		{ "storage's latency", m->storage_latency, 1e6 },
+		{ "reads", m->reads, 1e6 },
 		{ "network", m->net_rate, 1e18 },
 		{ "network's latency", m->net_latency, 1e6 },
 		{ "memory", m->cache_bytes, 1e18 },

@@ -114,7 +114,8 @@ static void set_costs(struct model *x)
 	/* the page cache has files, the dictionary has samples */
 	const double here = m->cache == PEN_SIM_LOCAL ? m->cpu_load
 						      : m->cpu_hit;
-	const double rounds = ceil(n / (double)m->threads);
+	/* a thread that finds no more to do goes on with the next batch */
+	const double rounds = fmax(1, n / (double)m->threads) * m->reads;
 	const double away = m->cache == PEN_SIM_DDICT ? 1 - 1 / (double)m->nodes
 						      : 0;
 	double hit = m->cache == PEN_SIM_NONE		 ? 0

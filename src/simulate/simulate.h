@@ -64,6 +64,7 @@ struct pen_sim {
 	double cpu_load, cpu_hit, cpu_put, cpu_ask, cpu_serve;
 	/* what is around it */
 	double storage_rate, client_rate, storage_latency;
+	double reads; /* of a sample, one after another */
 	double net_rate, net_latency;
 	int cache;	    /* enum pen_sim_cache */
 	double cache_bytes; /* of a node; 0: enough */
