@@ -403,11 +403,9 @@ static const char *const examples[] = {
 	"with all that is not known assumed, and said to be",
 	"penstock load data/ batch_size=7 -o load.json",
 	"what loading costs on this machine; then",
-	"penstock simulate unet3d_h100 steps=100 nodes=64 --from load.json "
-	"cache=ddict memory=512GB",
+	"penstock simulate unet3d_h100 steps=100 --from load.json cache=ddict",
 	"later epochs out of the memory of all nodes",
-	"penstock simulate samples=1M sample_bytes=100KB batch=32 "
-	"compute=50ms storage=20GB/s,1ms",
+	"penstock simulate samples=1M sample_bytes=1MB batch=32 compute=50ms",
 	"a job of your own",
 	NULL,
 };
