@@ -150,12 +150,12 @@ static void print_words(const struct row *w)
 	       counted(w->m.nodes, "node"), 100 * e->utilisation,
 	       w->m.epochs > 1 ? "a later" : "the");
 	if (lost >= 0.05)
-		printf("; of it they wait %.1f %% for batches, %.1f %% for "
-		       "the slowest rank, %.1f %% for the end of a step",
+		printf(";\n  they wait %.1f %% of it for batches, %.1f %% for "
+		       "the slowest rank, %.1f %% for the\n  end of a step",
 		       100 * e->data, 100 * e->waiting, 100 * e->sync);
 	printf(".\n  ");
 	if (by < PEN_SIM_BY_COMPUTE)
-		printf("The limit is: %s, %.0f %% busy.",
+		printf("The limit is: %s, %.0f %% busy.\n ",
 		       pen__sim_limit_name(by), 100 * e->busy[by]);
 	else if (by == PEN_SIM_BY_COMPUTE)
 		printf("They are fed.");
