@@ -9,13 +9,17 @@
 #include "penstock.h"
 
 const struct command *const pen__commands[] = {
-	&pen__cmd_run,	     &pen__cmd_capacity, &pen__cmd_load,
-	&pen__cmd_gen,	     &pen__cmd_inspect,	 &pen__cmd_verify,
-	&pen__cmd_formats,   &pen__cmd_stores,	 &pen__cmd_samplers,
-	&pen__cmd_workloads, &pen__cmd_config,	 &pen__cmd_bench,
-	&pen__cmd_report,    &pen__cmd_convert,	 &pen__cmd_doctor,
-	&pen__cmd_compare,   &pen__cmd_sweep,	 &pen__cmd_tune,
-	&pen__cmd_vocab,     &pen__cmd_ddict,	 NULL,
+	&pen__cmd_run,	    &pen__cmd_capacity,
+	&pen__cmd_load,	    &pen__cmd_gen,
+	&pen__cmd_inspect,  &pen__cmd_verify,
+	&pen__cmd_formats,  &pen__cmd_stores,
+	&pen__cmd_samplers, &pen__cmd_workloads,
+	&pen__cmd_config,   &pen__cmd_bench,
+	&pen__cmd_report,   &pen__cmd_convert,
+	&pen__cmd_doctor,   &pen__cmd_compare,
+	&pen__cmd_sweep,    &pen__cmd_tune,
+	&pen__cmd_vocab,    &pen__cmd_ddict,
+	&pen__cmd_simulate, NULL,
 };
 
 static void usage(FILE *out)

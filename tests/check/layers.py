@@ -3,7 +3,7 @@
 
 base <- codec <- {store, format, sampler} <- engine <- {emulate, experiment}
 <- cli, base <- token <- {format, engine}, base <- comm <- ddict <- {store,
-engine}, and base <- report <- cli;
+engine}, and base <- {report, simulate} <- cli;
 stores, formats and samplers do not include one another; only a registry.c
 names implementations; the Python module sees only penstock.h.
 """
@@ -30,7 +30,9 @@ MAY = {
     "emulate": CORE | {"comm", "emulate"},
     "experiment": CORE | {"experiment"},
     "report": {"base", "report"},
-    "cli": CORE | {"comm", "emulate", "experiment", "report", "cli"},
+    "simulate": {"base", "simulate"},
+    "cli": CORE | {"comm", "emulate", "experiment", "report", "simulate",
+            "cli"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
 ENTRY = re.compile(r"^\s*pen_(store|format|cells|sampler|codec|packer|token)\(\s*(\w+)", re.M)

@@ -1,0 +1,114 @@
+#!/bin/sh
+# penstock simulate: from measured files to a table and JSON, every assumption
+# said; and one line for what cannot be.
+set -eu
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir"
+export XDG_CACHE_HOME="$dir/cache"
+
+fail() {
+	echo "failed: $*" >&2
+	exit 1
+}
+
+# code, words in the message, arguments
+wrong() {
+	code=$1 words=$2
+	shift 2
+	rc=0
+	"$PENSTOCK" simulate "$@" > out 2> err || rc=$?
+	[ $rc -eq "$code" ] || fail "simulate $*: exit code $rc: $(cat err)"
+	[ "$(wc -l < err)" -eq 1 ] || fail "simulate $*: $(cat err)"
+	grep -q "$words" err || fail "simulate $*: $(cat err)"
+	[ ! -s out ] || fail "simulate $*: printed $(cat out)"
+}
+
+"$PENSTOCK" simulate --help | grep -q 'storage=200GB/s,1ms' || fail help
+
+# closed form: 1 GB/s for 16 ranks x 10 batches of 7 x 10 MB, 1.12 s a step
+job="steps=10 sample_bytes=10MB batch=7 compute=1ms storage=1GB/s cpu_load=1us"
+"$PENSTOCK" simulate $job nodes=2 client=none --json > s.json
+/usr/bin/python3 - << 'EOF'
+import json
+d = json.load(open("s.json"))
+assert d["schema"] == "penstock.simulate/1"
+row, = d["rows"]
+first = row["first"]
+assert row["accelerators"] == 16 and row["batches"] == 16 * 10 * 2
+assert abs(row["seconds"] - 2 * 11.2) < 0.01, row["seconds"]
+assert first["limit"] == "storage" and first["busy"]["storage"] > 0.99
+assert first["samples"] == 16 * 10 * 7
+assert abs(sum(first[k] for k in ("utilisation", "wait_data", "wait_slowest",
+                                  "wait_sync")) - 1) < 1e-6
+s = d["settings"]
+assert s["storage"]["from"] == "given" and s["ranks"]["from"] == "assumed"
+EOF
+"$PENSTOCK" simulate $job nodes=2 client=none --json > again.json
+cmp s.json again.json || fail "not the same again"
+
+# a workload, and settings of it by their names
+"$PENSTOCK" simulate unet3d_h100 steps=5 nodes=1,16 reader.read_threads=2 \
+	cache=ddict > text
+grep -q 'loader *2 threads (unet3d_h100)' text || fail "$(cat text)"
+grep -q '(assumed)' text || fail "$(cat text)"
+grep -q 'accelerators compute' text || fail "$(cat text)"
+# a cluster too large for the data is said, beside one that is not
+"$PENSTOCK" simulate unet3d_h100 nodes=1,64 | grep -q 'fewer than one full' ||
+	fail "no full step"
+
+# what was measured
+"$PENSTOCK" gen data samples=8 files=8 shape=64x64 > /dev/null
+"$PENSTOCK" load data batch_size=4 threads=2 -o load.json --quiet > /dev/null
+"$PENSTOCK" ddict bench values=256 size=4KiB batch=16 time=5ms --json \
+	> ddict.json
+"$PENSTOCK" simulate compute=5ms nodes=1 samples=6400 cache=ddict \
+	--from load.json --from ddict.json --json > m.json
+/usr/bin/python3 - << 'EOF'
+import json
+d, load = json.load(open("m.json")), json.load(open("load.json"))
+s = d["settings"]
+for k in ("cpu_load", "batch", "threads", "ahead", "sample_bytes"):
+    assert s[k]["from"] == "load.json", k
+for k in ("cpu_put", "cpu_hit"):
+    assert s[k]["from"] == "ddict.json", k
+assert s["cpu_ask"]["from"] == "assumed"
+each = load["cpu_s"] / load["samples"]
+assert abs(s["cpu_load"]["value"] - each) < 1e-3 * each + 1e-9
+assert s["batch"]["value"] == 4 and s["threads"]["value"] == 2
+EOF
+
+# between machines: half of it was at home, and 1 us of that is known
+cat > wire.json << 'EOF'
+{"schema": "penstock.ddict.bench/1", "ranks": 2, "size": 4096,
+ "transport": "tcp: fast", "ways": [
+ {"name": "put_many", "cpu_seconds_each": 1e-6},
+ {"name": "get_many, copied", "cpu_seconds_each": 1e-6},
+ {"name": "get_many, ahead, copied", "cpu_seconds_each": 5.5e-6}]}
+EOF
+"$PENSTOCK" simulate compute=5ms nodes=2 steps=9 sample_bytes=4096 batch=8 \
+	cache=ddict cpu_hit=1us --from wire.json --json > w.json
+/usr/bin/python3 - << 'EOF'
+import json
+s = json.load(open("w.json"))["settings"]
+assert s["cpu_hit"]["value"] == 1e-6 and s["cpu_hit"]["from"] == "given"
+assert abs(s["cpu_serve"]["value"] - 5e-6) < 1e-8, s["cpu_serve"]
+assert s["cpu_serve"] == s["cpu_ask"]
+EOF
+
+echo '{"schema": "penstock.load/1", "samples": 0}' > none.json
+echo '{"schema": "penstock.capacity/1"}' > other.json
+wrong 2 'which workload' nodes=1
+wrong 2 'nodes=0' unet3d_h100 nodes=0
+wrong 2 'write a rate' unet3d_h100 network=fast
+wrong 2 'write a rate' unet3d_h100 storage=1GB/s,soon
+wrong 2 'out of range' unet3d_h100 ranks=0
+wrong 2 'at most' unet3d_h100 nodes=1000000 ranks=64 steps=1
+wrong 2 'simulate fewer' unet3d_h100 steps=1e9
+wrong 2 'steps=N' unet3d_h100 samples=1
+wrong 2 'nothing was loaded' unet3d_h100 --from none.json
+wrong 4 'gone.json' unet3d_h100 --from gone.json
+rc=0
+"$PENSTOCK" simulate unet3d_h100 --from other.json 2> err && rc=1
+[ $rc -eq 0 ] && grep -q other.json err || fail "other.json was taken"
+echo ok
