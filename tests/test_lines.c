@@ -18,7 +18,7 @@ int main(void)
 	formats_make_with("make_sequences.py", "lines", "lines", "",
 			  "numpy, pysam");
 	formats_check(19);
-	formats_refuse(8);
+	formats_refuse(9);
 	test_damage();
 	return test_end();
 }

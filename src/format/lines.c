@@ -187,6 +187,9 @@ static int lines_piece(struct pen_seq_scan *s, struct pen_span in)
 		} else {
 			nl = memchr(p, '\n', (size_t)(e - p));
 			used = (size_t)((nl ? nl : e) - p);
+			if (!pen__seq_one_line(s, p, used))
+				rc = pen__seq_fail(s, "a carriage return "
+						      "inside the line");
 		}
 		p += used;
 		s->at += used;

@@ -207,6 +207,9 @@ int pen__seq_lines_end(struct pen_seq_scan *, struct pen_seq_lines *,
 		       uint64_t *layout);
 /* The number of these lines' layout; PEN_SEQ_IRREGULAR: too many kinds. */
 unsigned pen__seq_layout(struct pen_seq_scan *, struct pen_seq_layout);
+/* Has a line, of which these are the next bytes, a CR only at its end? A file
+ * whose lines end with nothing else would be one long line. */
+bool pen__seq_one_line(struct pen_seq_scan *, const uint8_t *, size_t n);
 /* The bytes of a heading: its first word is the id. */
 int pen__seq_heading(struct pen_seq_scan *, struct pen_span);
 int pen__seq_put(struct pen_seq_scan *, enum pen_seq_column, uint64_t v);

@@ -211,9 +211,7 @@ int pen__seq_lines_end(struct pen_seq_scan *s, struct pen_seq_lines *l,
 	return rc;
 }
 
-/* A CR comes at the end of a heading, where another piece may begin: files
- * whose lines end with nothing else would be one long heading. */
-static bool is_one_line(struct pen_seq_scan *s, const uint8_t *p, size_t n)
+bool pen__seq_one_line(struct pen_seq_scan *s, const uint8_t *p, size_t n)
 {
 	const uint8_t *cr = n ? memchr(p, '\r', n) : NULL;
 	size_t i = cr ? (size_t)(cr - p) : n;
@@ -233,7 +231,7 @@ int pen__seq_heading(struct pen_seq_scan *s, struct pen_span in)
 
 	if (in.n && memchr(p, 0, in.n))
 		return pen__seq_fail(s, "a NUL byte: this is not text");
-	if (!is_one_line(s, p, in.n))
+	if (!pen__seq_one_line(s, p, in.n))
 		return pen__seq_fail(s, "a carriage return inside the heading: "
 					"lines have to end with LF or CRLF");
 	for (; p < e && !s->word; p++) {

@@ -148,6 +148,8 @@ def make_lines():
     refuse('bad/cr.seq', 'carriage return')
     put('bad/crend.seq', b'ACG\rACG')
     refuse('bad/crend.seq', 'carriage return')
+    put('bad/mac.seq', b'ACG,1\rAC,2\r')
+    refuse('bad/mac.seq', 'carriage return')
     put('bad/none.seq', b'\n\r\n')
     refuse('bad/none.seq', 'no samples')
     refuse('pack/b.seq.gz format.gzip_limit=100000', 'bgzip')
