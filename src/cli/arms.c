@@ -1,8 +1,8 @@
 /* Arms: arguments, the folder, runs in turns, the table. */
 #include "cli/arms.h"
+#include "cli/child.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -75,16 +75,6 @@ int arms_folder(struct arms *a)
 			     : "no folder for data can be made there; TMPDIR "
 			       "names another place");
 	return complain(&err);
-}
-
-static int remove_one(const char *path, const struct stat *st, int flag,
-		      struct FTW *ftw)
-{
-	(void)st;
-	(void)flag;
-	(void)ftw;
-	remove(path); /* what stays is found by its name */
-	return 0;
 }
 
 /* ---- arms ---- */
@@ -356,7 +346,7 @@ int arms_main(struct arms *a, int argc, char **argv)
 	if (rc < 0)
 		rc = run(a);
 	if (a->folder[0])
-		nftw(a->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+		remove_tree(a->folder);
 	pen__free(a->arm);
 	bench_close(&a->b);
 	return rc;

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -135,4 +136,19 @@ int child_run(const char *const *argv, struct pen_text *out, struct child *c,
 					   "said nothing",
 				 c->code > 128 ? " (ended by a signal)" : "");
 	return 0;
+}
+
+static int remove_one(const char *path, const struct stat *st, int flag,
+		      struct FTW *ftw)
+{
+	(void)st;
+	(void)flag;
+	(void)ftw;
+	remove(path); /* what stays is found by its name */
+	return 0;
+}
+
+void remove_tree(const char *dir)
+{
+	nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }

@@ -18,4 +18,7 @@ struct child {
 int child_run(const char *const *argv, struct pen_text *out, struct child *,
 	      struct pen_err *err);
 
+/* A folder and all in it, as far as that goes. */
+void remove_tree(const char *dir);
+
 #endif

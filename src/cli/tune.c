@@ -4,6 +4,7 @@
  * half for twice as long, and so on; the best few and the defaults then run
  * against one another in turns, and that is the evidence.
  */
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,6 +47,8 @@ struct tune {
 	size_t n;
 	uint64_t start_ns, runs, failed;
 	double steps; /* of a run's second, for workloads */
+	/* where those leave their results: "output.folder=" and a path */
+	char folder[4096];
 	char why[256];
 };
 
@@ -246,7 +249,7 @@ static size_t arguments(const struct tune *t, const struct candidate *c,
 		argv[n++] = "train.epochs=1000";
 		argv[n++] = "workflow.checkpoint=false";
 		argv[n++] = "workflow.evaluation=false";
-		argv[n++] = "output.folder=/tmp/penstock-tune";
+		argv[n++] = t->folder;
 		if (t->cold)
 			argv[n++] = "reader.page_cache=drop";
 		return n;
@@ -549,6 +552,25 @@ static int print_json(const struct tune *t, size_t n)
 	return text_out(&j, NULL);
 }
 
+#define FOLDER "output.folder="
+
+static int make_folder(struct tune *t)
+{
+	const char *tmp = getenv("TMPDIR");
+	struct pen_err err = { 0 };
+
+	if (!t->workload)
+		return -1;
+	snprintf(t->folder, sizeof(t->folder), FOLDER "%s/penstock-tune.XXXXXX",
+		 tmp && *tmp ? tmp : "/tmp");
+	if (mkdtemp(t->folder + strlen(FOLDER)))
+		return -1;
+	pen__fail_sys(&err, errno, t->folder + strlen(FOLDER),
+		      "cannot be made; TMPDIR names another place");
+	t->folder[0] = '\0';
+	return complain(&err);
+}
+
 static int tune_it(struct tune *t)
 {
 	struct pen_err err = { 0 };
@@ -556,6 +578,9 @@ static int tune_it(struct tune *t)
 	int rc;
 
 	t->start_ns = pen__now_ns();
+	rc = make_folder(t);
+	if (rc >= 0)
+		return rc;
 	rc = pace(t);
 	if (rc >= 0)
 		return rc;
@@ -627,6 +652,8 @@ static int run(int argc, char **argv)
 		t->workload = pen__workload_find(t->target) != NULL;
 		rc = tune_it(t);
 	}
+	if (t->folder[0])
+		remove_tree(t->folder + strlen(FOLDER));
 	pen__free(t);
 	return rc;
 }
