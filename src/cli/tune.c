@@ -46,7 +46,7 @@ struct tune {
 	struct candidate c[MOST];
 	size_t n;
 	uint64_t start_ns, runs, failed;
-	double steps; /* of a run's second, for workloads */
+	double epochs; /* of a run's second, for workloads */
 	/* where those leave their results: "output.folder=" and a path */
 	char folder[4096];
 	char why[256];
@@ -218,9 +218,11 @@ static double rate_of(const struct tune *t, const struct pen_text *printed)
 	if (pen__jdoc_open(&d.j, printed->p ? printed->p : "", printed->n,
 			   t->target, NULL))
 		return NAN;
-	rate = pen__doc_number(&d, 0,
-			       t->workload ? "totals.samples_per_s.mean"
-					   : "samples_per_s");
+	/* of a job: all samples over all the time, because what was prepared
+	 * before an epoch began counts for nothing there */
+	rate = t->workload ? pen__doc_number(&d, 0, "totals.samples") /
+				     pen__doc_number(&d, 0, "totals.train_s")
+			   : pen__doc_number(&d, 0, "samples_per_s");
 	pen__jdoc_close(&d.j);
 	return rate;
 }
@@ -241,12 +243,10 @@ static size_t arguments(const struct tune *t, const struct candidate *c,
 	argv[n++] = "--quiet";
 	if (t->workload) {
 		/* as fast as it will go, and nothing but loading */
-		snprintf(room[0], sizeof(room[0]),
-			 "train.total_training_steps=%.0f",
-			 fmax(2, t->steps * seconds));
+		snprintf(room[0], sizeof(room[0]), "train.epochs=%.0f",
+			 fmax(1, t->epochs * seconds));
 		argv[n++] = room[0];
 		argv[n++] = "train.computation_time=0";
-		argv[n++] = "train.epochs=1000";
 		argv[n++] = "workflow.checkpoint=false";
 		argv[n++] = "workflow.evaluation=false";
 		argv[n++] = t->folder;
@@ -388,22 +388,18 @@ static size_t finals(struct tune *t, size_t n)
 	return n;
 }
 
-/* For workloads: how many steps make a second. */
+/* For workloads: how many epochs make a second. */
 static int pace(struct tune *t)
 {
 	struct candidate none = { 0 };
 	uint64_t start;
-	double rate;
 
 	if (!t->workload)
 		return -1;
-	t->steps = 8;
-	run_one(t, &none, 1); /* makes the data, too */
+	run_one(t, &none, 0); /* makes the data, too */
 	start = pen__now_ns();
-	rate = run_one(t, &none, 1);
-	if (isnan(rate))
-		return -1;
-	t->steps = 8 / ((double)(pen__now_ns() - start) / 1e9);
+	if (!isnan(run_one(t, &none, 0)))
+		t->epochs = 1e9 / (double)(pen__now_ns() - start);
 	return -1;
 }
 
