@@ -20,19 +20,28 @@ static size_t least(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* Series of the document over its time, as many as are there. */
-static void put_series(struct pen_text *t, const struct pen_run *r,
-		       struct pen_plot *p, const char *const *path)
+/* Numbers of a document: a list, or one member of each of its children. */
+struct place {
+	const char *list, *member;
+};
+
+static double *numbers(const struct pen_run *r, struct place at, size_t *n)
+{
+	return pen__doc_numbers(r->d, pen__doc_at(r->d, 0, at.list), at.member,
+				n);
+}
+
+/* A plot whose lines are at these places; nothing when one is missing. */
+static void put_lines(struct pen_text *t, const struct pen_run *r,
+		      struct pen_plot *p, struct place x, const struct place *y)
 {
 	struct pen_series series[4];
 	double *v[4] = { NULL };
 	size_t n, count;
-	double *at = pen__doc_numbers(r->d, pen__doc_at(r->d, 0, "series.t"),
-				      NULL, &n);
+	double *at = numbers(r, x, &n);
 
 	for (size_t i = 0; i < p->nseries; i++) {
-		v[i] = pen__doc_numbers(r->d, pen__doc_at(r->d, 0, path[i]),
-					NULL, &count);
+		v[i] = numbers(r, y[i], &count);
 		n = v[i] ? least(n, count) : 0;
 		series[i] = p->series[i];
 		series[i].y = v[i];
@@ -49,9 +58,10 @@ static void put_series(struct pen_text *t, const struct pen_run *r,
 
 void pen__run_time(struct pen_text *t, const struct pen_run *r)
 {
-	static const char *const au[] = { "series.au" };
-	static const char *const load[] = { "series.load_mean_s",
-					    "series.load_max_s" };
+	static const struct place time = { "series.t", NULL };
+	static const struct place au[] = { { "series.au", NULL } };
+	static const struct place load[] = { { "series.load_mean_s", NULL },
+					     { "series.load_max_s", NULL } };
 	const struct pen_series one[] = { { "utilisation", NULL,
 					    pen__colour_of(0) } };
 	const struct pen_series two[] = {
@@ -88,39 +98,14 @@ void pen__run_time(struct pen_text *t, const struct pen_run *r)
 		 "point is %s %s.",
 		 per > 1 ? pen__show_whole(per).s : "one",
 		 per > 1 ? "steps" : "step");
-	put_series(t, r, &p, au);
-	put_series(t, r, &q, load);
-}
-
-/* A list of the document: one x and some y, from paths of its members. */
-static void put_list(struct pen_text *t, const struct pen_run *r,
-		     struct pen_plot *p, const char *x, const char *const *y)
-{
-	uint32_t list = pen__doc_at(r->d, 0, "epochs");
-	struct pen_series series[4];
-	double *v[4] = { NULL };
-	size_t n, count;
-	double *at = pen__doc_numbers(r->d, list, x, &n);
-
-	for (size_t i = 0; i < p->nseries; i++) {
-		v[i] = pen__doc_numbers(r->d, list, y[i], &count);
-		n = v[i] ? least(n, count) : 0;
-		series[i] = p->series[i];
-		series[i].y = v[i];
-	}
-	p->series = series;
-	p->x_at = at;
-	p->n = n;
-	if (at && n > 1)
-		pen__chart_plot(t, p);
-	for (size_t i = 0; i < p->nseries; i++)
-		pen__free(v[i]);
-	pen__free(at);
+	put_lines(t, r, &p, time, au);
+	put_lines(t, r, &q, time, load);
 }
 
 void pen__run_epochs(struct pen_text *t, const struct pen_run *r)
 {
-	static const char *const rate[] = { "samples_per_s" };
+	static const struct place epoch = { "epochs", "epoch" };
+	static const struct place rate[] = { { "epochs", "samples_per_s" } };
 	const struct pen_series one[] = { { "samples a second", NULL,
 					    pen__colour_of(0) } };
 	struct pen_id id = pen__run_id(r, "epochs");
@@ -136,7 +121,7 @@ void pen__run_epochs(struct pen_text *t, const struct pen_run *r)
 		.nseries = 1,
 	};
 
-	put_list(t, r, &p, "epoch", rate);
+	put_lines(t, r, &p, epoch, rate);
 }
 
 /* ---- waits by percentile ---- */
