@@ -33,7 +33,7 @@ demo: build
 	@scripts/demo
 
 # Under the address sanitizer these would only do again what others have done.
-REPEATED = e2e_(sweep|page|arms|bench|golden|dna|compare|live|old_results|vocab|workloads|simulate|convert|mixing|ddict|ddict_hosts|cache_ddict|wire)$$|e2e_bench_|python_(docs|training|install|doc2vec)|test_spread
+REPEATED = e2e_(sweep|page|arms|bench|golden|dna|compare|live|old_results|vocab|workloads|simulate|convert|mixing|ddict|ddict_hosts|cache_ddict|wire|mpi|signals|borders)$$|e2e_bench_|python_(docs|training|install|doc2vec)|test_spread
 
 # The tests as users run them, then under the address and undefined-behaviour
 # sanitizers, then what has threads under the thread sanitizer.
@@ -45,7 +45,7 @@ test: | build/.
 	@$(CTEST) --test-dir build/asan -E '$(REPEATED)'
 	@$(call built,tsan)
 	@$(NOASLR) $(CTEST) --test-dir build/tsan \
-		-R 'test_ddict|test_wire|batching|comm|loader|ask|copier|resume|units|pool|index|ring|guard|conform_store|sampler|epoch|stress|test_run'
+		-R 'test_ddict|test_wire|batching|comm|loader|ask|copier|resume|units|pool|index|ring|guard|conform_store|sampler|stress'
 
 # Only the checks of the tree itself: layers, symbols, words, sizes, format.
 check: | build/.
