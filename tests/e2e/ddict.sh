@@ -87,7 +87,7 @@ all() {
 	local transport=$1 n=$2
 	shift 2
 	run 0 -n "$n" "$@"
-	[ "$(grep -c ', 0 failed' "$dir/out")" = "$n" ] || fail "$*"
+	[ "$(grep -o ', 0 failed' "$dir/out" | wc -l)" = "$n" ] || fail "$*"
 	grep -qE "^transport $transport" "$dir/out" || fail "$*: not $transport"
 }
 

@@ -44,7 +44,7 @@ all() {
 	local way=$1 n=$2
 	shift 2
 	run 0 -n "$n" "$@"
-	[ "$(grep -c ', 0 failed' "$dir/out")" = "$n" ] || fail "$*"
+	[ "$(grep -o ', 0 failed' "$dir/out" | wc -l)" = "$n" ] || fail "$*"
 	grep -q "$way" "$dir/out" || fail "$*: not $way"
 }
 

@@ -52,7 +52,7 @@ hosts=(--mca plm_rsh_agent "$dir/rsh" --host 'one:1,two:2')
 
 for n in 1 2 3 4; do
 	run 0 -n $n "$ranks" all
-	[ "$(grep -c ', 0 failed' "$dir/out")" = $n ] || fail "$n ranks"
+	[ "$(grep -o ', 0 failed' "$dir/out" | wc -l)" = $n ] || fail "$n ranks"
 done
 run 0 --mca btl tcp,self -n 3 "$ranks" all
 run 0 "${hosts[@]}" -n 3 "$ranks" all two

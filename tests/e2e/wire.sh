@@ -43,7 +43,7 @@ all() {
 	local transport=$1 chosen=$2 n=$3
 	shift 3
 	run 0 "$@" -n "$n" "$ranks" all "$transport"
-	[ "$(grep -c ', 0 failed' "$dir/out")" = "$n" ] || fail "$transport"
+	[ "$(grep -o ', 0 failed' "$dir/out" | wc -l)" = "$n" ] || fail "$transport"
 	grep -qE "^($chosen)(:|\$)" "$dir/out" || fail "$transport: not $chosen"
 }
 
