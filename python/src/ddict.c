@@ -324,30 +324,30 @@ static PyObject *dict_len(PyObject *self, PyObject *unused)
 	return PyLong_FromUnsignedLongLong(n);
 }
 
-static PyObject *dict_clear(PyObject *self, PyObject *unused)
+/* What takes nothing and gives nothing. */
+static PyObject *simply(PyObject *self,
+			int (*what)(struct pen_ddict *, struct pen_err *))
 {
 	struct pen_err err = { 0 };
 	struct dict *d = begin(self);
 	int rc;
 
-	(void)unused;
 	if (!d)
 		return NULL;
-	Py_BEGIN_ALLOW_THREADS rc = pen_ddict_clear(d->d, &err);
+	Py_BEGIN_ALLOW_THREADS rc = what(d->d, &err);
 	Py_END_ALLOW_THREADS return end(d, rc, &err);
+}
+
+static PyObject *dict_clear(PyObject *self, PyObject *unused)
+{
+	(void)unused;
+	return simply(self, pen_ddict_clear);
 }
 
 static PyObject *dict_freeze(PyObject *self, PyObject *unused)
 {
-	struct pen_err err = { 0 };
-	struct dict *d = begin(self);
-	int rc;
-
 	(void)unused;
-	if (!d)
-		return NULL;
-	Py_BEGIN_ALLOW_THREADS rc = pen_ddict_freeze(d->d, &err);
-	Py_END_ALLOW_THREADS return end(d, rc, &err);
+	return simply(self, pen_ddict_freeze);
 }
 
 static PyObject *dict_barrier(PyObject *self, PyObject *unused)

@@ -17,6 +17,7 @@
  * Bytes are copied to the caller. They could be lent where the owner is on
  * this machine, but a store lends all of its reads or none.
  */
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -165,11 +166,11 @@ static int name_dirs(struct pen_store *st, struct pen_err *err)
 		return pen__fail_nomem(err, "ddict", o->ndir * sizeof(*t->dir));
 	for (uint64_t i = 0; i < o->ndir; i++) {
 		const char *dir = o->names + o->dir[i].name;
-		char *real = realpath(*dir ? dir : ".", NULL);
+		char room[PATH_MAX];
+		const char *real = realpath(*dir ? dir : ".", room);
 
 		t->dir[i] = (struct name){ 1, 2 };
 		absorb_text(&t->dir[i], real ? real : dir);
-		pen__free(real);
 	}
 	return 0;
 }
