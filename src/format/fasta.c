@@ -70,17 +70,6 @@ static int record_begin(struct pen_seq_scan *s)
 	return rc ? rc : pen__seq_put(s, PEN_SEQ_START, s->start);
 }
 
-static int heading_end(struct pen_seq_scan *s)
-{
-	int rc = pen__seq_put(s, PEN_SEQ_ID, s->id);
-
-	if (!rc)
-		rc = pen__seq_put(s, PEN_SEQ_ID_AT, s->id ? s->id_at : 1);
-	pen__seq_lines_begin(&s->letters, s->at);
-	s->cr = false;
-	return rc;
-}
-
 /* Before the first heading only blank lines may be. */
 static int before(struct pen_seq_scan *s, uint8_t c)
 {
@@ -119,7 +108,7 @@ static int fasta_piece(struct pen_seq_scan *s, struct pen_span in)
 			s->line += nl != NULL;
 			s->mode = nl ? LINE : HEADING;
 			if (nl && !rc)
-				rc = heading_end(s);
+				rc = pen__seq_heading_end(s);
 		} else {
 			rc = pen__seq_lines_take(s, &s->letters,
 						 (struct pen_span){ p, left },
@@ -136,7 +125,7 @@ static int fasta_end(struct pen_seq_scan *s)
 	int rc = 0;
 
 	if (s->mode == HEADING)
-		rc = heading_end(s);
+		rc = pen__seq_heading_end(s);
 	return rc ? rc : record_end(s);
 }
 

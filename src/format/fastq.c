@@ -34,14 +34,8 @@ static int record_begin(struct pen_seq_scan *s)
 
 static int heading_end(struct pen_seq_scan *s)
 {
-	int rc = pen__seq_put(s, PEN_SEQ_ID, s->id);
-
-	if (!rc)
-		rc = pen__seq_put(s, PEN_SEQ_ID_AT, s->id ? s->id_at : 1);
-	pen__seq_lines_begin(&s->letters, s->at);
-	s->cr = false;
 	s->mode = LETTERS;
-	return rc;
+	return pen__seq_heading_end(s);
 }
 
 static int letters_end(struct pen_seq_scan *s)

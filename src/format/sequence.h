@@ -213,6 +213,8 @@ bool pen__seq_one_line(struct pen_seq_scan *, const uint8_t *, size_t n);
 /* The bytes of a heading: its first word is the id. */
 int pen__seq_heading(struct pen_seq_scan *, struct pen_span);
 int pen__seq_put(struct pen_seq_scan *, enum pen_seq_column, uint64_t v);
+/* fasta, fastq: its id is known, and letters begin. */
+int pen__seq_heading_end(struct pen_seq_scan *);
 
 /* The format's own: a piece of text, and its end. */
 struct pen_seq_ops {

@@ -46,6 +46,17 @@ void pen__seq_lines_begin(struct pen_seq_lines *l, uint64_t at)
 	*l = (struct pen_seq_lines){ .first = at, .line = at };
 }
 
+int pen__seq_heading_end(struct pen_seq_scan *s)
+{
+	int rc = pen__seq_put(s, PEN_SEQ_ID, s->id);
+
+	if (!rc)
+		rc = pen__seq_put(s, PEN_SEQ_ID_AT, s->id ? s->id_at : 1);
+	pen__seq_lines_begin(&s->letters, s->at);
+	s->cr = false;
+	return rc;
+}
+
 /* Are there marks to be kept of these lines? Not of qualities. */
 static bool is_marked(const struct pen_seq_scan *s,
 		      const struct pen_seq_lines *l)
