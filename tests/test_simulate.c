@@ -30,6 +30,7 @@ static struct pen_sim plain(void)
 				 .barrier = true,
 				 .threads = 4,
 				 .ahead = 4,
+				 .depth = 1,
 				 .spread = 1,
 				 .cores = 4,
 				 .reads = 1,
@@ -121,6 +122,70 @@ static void test_pipeline(void)
 	CHECK(near(run(&m).seconds, 0.3 + 50 * 1));
 }
 
+/* A thread that waits for a read does not unpack. */
+static void test_threads(void)
+{
+	struct pen_sim m = plain();
+	struct pen_sim_result r;
+
+	m.storage_latency = m.cpu_load = 0.05; /* 0.8 s of 4 threads a batch */
+	r = run(&m);
+	CHECK(near(r.seconds, 50 * 0.2 + 0.1));
+	CHECK(near(r.first.busy[PEN_SIM_THREADS], 10 / 10.1));
+	CHECK_EQ(pen__sim_limit(&r.first), PEN_SIM_THREADS);
+	/* one thread does nothing at the same time as anything else */
+	m.threads = 1;
+	m.storage_rate = 40e6;
+	CHECK(near(run(&m).seconds, 50 * (0.4 + 0.2 + 0.4) + 0.1));
+	/* three samples keep three of four threads busy: two batches */
+	m = plain();
+	m.batch = 3;
+	m.compute = 0.01;
+	m.storage_latency = 0.04;
+	m.ahead = 8;
+	r = run(&m);
+	CHECK(r.seconds >= 50 * 0.03 && r.seconds < 50 * 0.03 * 1.1);
+	/* a batch of one sample is one thread's, and four are under way */
+	m.batch = 1;
+	m.cpu_load = 0.06;
+	m.steps = 100;
+	CHECK(near(run(&m).seconds, 100 * 0.1 / 4 + 4 * 0.01));
+	/* with reads in flight latency is hidden, once there are enough */
+	m = plain();
+	m.storage_latency = 0.05;
+	m.cpu_load = 0.05;
+	m.storage_rate = 40e6;
+	m.depth = 8;
+	CHECK(near(run(&m).seconds, 50 * (0.05 + 0.2) + 0.1 + 0.1));
+	m.threads = m.depth = 2; /* 4 at a time; and 0.2 s of CPU */
+	CHECK(near(run(&m).seconds, 50 * (0.1 + 0.2) + 0.2 + 0.1));
+}
+
+/* What is on the way of everything a node does. */
+static void test_node(void)
+{
+	struct pen_sim m = plain();
+	struct pen_sim_result r;
+
+	m.copy_rate = 40e6;
+	m.ranks = 2;
+	r = run(&m);
+	CHECK(near(r.seconds, 2 * 50 * 0.2 + 0.1));
+	CHECK_EQ(pen__sim_limit(&r.first), PEN_SIM_MEMORY);
+	/* the storage is behind the network card */
+	m = plain();
+	m.by_net = true;
+	m.net_rate = 40e6;
+	r = run(&m);
+	CHECK(near(r.seconds, 50 * 0.2 + 0.1));
+	CHECK_EQ(pen__sim_limit(&r.first), PEN_SIM_IN);
+	/* and what others put comes the same way: 8 MB and 4 */
+	m.nodes = 2;
+	m.cache = PEN_SIM_DDICT;
+	r = run(&m);
+	CHECK(r.seconds >= 50 * 0.3 && r.seconds < 50 * 0.3 * 1.05);
+}
+
 static void test_cpu_bound(void)
 {
 	struct pen_sim m = plain();
@@ -188,6 +253,31 @@ static void test_serving(void)
 	r = run(&m);
 	CHECK(fabs(r.later.seconds - 50 * 0.4) < 0.05 * 20);
 	CHECK_EQ(pen__sim_limit(&r.later), PEN_SIM_SERVE);
+	/* a thread sends 10 MB/s, and the card does 5 */
+	m.net_rate = 5e6;
+	r = run(&m);
+	CHECK(fabs(r.later.seconds - 50 * 0.8) < 0.05 * 40);
+	CHECK(r.later.busy[PEN_SIM_OUT] > 0.9);
+	m.net_rate = 0;
+	/* one core for asking and answering */
+	m.cores = 1;
+	m.cpu_ask = 0.1;
+	r = run(&m);
+	CHECK(fabs(r.later.seconds - 50 * 0.8) < 0.05 * 40);
+	CHECK_EQ(pen__sim_limit(&r.later), PEN_SIM_CPU);
+	/* each owner has one thread: the busiest of eight decides, and not
+	 * their mean, which would be 7 requests of 0.1 s in a step */
+	m = plain();
+	m.nodes = 9;
+	m.ranks = 8;
+	m.batch = 7;
+	m.epochs = 2;
+	m.cores = 1000;
+	m.ahead = 1;
+	m.cache = PEN_SIM_DDICT;
+	m.cpu_serve = 0.1;
+	r = run(&m);
+	CHECK(r.later.seconds > 50 * 0.7 * 8 / 9 * 1.3);
 }
 
 /* --- oracles --- */
@@ -341,6 +431,46 @@ static void check_share(uint64_t seed)
 	pen__shares_fini(&s);
 }
 
+/* Who comes at random to something that is shared evenly stays for
+ * amount / (rate - load), however amounts are spread (M/G/1, shared); where one
+ * goes after another (M/D/1), half of that and of what it takes alone. */
+static void check_random(bool spread, bool in_order, double load)
+{
+	const int n = 150000;
+	struct pen_rng g = pen__rng(7, spread);
+	struct pen_shares s;
+	double *came = calloc((size_t)n, sizeof(*came)), sum = 0, want;
+	int next = 0;
+
+	CHECK_EQ(pen__shares_init(&s, 3), 0);
+	s.v[1].rate = 2;
+	s.v[1].in_order = in_order;
+	CHECK_EQ(pen__share_wait(&s, 1, UINT32_MAX - 1), 0);
+	for (uint32_t who; (who = pen__shares_next(&s)) != UINT32_MAX;) {
+		if (who < (uint32_t)n) {
+			sum += s.now - came[who];
+			continue;
+		}
+		want = 1;
+		if (spread)
+			want = -log(1 - pen__rng_double(&g)) + 1e-9;
+		came[next] = s.now;
+		CHECK_EQ(pen__share_use(&s, 1, want, (uint32_t)next), 0);
+		if (++next < n)
+			CHECK_EQ(pen__share_wait(&s,
+						 -log(1 - pen__rng_double(&g)) /
+							 load,
+						 UINT32_MAX - 1),
+				 0);
+	}
+	want = 1 / (2 - load);
+	if (in_order)
+		want = want / 2 + 0.25;
+	CHECK(fabs(sum / n / want - 1) < 0.04);
+	pen__shares_fini(&s);
+	free(came);
+}
+
 /* --- what always holds --- */
 
 static void vary(struct pen_sim *m, uint64_t seed)
@@ -425,13 +555,13 @@ static void test_hostile(void)
 	const struct pen_sim ok = plain();
 	struct pen_sim m;
 
-	for (size_t i = 0; i < 7; i++) {
+	for (size_t i = 0; i < 8; i++) {
 		static const char *const names[] = { "nodes",  "ranks",
 						     "batch",  "steps",
 						     "epochs", "threads",
-						     "ahead" };
+						     "ahead",  "depth" };
 		uint64_t *v[] = { &m.nodes,  &m.ranks,	 &m.batch, &m.steps,
-				  &m.epochs, &m.threads, &m.ahead };
+				  &m.epochs, &m.threads, &m.ahead, &m.depth };
 
 		m = ok;
 		*v[i] = 0;
@@ -535,12 +665,16 @@ int main(void)
 	test_compute_bound();
 	test_storage_bound();
 	test_pipeline();
+	test_threads();
+	test_node();
 	test_cpu_bound();
 	test_cache();
 	test_serving();
 	test_stragglers();
 	for (uint64_t i = 0; i < 300; i++)
 		check_share(i);
+	for (int i = 0; i < 6; i++)
+		check_random(i % 3 == 1, i % 3 == 2, i < 3 ? 1.4 : 0.6);
 	test_invariants();
 	test_hostile();
 	test_stop();

@@ -88,16 +88,23 @@ static void print_model(const struct sim_ask *a)
 	       m->barrier ? "steps end together" : "ranks do not wait");
 	printf("  %-14s %s ranks (%s), %g cores for loading (%s)\n", "node",
 	       grouped(m->ranks), sim_from(a, "ranks"), m->cores,
-	       s->cores ? sim_from(a, "cores") : "assumed: one a thread");
+	       s->cores > 0 ? sim_from(a, "cores") : "assumed: one a thread");
+	if (m->copy_rate > 0)
+		print_rate("  memory", m->copy_rate, 0, sim_from(a, "copy"));
 	printf("  %-14s %s threads (%s), %s batches ahead (%s)\n", "loader",
 	       grouped(m->threads), sim_from(a, "threads"), grouped(m->ahead),
 	       sim_from(a, "ahead"));
 	print_rate("storage", m->storage_rate, m->storage_latency,
 		   sim_from(a, "storage"));
-	print_rate("  of a node", m->client_rate, 0,
-		   s->client ? sim_from(a, "client") : "as the network");
-	printf("  %-14s %.3g of a sample, one after another (%s)\n", "reads",
-	       m->reads, sim_from(a, "reads"));
+	if (m->by_net)
+		printf("  %-14s through its network card (assumed)\n",
+		       "  of a node");
+	else
+		print_rate("  of a node", m->client_rate, 0,
+			   sim_from(a, "client"));
+	printf("  %-14s %.3g of a sample (%s), %s in flight a thread (%s)\n",
+	       "reads", m->reads, sim_from(a, "reads"), grouped(m->depth),
+	       sim_from(a, "depth"));
 	print_rate("network", m->net_rate, m->net_latency,
 		   sim_from(a, "network"));
 	print_cpu(a, "cpu_load", m->cpu_load, "from storage");
@@ -207,9 +214,12 @@ static int print_text(struct simulate *x)
 static void json_epoch(struct pen_text *j, const char *key,
 		       const struct pen_sim_epoch *e)
 {
-	static const char *const parts[] = { "storage",	   "client",
-					     "network_in", "network_out",
-					     "serve",	   "cpu" };
+	static const char *const parts[PEN_SIM_NPARTS] = {
+		[PEN_SIM_STORAGE] = "storage", [PEN_SIM_CLIENT] = "client",
+		[PEN_SIM_IN] = "network_in",   [PEN_SIM_OUT] = "network_out",
+		[PEN_SIM_MEMORY] = "memory",   [PEN_SIM_CPU] = "cpu",
+		[PEN_SIM_SERVE] = "serve",     [PEN_SIM_THREADS] = "threads",
+	};
 
 	pen__json_open(j, key, '{');
 	pen__json_num(j, "seconds", e->seconds);
@@ -247,6 +257,7 @@ static void json_model(struct pen_text *j, const struct sim_ask *a)
 		{ "skip", (double)m->skip },
 		{ "threads", (double)m->threads },
 		{ "ahead", (double)m->ahead },
+		{ "depth", (double)m->depth },
 		{ "at_once", (double)m->at_once },
 		{ "spread", m->spread },
 		{ "reads", m->reads },
@@ -258,6 +269,7 @@ static void json_model(struct pen_text *j, const struct sim_ask *a)
 		{ "storage", m->storage_rate },
 		{ "client", m->client_rate },
 		{ "network", m->net_rate },
+		{ "copy", m->copy_rate },
 		{ "cache", (double)m->cache },
 		{ "memory", m->cache_bytes },
 		{ "fan", (double)m->fan },

@@ -9,7 +9,6 @@
 #include "cli/simulate.h"
 #include "emulate/config.h"
 #include "emulate/draw.h"
-#include "report/doc.h"
 
 #define OFF(x) offsetof(struct sim_settings, x)
 #define COUNT(n, at, d, lo, hi, h)                                             \
@@ -28,14 +27,23 @@ static const char *const caches[] = { "none", "ddict", "local", NULL };
 const struct pen_opt pen__sim_opts[] = {
 	OF(LIST, "nodes", nodes, "1,4,16,64", "one table row each"),
 	COUNT("ranks", ranks, "8", 1, 65536, "accelerators of a node"),
-	COUNT("cores", cores, "0", 0, 65536,
-	      "of a node, for loading; 0: one a thread"),
+	{ .name = "cores",
+	  .type = PEN_OPT_DOUBLE,
+	  .off = OFF(cores),
+	  .dflt = "0",
+	  .min = 0,
+	  .max = 65536,
+	  .help = "of a node, for loading; 0: one for each thread" },
 	OF(STR, "network", network, "25GB/s,2us",
 	   "a node's, each way, and its latency; or none: no limit"),
 	OF(STR, "storage", storage, "200GB/s,1ms",
 	   "of all nodes together, and its latency; or none: no limit"),
 	OF(STR, "client", client, NULL,
-	   "of the storage, what one node gets; as the network unless given"),
+	   "of the storage, what one node gets, past its network card; unless "
+	   "given, it comes through that"),
+	OF(STR, "copy", copy, NULL,
+	   "what a node's memory copies, all cores at once; or none: no "
+	   "limit"),
 	{ .name = "cache",
 	  .type = PEN_OPT_ENUM,
 	  .off = OFF(cache),
@@ -53,7 +61,8 @@ const struct pen_opt pen__sim_opts[] = {
 	OF(TIME, "compute_stdev", compute_stdev, "0", "its standard deviation"),
 	OF(BOOL, "barrier", barrier, "true", "every step ends together"),
 	OF(TIME, "sync", sync, "0",
-	   "what the end of a step takes; 0: by network and gradients"),
+	   "what the end of a step takes; unless given, by network and "
+	   "gradients"),
 	OF(SIZE, "gradients", gradients, "0",
 	   "summed up over all ranks after a step (a ring)"),
 	COUNT("epochs", epochs, "2", 1, 1e6,
@@ -62,6 +71,8 @@ const struct pen_opt pen__sim_opts[] = {
 	      "first steps of an epoch that utilisation leaves out"),
 	COUNT("threads", threads, "4", 1, 65536, "of a rank's loader"),
 	COUNT("ahead", ahead, "4", 1, 65536, "batches, of a rank's loader"),
+	COUNT("depth", depth, "1", 1, 65536,
+	      "reads a thread has in flight (uring); 1: it waits for each"),
 	COUNT("at_once", at_once, "0", 0, 64,
 	      "batches fetched at once, and unpacked; 0: as keep threads busy"),
 	{ .name = "spread",
@@ -79,19 +90,25 @@ const struct pen_opt pen__sim_opts[] = {
 	  .max = 1e6,
 	  .help = "of a sample from storage, one after another" },
 	OF(TIME, "cpu_load", cpu_load, "0",
-	   "CPU to load a sample from storage; 0: 2 GB/s a core"),
+	   "CPU to load a sample from storage; unless given, 2 GB/s a core"),
 	OF(TIME, "cpu_hit", cpu_hit, "0",
-	   "CPU to copy one from the dictionary, on the node; 0: 8 GB/s"),
-	OF(TIME, "cpu_put", cpu_put, "0", "CPU to put one in; 0: 2 GB/s"),
+	   "CPU to copy one from the dictionary, on the node; unless given, 8 "
+	   "GB/s"),
+	OF(TIME, "cpu_put", cpu_put, "0",
+	   "CPU to put one in; unless given, 2 GB/s"),
 	OF(TIME, "cpu_ask", cpu_ask, "0",
-	   "CPU to get one from another node; 0: 2 GB/s"),
+	   "CPU to get one from another node; unless given, 2 GB/s"),
 	OF(TIME, "cpu_serve", cpu_serve, "0",
-	   "CPU to answer for one; 0: 2 GB/s"),
+	   "CPU to answer for one; unless given, 2 GB/s"),
 	COUNT("fan", fan, "8", 1, 64,
-	      "most nodes that a batch is asked from, in the model"),
+	      "most ranks that a batch is asked from, in the model"),
 	OF(COUNT, "seed", seed, "1", "of all that is drawn"),
 	{ .name = NULL },
 };
+/* one more is for names that there are not */
+_Static_assert(sizeof(pen__sim_opts) / sizeof(*pen__sim_opts) <=
+		       SIM_MOST_SETTINGS,
+	       "settings");
 
 static unsigned number_of(const char *name)
 {
@@ -109,19 +126,19 @@ const char *sim_from(const struct sim_ask *a, const char *name)
 	return from ? from : "assumed";
 }
 
-static void say(struct sim_ask *a, const char *name, const char *from)
+void sim_say(struct sim_ask *a, const char *name, const char *from)
 {
 	a->from[number_of(name)] = from;
 }
 
-static bool assumed(const struct sim_ask *a, const char *name)
+bool sim_assumed(const struct sim_ask *a, const char *name)
 {
 	return !a->from[number_of(name)];
 }
 
 /* --- the workload --- */
 
-static uint64_t ns_of(double seconds)
+uint64_t sim_ns(double seconds)
 {
 	return (uint64_t)fmin(fmax(seconds, 0) * 1e9, 9e18);
 }
@@ -148,9 +165,9 @@ static int take_workload(struct sim_ask *a, struct pen_settings *set)
 		a->s.samples = 0;
 	a->s.sample_bytes = pen__config_sample_bytes(&c);
 	a->s.batch = c.reader.batch_size;
-	a->s.compute = ns_of(pen__time_mean(&c.train.computation_time));
+	a->s.compute = sim_ns(pen__time_mean(&c.train.computation_time));
 	if (c.train.computation_time.type == PEN_DRAW_NORMAL)
-		a->s.compute_stdev = ns_of(c.train.computation_time.stdev);
+		a->s.compute_stdev = sim_ns(c.train.computation_time.stdev);
 	else
 		pen__text_add(&a->notes, "the workload's computation_time is "
 					 "taken as its mean\n");
@@ -164,167 +181,15 @@ static int take_workload(struct sim_ask *a, struct pen_settings *set)
 	a->s.barrier = c.train.barrier;
 	a->s.skip = c.output.exclude_start_steps;
 	for (unsigned i = 0; names[i]; i++)
-		say(a, names[i], set->workload);
+		sim_say(a, names[i], set->workload);
 	pen__config_fini(&c);
 	return -1;
 }
 
-/* --- what was measured --- */
-
-static bool positive(double x)
-{
-	return x > 0 && x < 1e18;
-}
-
-/* A count out of a file, unless something said it already. */
-static void take_count(struct sim_ask *a, const struct pen_doc *d,
-		       const char *path, const char *name, uint64_t *to)
-{
-	const double x = pen__doc_number(d, 0, path);
-
-	if (!assumed(a, name) || !positive(x) || x > 1e15)
-		return;
-	*to = (uint64_t)x;
-	say(a, name, d->name);
-}
-
-/* Bunches of batches tell nothing of what one of them costs. */
-static void take_spread(struct sim_ask *a, const struct pen_doc *d, double each)
-{
-	const double p50 = pen__doc_number(d, 0, "wait_ns.p50") / 1e9,
-		     p99 = pen__doc_number(d, 0, "wait_ns.p99") / 1e9;
-
-	if (p50 > each / 2 && p99 >= p50 && p99 < 1e6 * p50) {
-		a->s.spread = p99 / p50;
-		say(a, "spread", d->name);
-		return;
-	}
-	pen__text_add(&a->notes,
-		      "%s: batches came in bunches, so its p99 and p50 are "
-		      "not taken as spread\n",
-		      d->name);
-}
-
-/* With many in flight they do not come one after another. */
-static void take_reads(struct sim_ask *a, const struct pen_doc *d, double n)
-{
-	const double reads = pen__doc_number(d, 0, "nreads");
-
-	if (!positive(reads) || reads / n > 1e6 ||
-	    !strcmp(pen__doc_text(d, 0, "store"), "uring"))
-		return;
-	a->s.reads = reads / n;
-	say(a, "reads", d->name);
-}
-
-static int take_load(struct sim_ask *a, const struct pen_doc *d)
-{
-	const double n = pen__doc_number(d, 0, "samples"),
-		     cpu = pen__doc_number(d, 0, "cpu_s"),
-		     batches = pen__doc_number(d, 0, "batches"),
-		     seconds = pen__doc_number(d, 0, "seconds"),
-		     bytes = fmax(pen__doc_number(d, 0, "read_bytes"),
-				  pen__doc_number(d, 0, "payload_bytes"));
-
-	if (!positive(n) || !positive(cpu) || !positive(batches) ||
-	    !positive(seconds) || !positive(bytes))
-		return complain_usage("%s: nothing was loaded: measure with "
-				      "`penstock load PATH -o FILE`",
-				      d->name);
-	if (!a->s.sample_bytes) {
-		a->s.sample_bytes = (uint64_t)(bytes / n);
-		say(a, "sample_bytes", d->name);
-	}
-	take_count(a, d, "data.samples", "samples", &a->s.samples);
-	take_count(a, d, "batch_size", "batch", &a->s.batch);
-	take_count(a, d, "threads", "threads", &a->s.threads);
-	take_count(a, d, "prefetch", "ahead", &a->s.ahead);
-	a->s.cpu_load =
-		ns_of(cpu / n * (double)a->s.sample_bytes / (bytes / n));
-	say(a, "cpu_load", d->name);
-	take_reads(a, d, n);
-	take_spread(a, d, seconds / batches);
-	return -1;
-}
-
-static double way_cpu(const struct pen_doc *d, const char *name)
-{
-	const uint32_t ways = pen__doc_at(d, 0, "ways");
-
-	for (uint32_t w = pen__jdoc_first(&d->j, ways); w != PEN_JDOC_NONE;
-	     w = pen__jdoc_next(&d->j, w))
-		if (!strcmp(pen__doc_text(d, w, "name"), name))
-			return pen__doc_number(d, w, "cpu_seconds_each");
-	return NAN;
-}
-
-static int take_ddict(struct sim_ask *a, const struct pen_doc *d)
-{
-	const double size = pen__doc_number(d, 0, "size"),
-		     put = way_cpu(d, "put_many"),
-		     here = way_cpu(d, "get_many, copied"),
-		     ranks = pen__doc_number(d, 0, "ranks");
-	double there = way_cpu(d, "get_many, ahead, copied");
-	const bool shared =
-		!strncmp(pen__doc_text(d, 0, "transport"), "shared memory", 13);
-	double scale;
-
-	if (!positive(size) || !positive(put) || !positive(here) ||
-	    !positive(there))
-		return complain_usage("%s: not all was measured: try `penstock "
-				      "ddict bench --json > FILE`",
-				      d->name);
-	scale = a->s.sample_bytes ? (double)a->s.sample_bytes / size : 1;
-	if (scale > 2 || scale < 0.5)
-		pen__text_add(&a->notes,
-			      "%s: values of %s stand for samples of %s; "
-			      "measure with size=%llu\n",
-			      d->name, human_bytes(size),
-			      human_bytes((double)a->s.sample_bytes),
-			      (unsigned long long)a->s.sample_bytes);
-	if (shared) {
-		a->s.cpu_put = ns_of(put * scale);
-		a->s.cpu_hit = ns_of(here * scale);
-		say(a, "cpu_put", d->name);
-		say(a, "cpu_hit", d->name);
-		return -1;
-	}
-	/* both ends were measured at once, and one in `ranks` was at home */
-	if (!(ranks >= 2 && ranks < 1e6))
-		return complain_usage("%s: of fewer than 2 ranks", d->name);
-	there *= scale;
-	if (!assumed(a, "cpu_hit"))
-		there -= (double)a->s.cpu_hit / 1e9 / ranks;
-	there = fmax(there, 0) / (1 - 1 / ranks);
-	a->s.cpu_ask = a->s.cpu_serve = ns_of(there / 2);
-	say(a, "cpu_ask", d->name);
-	say(a, "cpu_serve", d->name);
-	return -1;
-}
-
-static int take_file(struct sim_ask *a, const char *path)
-{
-	struct pen_doc d;
-	struct pen_err err = { 0 };
-	int rc;
-
-	if (pen__doc_open(&d, path, &err))
-		return complain(&err);
-	if (pen__doc_is(&d, "penstock.load/"))
-		rc = take_load(a, &d);
-	else if (pen__doc_is(&d, "penstock.ddict.bench/"))
-		rc = take_ddict(a, &d);
-	else
-		rc = complain_usage("%s: neither of `penstock load -o FILE` "
-				    "nor of `penstock ddict bench --json`",
-				    path);
-	pen__doc_close(&d);
-	return rc;
-}
-
 /* --- as the model takes it --- */
 
-/* "25GB/s,2us", "25GB/s" or "none"; a latency that is not there stays. */
+/* "25GB/s,2us", "25GB/s" or "none"; a latency that is not there stays.
+ * latency may be NULL: there is none. */
 static int parse_link(const char *name, const char *text, double *rate,
 		      double *latency)
 {
@@ -337,17 +202,20 @@ static int parse_link(const char *name, const char *text, double *rate,
 
 	*rate = 0;
 	if (!strcmp(text, "none")) {
-		*latency = 0;
+		if (latency)
+			*latency = 0;
 		return -1;
 	}
 	snprintf(size, sizeof(size), "%.*s", (int)(n < 63 ? n : 63), text);
 	if (strlen(size) > 2 && !strcmp(size + strlen(size) - 2, "/s"))
 		size[strlen(size) - 2] = '\0';
-	if (pen__parse_size(size, &v) || !v ||
-	    (text[n] && pen__opt_set(opts, &ns, "latency", text + n + 1, NULL)))
-		return complain_usage("simulate: %s=%s: write a rate and a "
-				      "latency, as 25GB/s,2us, or none",
-				      name, text);
+	if (n > 63 || pen__parse_size(size, &v) || !v ||
+	    (text[n] && (!latency || pen__opt_set(opts, &ns, "latency",
+						  text + n + 1, NULL))))
+		return complain_usage("simulate: %s=%s: write a rate%s or none",
+				      name, text,
+				      latency ? " and a latency, as 25GB/s,2us,"
+					      : ", as 25GB/s,");
 	*rate = (double)v;
 	if (text[n])
 		*latency = (double)ns / 1e9;
@@ -357,15 +225,14 @@ static int parse_link(const char *name, const char *text, double *rate,
 static double cost(const struct sim_ask *a, const char *name, uint64_t ns,
 		   double rate)
 {
-	return assumed(a, name) ? (double)a->s.sample_bytes / rate
-				: (double)ns / 1e9;
+	return sim_assumed(a, name) ? (double)a->s.sample_bytes / rate
+				    : (double)ns / 1e9;
 }
 
 static int fill(struct sim_ask *a)
 {
 	const struct sim_settings *s = &a->s;
 	struct pen_sim *m = &a->m;
-	double unused = 0;
 	int rc;
 
 	*m = (struct pen_sim){
@@ -379,10 +246,13 @@ static int fill(struct sim_ask *a)
 		.barrier = s->barrier,
 		.threads = s->threads,
 		.ahead = s->ahead,
+		.depth = s->depth,
 		.at_once = s->at_once,
 		.spread = s->spread,
 		.reads = s->reads,
-		.cores = (double)(s->cores ? s->cores : s->ranks * s->threads),
+		/* and one for each rank to answer with */
+		.cores = s->cores > 0 ? s->cores
+				      : (double)(s->ranks * (s->threads + 1)),
 		.cpu_load = cost(a, "cpu_load", s->cpu_load, 2e9),
 		.cpu_hit = cost(a, "cpu_hit", s->cpu_hit, 8e9),
 		.cpu_put = cost(a, "cpu_put", s->cpu_put, 2e9),
@@ -398,11 +268,11 @@ static int fill(struct sim_ask *a)
 	if (rc < 0)
 		rc = parse_link("storage", s->storage ? s->storage : "none",
 				&m->storage_rate, &m->storage_latency);
-	m->client_rate = m->net_rate;
-	if (rc < 0 && !s->client && m->storage_rate <= 0)
-		m->client_rate = 0;
+	m->by_net = !s->client && m->storage_rate > 0;
 	if (rc < 0 && s->client)
-		rc = parse_link("client", s->client, &m->client_rate, &unused);
+		rc = parse_link("client", s->client, &m->client_rate, NULL);
+	if (rc < 0 && s->copy)
+		rc = parse_link("copy", s->copy, &m->copy_rate, NULL);
 	return rc;
 }
 
@@ -410,7 +280,8 @@ static int check_given(const struct sim_ask *a)
 {
 	const struct sim_settings *s = &a->s;
 
-	if (!s->batch || !s->sample_bytes || (!s->samples && !s->steps))
+	if (!s->batch || !s->sample_bytes || (!s->samples && !s->steps) ||
+	    sim_assumed(a, "compute"))
 		return complain_usage("simulate: which workload? Name one, or "
 				      "give samples= (or steps=), "
 				      "sample_bytes=, batch= and compute=");
@@ -437,7 +308,7 @@ static int apply_args(struct sim_ask *a)
 			 a->arg[i]);
 		if (pen__opt_set(pen__sim_opts, &a->s, key, eq + 1, &err))
 			return complain(&err);
-		say(a, key, "given");
+		sim_say(a, key, "given");
 	}
 	return -1;
 }
@@ -455,7 +326,7 @@ int sim_resolve(struct sim_ask *a, struct pen_settings *set)
 	if (rc < 0)
 		rc = apply_args(a);
 	for (unsigned i = 0; i < a->nfiles && rc < 0; i++)
-		rc = take_file(a, a->file[i]);
+		rc = sim_take_file(a, a->file[i]);
 	if (rc < 0)
 		rc = apply_args(a);
 	if (rc < 0)
@@ -479,7 +350,7 @@ bool sim_of(const struct sim_ask *a, uint64_t nodes, struct pen_sim *m)
 	if (!m->steps) /* neither is more than 2^36 */
 		m->steps = a->s.samples / a->s.batch / world;
 	m->sync = (double)a->s.sync / 1e9;
-	if (assumed(a, "sync") && a->s.barrier) {
+	if (sim_assumed(a, "sync") && a->s.barrier) {
 		m->sync = 2 * m->net_latency * ceil(log2((double)world));
 		if (nodes > 1 && m->net_rate > 0)
 			m->sync += 2 * (double)a->s.gradients / m->net_rate *

@@ -26,6 +26,7 @@ static int check_counts(const struct pen_sim *m, struct pen_err *err)
 		{ "epochs", m->epochs, 1u << 20 },
 		{ "threads", m->threads, 65536 },
 		{ "ahead", m->ahead, 65536 },
+		{ "depth", m->depth, 65536 },
 		{ "fan", m->fan, 64 },
 	};
 
@@ -62,6 +63,7 @@ static int check_numbers(const struct pen_sim *m, struct pen_err *err)
 		{ "compute_stdev", m->compute_stdev, 1e9 },
 		{ "sync", m->sync, 1e9 },
 		{ "cores", m->cores, 1e6 },
+		{ "copy", m->copy_rate, 1e18 },
 		{ "cpu_load", m->cpu_load, 1e6 },
 		{ "cpu_hit", m->cpu_hit, 1e6 },
 		{ "cpu_put", m->cpu_put, 1e6 },
@@ -120,11 +122,10 @@ enum pen_sim_limit pen__sim_limit(const struct pen_sim_epoch *e)
 const char *pen__sim_limit_name(enum pen_sim_limit l)
 {
 	static const char *const names[] = {
-		"storage",	    "node's way to storage",
-		"network, in",	    "network, out",
-		"answering ranks",  "loader CPU",
-		"compute",	    "latency",
-		"the slowest rank", "the end of a step",
+		"storage",	   "node's way to storage", "network, in",
+		"network, out",	   "memory bandwidth",	    "loader CPU",
+		"answering ranks", "loader threads",	    "compute",
+		"latency",	   "the slowest rank",	    "the end of a step",
 	};
 
 	return (unsigned)l < sizeof(names) / sizeof(*names) ? names[l] : "?";

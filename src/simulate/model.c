@@ -3,50 +3,44 @@
  * batches ahead of them; a batch is a few stages, each over when all of its
  * parts were served.
  *
- *	ask    latency, with as many requests at once as there are threads
- *	move   bytes through storage and network cards, answers of other nodes
- *	work   CPU of the node
+ *	ask    latency, for which threads wait (unless reads are in flight)
+ *	move   bytes through storage and network cards, answers of owners
+ *	work   threads of the rank, cores and memory of the node
  *
  * Whatever is drawn depends on (seed, rank, batch) and not on the order of
  * events.
  */
 #include <math.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "base/rng.h"
 #include "simulate/share.h"
 #include "simulate/simulate_int.h"
 
-#define MOST_SLOTS 64
-#define TICK 65536 /* events */
+#define TICK 65536  /* events */
+#define MOST_FAN 64 /* as check.c has it */
 
 enum { ASK, MOVE, WORK, DONE };
-
-/* What a batch takes; peers: of each of the fan nodes. */
-struct cost {
-	double latency, cpu;
-	double own[PEN_SIM_CPU], peer[PEN_SIM_CPU];
-	double storage, net, memory; /* bytes */
-	bool peers;
-};
 
 struct job {
 	uint64_t batch;
 	double factor; /* of what it costs in time */
+	uint32_t rank;
 	uint16_t left; /* parts */
 	uint8_t stage;
 	bool parked; /* it was, before it worked */
 };
 
 struct rank {
-	uint64_t asked, taken; /* batches */
-	uint64_t free;	       /* jobs, a bit each */
-	uint64_t key;	       /* of its draws */
-	double since;	       /* it does what it does */
-	uint64_t parked;       /* jobs that are fetched, and wait for CPU */
-	uint32_t ready, busy;  /* batches loaded, being loaded */
-	uint16_t fetching, working; /* of those */
-	bool waits;		    /* for a batch */
+	/* batches: begun, there in order, taken */
+	uint64_t asked, ready, taken;
+	uint64_t done;	 /* slots of batches that came before their turn */
+	uint64_t parked; /* of those that are fetched, and wait for threads */
+	uint64_t key;	 /* of its draws */
+	double since;	 /* it does what it does */
+	uint16_t fetching, working, flying; /* batches, the last: all */
+	bool waits;			    /* for a batch */
 };
 
 struct sums {
@@ -56,26 +50,28 @@ struct sums {
 struct model {
 	const struct pen_sim *m;
 	struct pen_sim_result *r;
+	struct pen_sim_plan p;
 	struct pen_shares s;
+	struct pen_block mem; /* of ranks and jobs */
 	struct rank *rank;
+	double *until; /* each rank has something to answer */
 	struct job *job;
-	uint32_t world, slots, fan; /* slots: jobs of a rank */
-	uint32_t at_once;	    /* that fetch, and that work */
+	uint32_t first[PEN_SIM_NPARTS]; /* shares */
+	uint32_t world, slots;		/* slots: jobs of a rank */
 	uint32_t compute, sync; /* first number of those who compute; the end */
-	uint32_t time;		/* the share that is time itself */
 	uint64_t total;		/* batches of a rank */
 	double sigma;
-	struct cost cold, warm;
 	/* now */
 	uint32_t arrived;
 	uint64_t step; /* of all epochs */
 	double began, met;
 	struct sums win;
-	double work[PEN_SIM_NPARTS];
-	uint32_t without; /* ranks that had no batch yet */
+	double unfelt[PEN_SIM_NPARTS]; /* work that no share does */
+	double work[PEN_SIM_NPARTS];   /* all, when the epoch began */
+	uint32_t without;	       /* ranks that had no batch yet */
 };
 
-/* --- numbers --- */
+/* --- setting up --- */
 
 static double normal(uint64_t key, uint64_t i)
 {
@@ -85,194 +81,237 @@ static double normal(uint64_t key, uint64_t i)
 	return sqrt(-2 * log(1 - u)) * cos(2 * M_PI * v);
 }
 
-/* Which share: storage, then those of every node. */
-static uint32_t share_of(enum pen_sim_part p, uint32_t node)
+/* One after another at a rate that does not change: when one is served is known
+ * when it comes. */
+static bool is_known(const struct model *x, enum pen_sim_part p)
 {
-	return p == PEN_SIM_STORAGE
-		       ? 0
-		       : 1 + node * (PEN_SIM_NPARTS - 1) + (uint32_t)p - 1;
-}
-
-static double limit_of(const struct pen_sim *m, enum pen_sim_part p)
-{
-	const double v[PEN_SIM_NPARTS] = { m->storage_rate,  m->client_rate,
-					   m->net_rate,	     m->net_rate,
-					   (double)m->ranks, m->cores };
-
-	return v[p];
-}
-
-/* --- setting up --- */
-
-static void set_costs(struct model *x)
-{
-	const struct pen_sim *m = x->m;
-	const double n = (double)m->batch, bytes = n * m->sample_bytes;
-	const double data = bytes * (double)m->steps * (double)x->world;
-	const double room = m->cache_bytes *
-			    (m->cache == PEN_SIM_DDICT ? (double)m->nodes : 1);
-	/* the page cache has files, the dictionary has samples */
-	const double here = m->cache == PEN_SIM_LOCAL ? m->cpu_load
-						      : m->cpu_hit;
-	/* a thread that finds no more to do goes on with the next batch */
-	const double rounds = fmax(1, n / (double)m->threads) * m->reads;
-	const double away = m->cache == PEN_SIM_DDICT ? 1 - 1 / (double)m->nodes
-						      : 0;
-	double hit = m->cache == PEN_SIM_NONE		 ? 0
-		     : m->cache_bytes > 0 && room < data ? room / data
-							 : 1;
-	struct cost *c = &x->cold, *w = &x->warm;
-
-	x->r->hit = hit;
-	x->fan = (uint32_t)m->fan;
-	if (x->fan > m->nodes - 1)
-		x->fan = (uint32_t)m->nodes - 1;
-	if (x->fan > m->batch)
-		x->fan = (uint32_t)m->batch;
-	c->storage = c->own[PEN_SIM_STORAGE] = c->own[PEN_SIM_CLIENT] = bytes;
-	c->latency = rounds * m->storage_latency;
-	c->cpu = n * m->cpu_load;
-	if (m->cache == PEN_SIM_DDICT)
-		c->cpu += n * hit * m->cpu_put;
-	c->own[PEN_SIM_OUT] = c->net = bytes * hit * away;
-	c->peers = x->fan && c->net > 0;
-	if (c->peers)
-		c->peer[PEN_SIM_IN] = c->net / x->fan;
-
-	w->storage = w->own[PEN_SIM_STORAGE] = w->own[PEN_SIM_CLIENT] =
-		bytes * (1 - hit);
-	w->latency = rounds * m->storage_latency * (1 - hit) +
-		     (hit * away > 0 ? 2 * m->net_latency : 0);
-	/* every node answers as much as it asks: its own CPU pays for both */
-	w->cpu = n * (1 - hit) * m->cpu_load + n * hit * (1 - away) * here +
-		 n * hit * away * (m->cpu_ask + m->cpu_serve);
-	w->own[PEN_SIM_IN] = w->net = bytes * hit * away;
-	w->memory = bytes * hit * (1 - away);
-	w->peers = x->fan && w->net > 0;
-	if (w->peers) {
-		w->peer[PEN_SIM_OUT] = w->net / x->fan;
-		w->peer[PEN_SIM_SERVE] = n * hit * away * m->cpu_serve / x->fan;
-	}
+	return p == PEN_SIM_SERVE && !x->p.coupled;
 }
 
 static void set_shares(struct model *x)
 {
-	const struct pen_sim *m = x->m;
-
 	for (uint32_t p = 0; p < PEN_SIM_NPARTS; p++) {
-		const double rate = limit_of(m, p);
+		double most = INFINITY;
 
-		for (uint32_t i = 0; i < (p ? m->nodes : 1); i++) {
-			struct pen_share *h = &x->s.v[share_of(p, i)];
+		if (p == PEN_SIM_CPU || p == PEN_SIM_THREADS)
+			most = x->p.abreast;
+		if (is_known(x, p))
+			continue;
+		for (uint32_t i = 0; x->p.felt[p] && i < x->p.count[p]; i++) {
+			struct pen_share *h = &x->s.v[x->first[p] + i];
 
-			h->rate = rate > 0 ? rate : INFINITY;
-			if (p == PEN_SIM_SERVE)
-				h->most = 1;
-			if (p == PEN_SIM_CPU)
-				h->most = (double)(m->threads < m->batch
-							   ? m->threads
-							   : m->batch);
+			h->rate = x->p.limit[p];
+			h->most = most;
+			h->in_order = p == PEN_SIM_SERVE;
 		}
 	}
-	x->s.v[x->time].most = 1;
-}
-
-static uint32_t at_once(const struct pen_sim *m)
-{
-	uint64_t n = m->at_once;
-
-	/* all threads work on the next batch, unless it is too small */
-	if (!n)
-		n = (m->threads + m->batch - 1) / m->batch;
-	return (uint32_t)(n < MOST_SLOTS ? n : MOST_SLOTS);
 }
 
 static int set_up(struct model *x, struct pen_err *err)
 {
 	const struct pen_sim *m = x->m;
-	const uint32_t nshares = 2 + (uint32_t)m->nodes * (PEN_SIM_NPARTS - 1);
+	uint32_t nshares = 0;
 	uint64_t njobs;
+	size_t size;
 
-	x->world = (uint32_t)(m->nodes * m->ranks);
-	x->at_once = at_once(m);
-	x->slots = (uint32_t)(m->ahead < MOST_SLOTS ? m->ahead : MOST_SLOTS);
+	pen__sim_plan(m, &x->p);
+	x->r->hit = x->p.hit;
+	x->world = x->p.world;
+	x->slots = x->p.slots;
 	njobs = (uint64_t)x->world * x->slots;
 	x->compute = (uint32_t)njobs;
 	x->sync = x->compute + x->world;
-	x->time = nshares - 1;
 	x->total = m->steps * m->epochs;
 	x->without = x->world;
 	/* of a lognormal, p99 / p50 is exp(2.326 sigma) */
 	x->sigma = log(m->spread) / 2.3263478740408408;
-	set_costs(x);
-	x->rank = pen__calloc(x->world, sizeof(*x->rank));
-	x->job = pen__calloc(njobs, sizeof(*x->job));
-	if (!x->rank || !x->job || pen__shares_init(&x->s, nshares))
-		return pen__fail_nomem(err, "simulation",
-				       njobs * sizeof(*x->job));
-	set_shares(x);
-	for (uint32_t i = 0; i < x->world; i++) {
-		x->rank[i].free = UINT64_MAX >> (64 - x->slots);
-		x->rank[i].key = pen__rng_key(m->seed, i);
+	for (uint32_t p = 0; p < PEN_SIM_NPARTS; p++) {
+		x->first[p] = nshares;
+		if (x->p.felt[p] && !is_known(x, p))
+			nshares += x->p.count[p];
 	}
+	size = x->world * (sizeof(*x->rank) + sizeof(*x->until)) +
+	       njobs * sizeof(*x->job);
+	if (pen__block_init(&x->mem, size) || pen__shares_init(&x->s, nshares))
+		return pen__fail_nomem(err, "simulation", size);
+	memset(x->mem.p, 0, size);
+	x->rank = x->mem.p;
+	x->until = (void *)(x->rank + x->world);
+	x->job = (void *)(x->until + x->world);
+	set_shares(x);
+	for (uint32_t i = 0; i < x->world; i++)
+		x->rank[i].key = pen__rng_key(m->seed, i);
 	return 0;
+}
+
+/* --- answering threads, and what slows them down --- */
+
+/* Cores are shared by all threads at work on a node, and its network card by
+ * those that answer. */
+static void balance(struct model *x, uint32_t node)
+{
+	const uint32_t ranks = (uint32_t)x->m->ranks;
+	const uint32_t first = x->first[PEN_SIM_SERVE] + node * ranks;
+	double answering = 0, loading = 0, slow = 1;
+
+	for (uint32_t i = 0; i < ranks; i++)
+		answering += x->s.v[first + i].n > 0;
+	if (x->p.felt[PEN_SIM_CPU]) {
+		const uint32_t cpu = x->first[PEN_SIM_CPU] + node;
+
+		loading = x->s.v[cpu].n * x->p.usual;
+		slow = fmin(1, x->m->cores / (answering + loading));
+		if (loading > 0)
+			pen__share_rate(&x->s, cpu,
+					slow < 1 ? loading * slow
+						 : x->m->cores - answering);
+	}
+	if (x->m->net_rate > 0)
+		slow = fmin(slow,
+			    x->m->net_rate / (answering * x->p.thread_rate));
+	for (uint32_t i = 0; i < ranks; i++)
+		if (x->s.v[first + i].rate != slow)
+			pen__share_rate(&x->s, first + i, slow);
+}
+
+/* Somebody came to a share or went. */
+static void changed(struct model *x, uint32_t share)
+{
+	const uint32_t serve = share - x->first[PEN_SIM_SERVE];
+	const uint32_t cpu = share - x->first[PEN_SIM_CPU];
+
+	if (serve < x->world)
+		balance(x, serve / (uint32_t)x->m->ranks);
+	else if (x->p.felt[PEN_SIM_CPU] && cpu < x->m->nodes)
+		balance(x, cpu);
 }
 
 /* --- loading --- */
 
-static int use(struct model *x, uint32_t share, double amount, uint32_t j)
+static uint32_t node_of(const struct model *x, uint32_t rank)
 {
-	if (!(amount > 0) || isinf(x->s.v[share].rate))
+	return rank / (uint32_t)x->m->ranks;
+}
+
+/* i: which of them */
+static int use(struct model *x, enum pen_sim_part p, uint32_t i, double amount,
+	       uint32_t j)
+{
+	const uint32_t share = x->first[p] + i;
+	int rc;
+
+	if (!(amount > 0))
 		return 0;
-	x->job[j].left++;
-	return pen__share_use(&x->s, share, amount, j);
-}
-
-static int wait_for(struct model *x, double seconds, uint32_t who)
-{
-	return pen__share_use(&x->s, x->time, seconds, who);
-}
-
-static int move_peers(struct model *x, const struct cost *c, uint32_t j)
-{
-	const struct rank *r = &x->rank[j / x->slots];
-	const uint32_t nodes = (uint32_t)x->m->nodes;
-	const uint32_t node = j / x->slots / (uint32_t)x->m->ranks;
-	int rc = 0;
-
-	for (uint32_t k = 0; k < x->fan && !rc; k++) {
-		const uint64_t draw =
-			pen__rng_at(~r->key, x->job[j].batch * x->fan + k);
-		uint32_t to = node + 1 + (uint32_t)pen__mulhi(draw, nodes - 1);
-
-		to -= to >= nodes ? nodes : 0;
-		for (uint32_t p = PEN_SIM_IN; p < PEN_SIM_CPU && !rc; p++)
-			rc = use(x, share_of(p, to), c->peer[p], j);
+	if (!x->p.felt[p]) {
+		x->unfelt[p] += amount;
+		return 0;
 	}
+	x->job[j].left++;
+	rc = pen__share_use(&x->s, share, amount, j);
+	if (!rc && x->p.coupled)
+		changed(x, share);
 	return rc;
 }
 
-static int begin_stage(struct model *x, const struct cost *c, uint32_t j)
+/* Owner number k of a batch, of the ranks of other nodes. */
+static uint32_t owner(const struct model *x, uint32_t i, uint64_t batch,
+		      uint32_t k)
 {
-	struct job *job = &x->job[j];
-	const uint32_t node = j / x->slots / (uint32_t)x->m->ranks;
+	const uint32_t ranks = (uint32_t)x->m->ranks, others = x->world - ranks;
+	const uint64_t draw =
+		pen__rng_at(~x->rank[i].key, batch * x->p.fan + k);
+	uint32_t to;
+
+	if (x->p.evenly)
+		to = (uint32_t)(((double)k + (double)(draw >> 11) * 0x1p-53) *
+				others / x->p.fan);
+	else
+		to = (uint32_t)pen__mulhi(draw, others);
+	to = to < others ? to : others - 1;
+	return to < node_of(x, i) * ranks ? to : to + ranks;
+}
+
+/* The batch is answered when its last owner has come to it. */
+static int ask_owners(struct model *x, const struct pen_sim_cost *c,
+		      const uint32_t *to, uint32_t j)
+{
+	double last = x->s.now;
+
+	for (uint32_t k = 0; k < x->p.fan; k++) {
+		double *t = &x->until[to[k]];
+
+		*t = (*t > x->s.now ? *t : x->s.now) + c->peer[PEN_SIM_SERVE];
+		last = *t > last ? *t : last;
+	}
+	x->unfelt[PEN_SIM_SERVE] += c->peer[PEN_SIM_SERVE] * x->p.fan;
+	x->job[j].left++;
+	return pen__share_wait(&x->s, last - x->s.now, j);
+}
+
+static int move_peers(struct model *x, const struct pen_sim_cost *c, uint32_t j)
+{
+	uint32_t to[MOST_FAN];
 	int rc = 0;
 
-	switch (job->stage) {
-	case ASK:
-		if (!(c->latency > 0))
-			return 0;
-		job->left = 1;
-		return wait_for(x, c->latency * job->factor, j);
-	case MOVE:
-		for (uint32_t p = 0; p < PEN_SIM_CPU && !rc; p++)
-			rc = use(x, share_of(p, node), c->own[p], j);
-		return !rc && c->peers ? move_peers(x, c, j) : rc;
-	case WORK:
-		return use(x, share_of(PEN_SIM_CPU, node), c->cpu * job->factor,
-			   j);
+	for (uint32_t k = 0; k < x->p.fan; k++)
+		to[k] = owner(x, x->job[j].rank, x->job[j].batch, k);
+	if (c->peer[PEN_SIM_SERVE] > 0 && is_known(x, PEN_SIM_SERVE))
+		rc = ask_owners(x, c, to, j);
+	for (uint32_t p = PEN_SIM_OUT; p <= PEN_SIM_SERVE && !rc; p++) {
+		if (!(c->peer[p] > 0) || is_known(x, p))
+			continue;
+		for (uint32_t k = 0; k < x->p.fan && !rc; k++)
+			rc = use(x, p,
+				 p == PEN_SIM_SERVE ? to[k] : node_of(x, to[k]),
+				 c->peer[p], j);
 	}
-	return 0;
+	x->unfelt[PEN_SIM_OUT] += c->sent;
+	x->unfelt[PEN_SIM_CPU] += c->peer[PEN_SIM_SERVE] * x->p.fan;
+	return rc;
+}
+
+static int begin_ask(struct model *x, const struct pen_sim_cost *c, uint32_t j)
+{
+	const double factor = x->job[j].factor;
+
+	if (c->delay > 0) {
+		x->job[j].left++;
+		if (pen__share_wait(&x->s, c->delay * factor, j))
+			return PEN_ENOMEM;
+	}
+	return use(x, PEN_SIM_THREADS, x->job[j].rank, c->ask * factor, j);
+}
+
+static int begin_move(struct model *x, const struct pen_sim_cost *c, uint32_t j)
+{
+	const uint32_t node = node_of(x, x->job[j].rank);
+	int rc = use(x, PEN_SIM_STORAGE, 0, c->own[PEN_SIM_STORAGE], j);
+
+	for (uint32_t p = PEN_SIM_CLIENT; p <= PEN_SIM_OUT && !rc; p++)
+		rc = use(x, p, node, c->own[p], j);
+	return !rc && c->peers ? move_peers(x, c, j) : rc;
+}
+
+static int begin_work(struct model *x, const struct pen_sim_cost *c, uint32_t j)
+{
+	const uint32_t i = x->job[j].rank;
+	const double cpu = c->cpu * x->job[j].factor;
+	int rc = use(x, PEN_SIM_THREADS, i, cpu, j);
+
+	if (!rc)
+		rc = use(x, PEN_SIM_CPU, node_of(x, i), cpu, j);
+	return rc ? rc : use(x, PEN_SIM_MEMORY, node_of(x, i), c->copied, j);
+}
+
+static int begin_stage(struct model *x, uint32_t j)
+{
+	static int (*const begin[])(struct model *, const struct pen_sim_cost *,
+				    uint32_t) = { begin_ask, begin_move,
+						  begin_work };
+	struct job *job = &x->job[j];
+
+	return begin[job->stage++](
+		x, job->batch < x->m->steps ? &x->p.cold : &x->p.warm, j);
 }
 
 /* Whoever was fetched first of those that wait; UINT32_MAX: none. */
@@ -292,63 +331,74 @@ static uint32_t unpark(struct model *x, uint32_t i)
 	return best;
 }
 
+/* A batch is there; it is ready when those before it are. */
+static void loaded(struct model *x, uint32_t j)
+{
+	struct rank *r = &x->rank[x->job[j].rank];
+
+	r->working--;
+	r->flying--;
+	r->done |= 1ull << j % x->slots;
+	while (r->done >> r->ready % x->slots & 1) {
+		r->done &= ~(1ull << r->ready % x->slots);
+		r->ready++;
+	}
+	x->r->batches++;
+}
+
 /* Goes through stages until one has to be waited for, or a place in it, or
  * the batch is there. */
 static int go_on(struct model *x, uint32_t j)
 {
 	struct job *job = &x->job[j];
-	const struct cost *c = job->batch < x->m->steps ? &x->cold : &x->warm;
-	struct rank *r = &x->rank[j / x->slots];
+	struct rank *r = &x->rank[x->job[j].rank];
 	int rc = 0;
 
 	while (!rc && !job->left && job->stage < DONE) {
 		if (job->stage == WORK) {
 			r->fetching -= !job->parked;
-			if (r->working == x->at_once) {
+			if (r->working == x->p.at_once) {
 				r->parked |= 1ull << j % x->slots;
 				job->parked = true;
 				return 0;
 			}
 			r->working++;
 		}
-		rc = begin_stage(x, c, j);
-		job->stage++;
+		rc = begin_stage(x, j);
 	}
-	if (rc || job->left)
-		return rc;
-	r->free |= 1ull << j % x->slots;
-	r->working--;
-	r->busy--;
-	r->ready++;
-	x->r->batches++;
-	return 0;
-}
-
-/* A part of a batch was served. */
-static int served(struct model *x, uint32_t j)
-{
-	int rc;
-
-	x->job[j].left--;
-	rc = go_on(x, j);
-	while (!rc && x->rank[j / x->slots].working < x->at_once) {
-		const uint32_t next = unpark(x, j / x->slots);
-
-		if (next == UINT32_MAX)
-			break;
-		rc = go_on(x, next);
-	}
+	if (!rc && !job->left)
+		loaded(x, j);
 	return rc;
 }
 
-static void count(struct model *x, const struct cost *c, bool cold)
+/* All parts of a batch's stage were served. */
+static int served(struct model *x, uint32_t j)
 {
+	int rc = go_on(x, j);
+
+	while (!rc && x->rank[x->job[j].rank].parked &&
+	       x->rank[x->job[j].rank].working < x->p.at_once)
+		rc = go_on(x, unpark(x, x->job[j].rank));
+	return rc;
+}
+
+static void count(struct model *x, bool cold)
+{
+	const struct pen_sim_cost *c = cold ? &x->p.cold : &x->p.warm;
 	struct pen_sim_epoch *e = cold ? &x->r->first : &x->r->later;
 
 	e->storage_bytes += c->storage;
-	e->net_bytes += c->net;
 	e->memory_bytes += c->memory;
+	e->net_bytes += c->net;
 	e->samples += x->m->batch;
+}
+
+/* Who went on to the second epoch would miss what others have not read yet, so
+ * ranks that fill a dictionary wait for each other after the first. */
+static bool at_gate(const struct model *x, const struct rank *r)
+{
+	return r->asked == x->m->steps && x->step < x->m->steps &&
+	       x->m->cache == PEN_SIM_DDICT && x->world > 1;
 }
 
 /* Keeps the loader of a rank at work. */
@@ -357,21 +407,23 @@ static int load(struct model *x, uint32_t i)
 	struct rank *r = &x->rank[i];
 	int rc = 0;
 
-	while (!rc && r->free && r->fetching < x->at_once &&
-	       r->asked < x->total && r->busy + r->ready < x->m->ahead) {
-		const uint32_t slot = (uint32_t)__builtin_ctzll(r->free);
-		const uint32_t j = i * x->slots + slot;
-		const bool cold = r->asked < x->m->steps;
+	while (!rc && r->asked < x->total &&
+	       r->asked - r->taken < x->m->ahead &&
+	       r->asked - r->ready < x->slots && r->flying < x->p.flying &&
+	       r->fetching < x->p.at_once && !at_gate(x, r)) {
+		const uint32_t j =
+			i * x->slots + (uint32_t)(r->asked % x->slots);
 
-		r->free &= r->free - 1;
-		r->busy++;
+		r->flying++;
 		r->fetching++;
-		x->job[j] = (struct job){ .batch = r->asked, .factor = 1 };
+		x->job[j] = (struct job){ .batch = r->asked,
+					  .factor = 1,
+					  .rank = i };
 		if (x->sigma > 0)
 			x->job[j].factor =
 				exp(x->sigma * normal(r->key, r->asked) -
 				    x->sigma * x->sigma / 2);
-		count(x, cold ? &x->cold : &x->warm, cold);
+		count(x, r->asked < x->m->steps);
 		r->asked++;
 		rc = go_on(x, j);
 	}
@@ -387,9 +439,8 @@ static int take(struct model *x, uint32_t i)
 	double t = x->m->compute;
 	int rc;
 
-	if (!r->waits || !r->ready)
+	if (!r->waits || r->ready == r->taken)
 		return load(x, i);
-	r->ready--;
 	r->waits = false;
 	x->win.data += x->s.now - r->since;
 	r->since = x->s.now;
@@ -400,7 +451,7 @@ static int take(struct model *x, uint32_t i)
 					    normal(r->key ^ 0x5555, r->taken));
 	r->taken++;
 	x->win.compute += t;
-	rc = wait_for(x, t, x->compute + i);
+	rc = pen__share_wait(&x->s, t, x->compute + i);
 	return rc ? rc : load(x, i);
 }
 
@@ -424,14 +475,15 @@ static void end_epoch(struct model *x)
 		e->sync += x->win.sync / all;
 	}
 	for (uint32_t p = 0; p < PEN_SIM_NPARTS; p++) {
-		const double rate = limit_of(x->m, p);
-		const uint32_t of = p ? (uint32_t)x->m->nodes : 1;
-		double work = 0;
+		const double could = x->p.limit[p] * x->p.count[p] * took;
+		double work = x->unfelt[p];
 
-		for (uint32_t i = 0; i < of; i++)
-			work += pen__share_work(&x->s, share_of(p, i));
-		if (rate > 0 && took > 0)
-			e->busy[p] += (work - x->work[p]) / (rate * of * took);
+		if (x->p.felt[p] && !is_known(x, p))
+			for (uint32_t i = 0; i < x->p.count[p]; i++)
+				work += pen__share_work(&x->s, x->first[p] + i);
+		/* what is not felt is counted when it begins */
+		if (could > 0)
+			e->busy[p] += fmin(1, (work - x->work[p]) / could);
 		x->work[p] = work;
 	}
 	x->began = x->s.now;
@@ -475,7 +527,8 @@ static int computed(struct model *x, uint32_t i)
 	if (++x->arrived < x->world)
 		return 0;
 	x->met = x->s.now;
-	return x->m->sync > 0 ? wait_for(x, x->m->sync, x->sync) : end_step(x);
+	return x->m->sync > 0 ? pen__share_wait(&x->s, x->m->sync, x->sync)
+			      : end_step(x);
 }
 
 /* --- running --- */
@@ -488,8 +541,12 @@ static int happen(struct model *x, uint32_t who)
 		return end_step(x);
 	if (who >= x->compute)
 		return computed(x, who - x->compute);
+	if (x->p.coupled && x->s.last < x->s.n)
+		changed(x, x->s.last);
+	if (--x->job[who].left)
+		return 0;
 	rc = served(x, who);
-	return rc ? rc : take(x, who / x->slots);
+	return rc ? rc : take(x, x->job[who].rank);
 }
 
 static int run(struct model *x, struct pen_err *err)
@@ -547,7 +604,6 @@ int pen__simulate(const struct pen_sim *m, struct pen_sim_result *r,
 	if (!rc && m->epochs > 1)
 		average(&r->later, (double)(m->epochs - 1));
 	pen__shares_fini(&x.s);
-	pen__free(x.rank);
-	pen__free(x.job);
+	pen__block_fini(&x.mem);
 	return rc;
 }

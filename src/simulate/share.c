@@ -2,116 +2,192 @@
 #include "simulate/share.h"
 
 #include <math.h>
+#include <string.h>
 
-#include "base/mem.h"
 #include "penstock.h"
 
+#define WAYS 4u
+
+_Static_assert(sizeof(struct pen_share) == 128, "two cache lines");
+
+static uint32_t groups(uint32_t n)
+{
+	return n / WAYS + (n % WAYS != 0);
+}
+
+/* Levels of the tree, from where there is room on; returns how many numbers
+ * they are. */
+static size_t due_init(struct pen_shares *s, double *at)
+{
+	uint32_t n = s->n;
+	size_t all = 0;
+
+	s->levels = 0;
+	do {
+		const size_t room = (size_t)(n ? groups(n) : 1) * WAYS;
+
+		for (size_t i = 0; at && i < room; i++)
+			at[all + i] = INFINITY;
+		s->due[s->levels++] = at ? at + all : NULL;
+		all += room;
+		n = groups(n);
+	} while (n > 1);
+	return all;
+}
+
+/* Any of it may be next, so it is in as few cache lines as can be, and in huge
+ * pages. */
 int pen__shares_init(struct pen_shares *s, uint32_t n)
 {
-	*s = (struct pen_shares){ .n = n };
-	s->v = pen__calloc(n, sizeof(*s->v));
-	s->due = pen__calloc(n, sizeof(*s->due));
-	if (!s->v || !s->due) {
-		s->n = 0;
-		pen__shares_fini(s);
+	size_t size;
+
+	*s = (struct pen_shares){ .n = n, .last = UINT32_MAX };
+	size = n * sizeof(*s->v) + due_init(s, NULL) * sizeof(double);
+	if (pen__block_init(&s->mem, size)) {
+		*s = (struct pen_shares){ 0 };
 		return PEN_ENOMEM;
 	}
-	for (uint32_t i = 0; i < n; i++)
+	memset(s->mem.p, 0, size);
+	s->v = s->mem.p;
+	due_init(s, (void *)(s->v + n));
+	for (uint32_t i = 0; i < n; i++) {
 		s->v[i].rate = s->v[i].most = INFINITY;
+		s->v[i].heap = s->v[i].few;
+		s->v[i].room = PEN_SHARE_FEW;
+	}
 	return 0;
 }
 
 void pen__shares_fini(struct pen_shares *s)
 {
 	for (uint32_t i = 0; i < s->n; i++)
-		pen__free(s->v[i].heap);
-	pen__free(s->v);
-	pen__free(s->due);
+		if (s->v[i].heap != s->v[i].few)
+			pen__free(s->v[i].heap);
+	pen__free(s->wait);
+	pen__block_fini(&s->mem);
 	*s = (struct pen_shares){ 0 };
 }
 
-/* --- those who use one --- */
+/* --- those who use one, or wait: a heap of four to a node --- */
 
-static void use_push(struct pen_share *h, struct pen_use u)
+/* Room for one more; few: what need not be freed. */
+static int heap_room(struct pen_use **heap, uint32_t n, uint32_t *room,
+		     struct pen_use *few)
 {
-	uint32_t i = h->n++;
+	const uint32_t more = *room ? *room * 2 : 64;
+	struct pen_use *p;
 
-	while (i && h->heap[(i - 1) / 2].until > u.until) {
-		h->heap[i] = h->heap[(i - 1) / 2];
-		i = (i - 1) / 2;
-	}
-	h->heap[i] = u;
+	if (n < *room)
+		return 0;
+	p = more > n ? pen__alloc(more, sizeof(*p)) : NULL;
+	if (!p)
+		return PEN_ENOMEM;
+	if (n)
+		memcpy(p, *heap, n * sizeof(*p));
+	if (*heap != few)
+		pen__free(*heap);
+	*heap = p;
+	*room = more;
+	return 0;
 }
 
-static struct pen_use use_pop(struct pen_share *h)
+static void heap_push(struct pen_use *heap, uint32_t *n, struct pen_use u)
 {
-	const struct pen_use top = h->heap[0], u = h->heap[--h->n];
+	uint32_t i = (*n)++;
+
+	while (i && heap[(i - 1) / 4].until > u.until) {
+		heap[i] = heap[(i - 1) / 4];
+		i = (i - 1) / 4;
+	}
+	heap[i] = u;
+}
+
+static struct pen_use heap_pop(struct pen_use *heap, uint32_t *n)
+{
+	const struct pen_use top = heap[0], u = heap[--*n];
 	uint32_t i = 0, c;
 
-	while ((c = 2 * i + 1) < h->n) {
-		if (c + 1 < h->n && h->heap[c + 1].until < h->heap[c].until)
-			c++;
-		if (h->heap[c].until >= u.until)
+	while ((c = 4 * i + 1) < *n) {
+		const uint32_t end = c + 4 < *n ? c + 4 : *n;
+
+		for (uint32_t k = c + 1; k < end; k++)
+			c = heap[k].until < heap[c].until ? k : c;
+		if (heap[c].until >= u.until)
 			break;
-		h->heap[i] = h->heap[c];
+		heap[i] = heap[c];
 		i = c;
 	}
-	h->heap[i] = u;
+	heap[i] = u;
 	return top;
 }
 
 /* --- which one is next --- */
 
-static void due_set(struct pen_shares *s, uint32_t i, struct pen_due d)
+static double lesser(double a, double b)
 {
-	s->due[i] = d;
-	s->v[d.share].place = i + 1;
+	return a < b ? a : b;
 }
 
-/* Puts d where it belongs, i being free. */
-static void due_settle(struct pen_shares *s, uint32_t i, struct pen_due d)
+static double least(const double *v)
 {
-	uint32_t c;
+	return lesser(lesser(v[0], v[1]), lesser(v[2], v[3]));
+}
 
-	while (i && s->due[(i - 1) / 2].when > d.when) {
-		due_set(s, i, s->due[(i - 1) / 2]);
-		i = (i - 1) / 2;
+/* Goes up only as far as something changes. */
+static void due_set(struct pen_shares *s, uint32_t i, double t)
+{
+	for (unsigned l = 0; l < s->levels; l++, i /= WAYS) {
+		const double old = s->due[l][i];
+
+		if (old == t)
+			return;
+		s->due[l][i] = t;
+		if (l + 1 == s->levels)
+			return;
+		if (t < s->due[l + 1][i / WAYS])
+			continue;
+		if (old > s->due[l + 1][i / WAYS])
+			return;
+		t = least(s->due[l] + i / WAYS * WAYS);
 	}
-	while ((c = 2 * i + 1) < s->ndue) {
-		if (c + 1 < s->ndue && s->due[c + 1].when < s->due[c].when)
-			c++;
-		if (s->due[c].when >= d.when)
-			break;
-		due_set(s, i, s->due[c]);
-		i = c;
+}
+
+/* The share that is next. */
+static uint32_t due_first(const struct pen_shares *s)
+{
+	uint32_t i = 0;
+
+	for (unsigned l = s->levels; l-- > 0;) {
+		const double *v = s->due[l] + (size_t)i * WAYS;
+		const unsigned a = v[1] < v[0], b = 2 + (v[3] < v[2]);
+
+		i = i * WAYS + (v[b] < v[a] ? b : a);
 	}
-	due_set(s, i, d);
+	return i;
 }
 
 static double speed(const struct pen_share *h)
 {
-	return fmin(h->most, h->rate / (double)h->n);
+	const double each = h->in_order ? h->rate : h->rate / (double)h->n;
+
+	return lesser(each, h->most);
 }
 
 /* Says anew when a share lets go of the next one. */
 static void retime(struct pen_shares *s, uint32_t share)
 {
 	struct pen_share *h = &s->v[share];
-	uint32_t i = h->place ? h->place - 1 : s->ndue;
+	double left;
 
-	if (h->n) {
-		const double left = fmax(h->heap[0].until - h->own, 0);
-
-		s->ndue += !h->place;
-		due_settle(s, i,
-			   (struct pen_due){ h->at + left / speed(h), share });
+	if (!h->n) {
+		/* small numbers are exact numbers: idle, its time begins
+		 * anew */
+		h->own = 0;
+		due_set(s, share, INFINITY);
 		return;
 	}
-	h->place = 0;
-	/* small numbers are exact numbers: idle, its time begins anew */
-	h->own = 0;
-	if (i < --s->ndue)
-		due_settle(s, i, s->due[s->ndue]);
+	left = h->heap[0].until - h->own;
+	due_set(s, share, left > 0 ? h->at + left / speed(h) : h->at);
 }
 
 static void look(struct pen_share *h, double now)
@@ -120,7 +196,7 @@ static void look(struct pen_share *h, double now)
 		const double done = (now - h->at) * speed(h);
 
 		h->own += done;
-		h->work += done * (double)h->n;
+		h->work += h->in_order ? done : done * (double)h->n;
 	}
 	h->at = now;
 }
@@ -129,38 +205,64 @@ int pen__share_use(struct pen_shares *s, uint32_t share, double amount,
 		   uint32_t who)
 {
 	struct pen_share *h = &s->v[share];
+	double from;
 
-	if (h->n == h->room) {
-		const uint32_t room = h->room ? h->room * 2 : 8;
-		void *p = pen__realloc(h->heap, room, sizeof(*h->heap));
-
-		if (!p)
-			return PEN_ENOMEM;
-		h->heap = p;
-		h->room = room;
-	}
+	if (heap_room(&h->heap, h->n, &h->room, h->few))
+		return PEN_ENOMEM;
 	look(h, s->now);
-	use_push(h, (struct pen_use){ h->own + amount, who });
+	from = h->in_order && h->n ? h->last : h->own;
+	h->last = from + amount;
+	heap_push(h->heap, &h->n, (struct pen_use){ h->last, who });
 	retime(s, share);
 	return 0;
 }
 
+int pen__share_wait(struct pen_shares *s, double seconds, uint32_t who)
+{
+	if (heap_room(&s->wait, s->nwait, &s->wait_room, NULL))
+		return PEN_ENOMEM;
+	heap_push(s->wait, &s->nwait,
+		  (struct pen_use){ s->now + seconds, who });
+	return 0;
+}
+
+void pen__share_rate(struct pen_shares *s, uint32_t share, double rate)
+{
+	struct pen_share *h = &s->v[share];
+
+	look(h, s->now);
+	h->rate = rate;
+	if (h->n)
+		retime(s, share);
+}
+
+static uint32_t next_wait(struct pen_shares *s)
+{
+	const struct pen_use u = heap_pop(s->wait, &s->nwait);
+
+	s->now = u.until > s->now ? u.until : s->now;
+	s->last = UINT32_MAX;
+	return u.who;
+}
+
 uint32_t pen__shares_next(struct pen_shares *s)
 {
+	const double when = least(s->due[s->levels - 1]);
 	struct pen_share *h;
 	struct pen_use u;
-	uint32_t share;
 
-	if (!s->ndue)
+	if (s->nwait && s->wait[0].until <= when)
+		return next_wait(s);
+	if (isinf(when))
 		return UINT32_MAX;
-	share = s->due[0].share;
-	h = &s->v[share];
-	s->now = fmax(s->now, s->due[0].when);
+	s->now = when > s->now ? when : s->now;
+	s->last = due_first(s);
+	h = &s->v[s->last];
 	look(h, s->now);
-	u = use_pop(h);
+	u = heap_pop(h->heap, &h->n);
 	/* what was rounded must not make anybody late for ever */
-	h->own = fmax(h->own, u.until);
-	retime(s, share);
+	h->own = h->own > u.until ? h->own : u.until;
+	retime(s, s->last);
 	return u.who;
 }
 

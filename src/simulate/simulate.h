@@ -20,14 +20,18 @@ enum pen_sim_cache {
 	PEN_SIM_LOCAL, /* later ones what the node itself has kept */
 };
 
-/* What is shared; all but the first exist once a node. */
+/* What is shared. */
 enum pen_sim_part {
 	PEN_SIM_STORAGE, /* bytes of all nodes */
-	PEN_SIM_CLIENT,	 /* a node's way to the storage */
-	PEN_SIM_IN,	 /* a node's network card, either way */
+	/* once a node */
+	PEN_SIM_CLIENT, /* its way to the storage */
+	PEN_SIM_IN,	/* its network card, either way */
 	PEN_SIM_OUT,
-	PEN_SIM_SERVE, /* threads that answer other nodes, one a rank */
-	PEN_SIM_CPU,   /* cores that load */
+	PEN_SIM_MEMORY, /* bytes copied */
+	PEN_SIM_CPU,	/* cores that load */
+	/* once a rank */
+	PEN_SIM_SERVE,	 /* the thread that answers other nodes */
+	PEN_SIM_THREADS, /* those that load: they work, or wait for reads */
 	PEN_SIM_NPARTS,
 };
 
@@ -54,11 +58,14 @@ struct pen_sim {
 	double sync;		       /* and then takes this much longer */
 	/* the loader of a rank */
 	uint64_t threads, ahead;
+	uint64_t depth;	  /* reads a thread has in flight; 1: it waits for
+			     each of them */
 	uint64_t at_once; /* batches fetched, and worked on; 0: as keep
 			     threads busy */
 	double spread;	  /* p99 over p50 of what a batch costs; 1: none */
 	/* a node */
-	double cores; /* for loading */
+	double cores;	  /* for loading and answering */
+	double copy_rate; /* of its memory, by all cores at once */
 	/* CPU of a sample: from storage, from memory here; into memory; asked
 	 * for and answered between nodes */
 	double cpu_load, cpu_hit, cpu_put, cpu_ask, cpu_serve;
@@ -66,9 +73,10 @@ struct pen_sim {
 	double storage_rate, client_rate, storage_latency;
 	double reads; /* of a sample, one after another */
 	double net_rate, net_latency;
-	int cache;	    /* enum pen_sim_cache */
+	bool by_net; /* the storage is reached through the network card */
+	int cache;   /* enum pen_sim_cache */
 	double cache_bytes; /* of a node; 0: enough */
-	uint64_t fan;	    /* nodes that a batch's requests are dealt to */
+	uint64_t fan;	    /* ranks that a batch's requests are dealt to */
 	uint64_t seed;
 	/* Now and then; not 0: stop, PEN_ECLOSED. May be NULL. */
 	int (*tick)(void *arg, uint64_t batches);

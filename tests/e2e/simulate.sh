@@ -96,7 +96,39 @@ assert abs(s["cpu_serve"]["value"] - 5e-6) < 1e-8, s["cpu_serve"]
 assert s["cpu_serve"] == s["cpu_ask"]
 EOF
 
+# ranks of two machines, with what is on a machine in its shared memory: what
+# is at home is as much as there are machines
+sed 's/"ranks": 2/"ranks": 4, "machines": 2/; s/tcp: fast/shared memory on a machine, between them tcp/' \
+	wire.json > hosts.json
+"$PENSTOCK" simulate compute=5ms nodes=2 steps=9 sample_bytes=4096 batch=8 \
+	cache=ddict cpu_hit=1us --from hosts.json --json > h.json
+cmp w.json h.json > /dev/null || {
+	sed 's/hosts.json/wire.json/' h.json | cmp w.json - || fail "two machines"
+}
+
 echo '{"schema": "penstock.load/1", "samples": 0}' > none.json
+/usr/bin/python3 - << 'EOT'
+import json
+load, ddict = json.load(open("load.json")), json.load(open("ddict.json"))
+
+
+def save(name, doc, **new):
+    doc = {k: v for k, v in {**doc, **new}.items() if v is not None}
+    json.dump(doc, open(name, "w"))
+
+
+save("old.json", load, cpu_s=None)
+save("negative.json", load, samples=-4)
+save("absurd.json", load, batches=1e300)
+save("text.json", load, seconds="long")
+save("newer.json", load, schema="penstock.load/2")
+save("newer_ddict.json", ddict, schema="penstock.ddict.bench/7")
+save("hits.json", load, cache={"hits": 5})
+save("half.json", ddict, ways=ddict["ways"][:2])
+save("size.json", ddict, size=-1)
+EOT
+head -c 200 load.json > cut.json
+echo '{"schema": "penstock.result/1"}' > result.json
 echo '{"schema": "penstock.capacity/1"}' > other.json
 wrong 2 'which workload' nodes=1
 wrong 2 'nodes=0' unet3d_h100 nodes=0
@@ -106,7 +138,26 @@ wrong 2 'out of range' unet3d_h100 ranks=0
 wrong 2 'at most' unet3d_h100 nodes=1000000 ranks=64 steps=1
 wrong 2 'simulate fewer' unet3d_h100 steps=1e9
 wrong 2 'steps=N' unet3d_h100 samples=1
-wrong 2 'nothing was loaded' unet3d_h100 --from none.json
+wrong 2 'none.json: samples is 0' unet3d_h100 --from none.json
+wrong 2 'old.json: cpu_s is missing' unet3d_h100 --from old.json
+wrong 2 'seconds is missing' unet3d_h100 --from text.json
+wrong 2 'samples is -4' unet3d_h100 --from negative.json
+wrong 2 'batches is 1e+300' unet3d_h100 --from absurd.json
+wrong 2 'penstock.load/2.*knows penstock.load/1' unet3d_h100 --from newer.json
+wrong 2 'knows penstock.ddict.bench/1' unet3d_h100 --from newer_ddict.json
+wrong 2 'without cache=' unet3d_h100 --from hits.json
+wrong 2 'not all was measured' unet3d_h100 --from half.json
+wrong 2 'size is -1' unet3d_h100 --from size.json
+wrong 2 'result of .penstock run' unet3d_h100 --from result.json
+wrong 3 'cut.json' unet3d_h100 --from cut.json
+wrong 2 'which workload' steps=9 sample_bytes=1MB batch=8
+wrong 2 'write a rate' unet3d_h100 client=1GB/s,1ms
+wrong 2 'write a rate' unet3d_h100 copy=-1GB/s
+wrong 2 'write a rate' unet3d_h100 network=0
+wrong 2 compute unet3d_h100 compute=-1ms
+wrong 2 'out of range' unet3d_h100 depth=0
+wrong 2 'out of range' unet3d_h100 spread=0.5
+wrong 2 memory unet3d_h100 memory=-5
 wrong 4 'gone.json' unet3d_h100 --from gone.json
 rc=0
 "$PENSTOCK" simulate unet3d_h100 --from other.json 2> err && rc=1
