@@ -13,7 +13,8 @@ DONE, FAILED, READY = range(3)
 def _produce(take, fn, items, tokens, stop):
     while True:
         tokens.get()
-        if stop:
+        if stop:    # who goes on regardless must not wait for ever
+            items.put((FAILED, ValueError("the loader is closed"), None))
             return
         try:
             batch = take()

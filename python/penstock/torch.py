@@ -9,6 +9,7 @@ the engine instead of worker processes.
 (<class 'torch.Tensor'>, (232, 8))
 """
 import warnings
+from itertools import islice
 
 import torch
 
@@ -75,11 +76,13 @@ class _Asked:
         self._threads = threads
         self._engine = None
         self._most = 0
+        self._under_way = 0     # batches asked for and not taken
+        self._run = 0           # number of the iteration that may go on
 
     def _open(self, n):
         ds = self._dataset
         if self._engine is None or n > self._most:
-            self.close()
+            self._drop()
             self._most = 1 << (n - 1).bit_length()
             settings = {"threads": self._threads, **ds.settings,
                         "prefetch": self._depth, "batch_size": self._most}
@@ -87,36 +90,55 @@ class _Asked:
                 ds.paths, _options.settle(ds.paths, settings), True)
         return self._engine
 
+    def _check(self, run):
+        if run == self._run:
+            return
+        if self._engine is None:
+            raise ValueError("the loader was closed")
+        raise RuntimeError("another iteration over this loader was begun; "
+                           "open two loaders to iterate twice at a time")
+
+    def _next(self, run):
+        self._check(run)
+        self._under_way -= 1
+        return self._engine.next()
+
     def iterate(self, groups):
         """A batch for each list of indices."""
-        engine, under_way = None, 0
         length = len(self._dataset)
+        self._run += 1
+        run = self._run
+        if self._under_way:     # of an iteration that was left and not ended
+            self._drop()
         try:
             for ids in groups:
                 wanted = numbers_of(ids, length)
                 if not wanted:
                     raise IndexError("an empty batch was asked for")
-                if engine is None or len(wanted) > self._most:
-                    for _ in range(under_way):  # of the smaller one
-                        yield engine.next()
-                    under_way = 0
-                    engine = self._open(len(wanted))
-                engine.ask(wanted)
-                under_way += 1
-                if under_way > self._depth:
-                    under_way -= 1
-                    yield engine.next()
-            while under_way:
-                under_way -= 1
-                yield engine.next()
+                while self._under_way and len(wanted) > self._most:
+                    yield self._next(run)   # of the smaller engine
+                self._check(run)
+                self._open(len(wanted)).ask(wanted)
+                self._under_way += 1
+                if self._under_way > self._depth:
+                    yield self._next(run)
+            self._check(run)
+            while self._under_way:
+                yield self._next(run)
         finally:
-            if under_way:   # left early: what was asked for is not wanted
-                self.close()
+            # left early: what was asked for is not wanted
+            if self._under_way and run == self._run:
+                self._drop()
 
-    def close(self):
+    def _drop(self):
         if self._engine is not None:
             self._engine.close()
         self._engine = None
+        self._under_way = 0
+
+    def close(self):
+        self._run += 1
+        self._drop()
 
 
 class DataLoader:
@@ -248,27 +270,23 @@ class DataLoader:
         if group and not self.drop_last:
             yield group
 
-    def _skipping(self, groups):
-        for n, group in enumerate(groups):
-            if n >= self._given:
-                yield group
-
     def __iter__(self):
         if self._loader is not None:
             return self._finish(iter(self._loader))
-        self._given, self._skip = self._skip, 0
+        skip, self._skip = self._skip, 0
+        self._given = skip
         return self._finish(self._asked.iterate(
-            self._skipping(self._groups())))
+            islice(self._groups(), skip, None)), skip)
 
-    def _finish(self, batches):
+    def _finish(self, batches, skip=0):
         """What is made of a batch."""
         single = self.batch_size is None and self.batch_sampler is None
         take = _penstock.Batch.torch
         collate_fn, pin, tuples = self.collate_fn, self.pin_memory, self._tuples
         counts = self._asked is not None
-        for batch in batches:
+        for n, batch in enumerate(batches, skip + 1):
             if counts:
-                self._given += 1
+                self._given = n
             if collate_fn is not None:
                 samples = rows_of(batch, "torch")
                 out = collate_fn(samples[0] if single and len(samples) == 1

@@ -267,7 +267,8 @@ static PyObject *numpy_then(PyObject *self, const char *method, PyObject *arg)
 
 	if (!np)
 		return NULL;
-	out = arg ? PyObject_CallMethod(np, method, "O", arg)
+	/* "O" would take a tuple apart */
+	out = arg ? PyObject_CallMethod(np, method, "(O)", arg)
 		  : PyObject_CallMethod(np, method, NULL);
 	Py_DECREF(np);
 	return out;
@@ -306,8 +307,9 @@ static PyObject *array_array(PyObject *self, PyObject *args, PyObject *kw)
 	np = penpy_to_numpy(self, NULL);
 	if (!np || (dtype == Py_None && copy != Py_True))
 		return np;
-	out = dtype == Py_None ? PyObject_CallMethod(np, "copy", NULL)
-			       : PyObject_CallMethod(np, "astype", "O", dtype);
+	out = dtype == Py_None
+		      ? PyObject_CallMethod(np, "copy", NULL)
+		      : PyObject_CallMethod(np, "astype", "(O)", dtype);
 	Py_DECREF(np);
 	return out;
 }

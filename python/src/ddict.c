@@ -22,7 +22,8 @@ struct got {
 	PyObject head;
 	struct dict *of;
 	struct pen_got *g;
-	bool waited;
+	bool waited, waiting;
+	unsigned forks;
 };
 
 struct lent {
@@ -262,6 +263,7 @@ static PyObject *dict_ask(PyObject *self, PyObject *keys)
 			pen_ddict_ask(d->d, k.k, (uint64_t)k.n, &o->g, &err);
 		Py_END_ALLOW_THREADS Py_INCREF(self);
 		o->of = d;
+		o->forks = penpy_forks;
 		d->nlent++;
 	}
 	penpy_free_keys(&k);
@@ -427,13 +429,27 @@ static PyObject *dict_about(PyObject *self, PyObject *unused)
 
 /* --- what was asked for --- */
 
+/* What was never looked at is waited for; in a forked child it does not come,
+ * and nothing is given back. */
+static void free_got(struct got *o)
+{
+	if (o->waited) {
+		pen_got_free(o->g);
+		return;
+	}
+	if (o->forks != penpy_forks)
+		return;
+	Py_BEGIN_ALLOW_THREADS pen_got_free(o->g);
+	Py_END_ALLOW_THREADS
+}
+
 static void got_dealloc(PyObject *self)
 {
 	struct got *o = (struct got *)self;
 	PyTypeObject *type = Py_TYPE(self);
 
 	if (o->of) {
-		pen_got_free(o->g);
+		free_got(o);
 		o->of->nlent--;
 		Py_DECREF((PyObject *)o->of);
 	}
@@ -446,10 +462,24 @@ static int got_wait(struct got *o)
 	struct pen_err err = { 0 };
 	int rc;
 
+	if (o->forks != penpy_forks) {
+		PyErr_SetString(PyExc_RuntimeError,
+				"these values were asked for before fork(): "
+				"the child has to ask for them again");
+		return -1;
+	}
 	if (o->waited)
 		return 0;
+	if (o->waiting) {
+		PyErr_SetString(PyExc_RuntimeError,
+				"another thread waits for these values");
+		return -1;
+	}
+	o->waiting = true;
 	Py_BEGIN_ALLOW_THREADS rc = pen_ddict_wait(o->g, &err);
-	Py_END_ALLOW_THREADS if (rc) penpy_raise(&err);
+	Py_END_ALLOW_THREADS o->waiting = false;
+	if (rc)
+		penpy_raise(&err);
 	o->waited = !rc;
 	return rc;
 }

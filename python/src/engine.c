@@ -357,11 +357,16 @@ static PyObject *engine_skipped(PyObject *self, PyObject *unused)
 	(void)unused;
 	for (uint64_t i = 0; out && !pen_loader_skipped(l, i, &sample, &err);
 	     i++) {
-		PyObject *x = Py_BuildValue("(Kss)", (unsigned long long)sample,
-					    err.where, err.msg);
+		PyObject *where = penpy_text(err.where);
+		PyObject *msg = where ? penpy_text(err.msg) : NULL, *x = NULL;
 
+		if (msg)
+			x = Py_BuildValue("(KOO)", (unsigned long long)sample,
+					  where, msg);
 		if (!x || PyList_Append(out, x))
 			Py_CLEAR(out);
+		Py_XDECREF(where);
+		Py_XDECREF(msg);
 		Py_XDECREF(x);
 	}
 	return out;

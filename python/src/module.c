@@ -13,12 +13,22 @@ static void forked(void)
 	penpy_forks++;
 }
 
+PyObject *penpy_text(const char *s)
+{
+	return PyUnicode_DecodeFSDefault(s);
+}
+
 /* OSError(errno, message, file), which Python makes the right subclass of. */
 static PyObject *raise_os(int sys, const struct pen_err *err)
 {
-	PyObject *e = PyObject_CallFunction(PyExc_OSError, "iss", sys, err->msg,
-					    err->where);
+	PyObject *msg = penpy_text(err->msg);
+	PyObject *where = msg ? penpy_text(err->where) : NULL;
+	PyObject *e = where ? PyObject_CallFunction(PyExc_OSError, "iOO", sys,
+						    msg, where)
+			    : NULL;
 
+	Py_XDECREF(msg);
+	Py_XDECREF(where);
 	if (!e)
 		return NULL;
 	PyErr_SetObject((PyObject *)Py_TYPE(e), e);

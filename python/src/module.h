@@ -27,6 +27,8 @@ extern unsigned penpy_forks;
 
 /* Raises what err says; returns NULL. */
 PyObject *penpy_raise(const struct pen_err *err);
+/* Of a path or a message, which may be of any bytes. */
+PyObject *penpy_text(const char *);
 
 extern PyTypeObject *penpy_array_type, *penpy_ragged_type, *penpy_batch_type,
 	*penpy_engine_type;

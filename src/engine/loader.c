@@ -443,14 +443,20 @@ PEN_API void pen_loader_close(struct pen_loader *l)
 	pen__free(l);
 }
 
-/* Between epochs; PEN_END, and the next call goes on. */
-static int end_epoch(struct pen_loader *l, struct pen_err *err)
+/* Between epochs; PEN_END, and the next call goes on. Who does not want to wait
+ * is told so once where ranks wait for each other: Python then gives its lock
+ * up, which another thread of it may need before the other ranks come. */
+static int end_epoch(struct pen_loader *l, int64_t ns, struct pen_err *err)
 {
 	uint64_t epochs = l->ds->spec->epochs;
 	struct pen_err why = { 0 };
 
 	if (l->ended || l->asked)
 		return PEN_END;
+	if (!ns && l->gate && !l->gate_told) {
+		l->gate_told = true;
+		return PEN_AGAIN;
+	}
 	l->taken = (struct pen_cursor){ l->taken.epoch + 1, 0 };
 	l->left = batches_from(l, 0);
 	l->ended = !l->left || (epochs && l->taken.epoch >= epochs);
@@ -530,7 +536,7 @@ static int take(struct pen_loader *l, int64_t ns, struct pen_batch **out,
 
 	do {
 		if (!l->left)
-			return end_epoch(l, err);
+			return end_epoch(l, ns, err);
 		rc = wait_batch(l, ns, &b, err);
 		if (rc)
 			return rc;

@@ -99,6 +99,7 @@ struct pen_loader {
 	pthread_mutex_t lock;	   /* parked, skipped */
 	struct pen_pooled *parked; /* their plans wait for memory */
 	bool gate, gate_passed;	   /* gate.c; changed with the lock */
+	bool gate_told;		   /* that next() will wait there */
 	struct pen_pooled *gated;  /* their plans wait for other ranks */
 	struct pen_row_fault *skipped;
 	uint64_t *skipped_id;

@@ -164,6 +164,27 @@ def child(d, i):
     d[i] = b"%d" % i
 
 
+def test_asked_before_fork(d):
+    """A child neither waits for what its parent asked for, nor gives it
+    back."""
+    d[1] = b"one"
+    asked = d.ask([1])
+    pid = os.fork()
+    if not pid:
+        code = 1
+        try:
+            asked.values()
+        except RuntimeError as error:
+            code = 0 if "before fork" in str(error) else 2
+        del asked
+        if d[1] != b"one":
+            code = 3
+        os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert bytes(asked.values()[0]) == b"one"
+    del asked
+
+
 def test_fork(d):
     d["from the parent"] = b"hello"
     fork = multiprocessing.get_context("fork")

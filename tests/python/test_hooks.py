@@ -110,3 +110,16 @@ def test_slow_consumer_does_not_hold_the_thread(data):
     del it
     loader.close()
     go.set()
+
+
+def test_closed_meanwhile(data):
+    """What was made ahead may still come, and then an error: no waiting."""
+    for taken in range(3):
+        loader = penstock.Loader(data / "x.npy", 10, transform=lambda b: 1)
+        it = iter(loader)
+        for _ in range(taken + 1):
+            next(it)
+        loader.close()
+        with pytest.raises(ValueError, match="closed"):
+            for _ in range(5):
+                next(it)

@@ -190,3 +190,35 @@ def test_no_reference_is_left(data):
     # Python keeps some 80 lists and tuples that it freed
     assert grown < 120, f"{grown} blocks"
     assert list(map(sys.getrefcount, types)) == held
+
+
+def test_items(data, x):
+    """Whatever NumPy takes as an index, tuples too."""
+    batch = next(iter(penstock.Loader(data / "x.npy", 10)))
+    a = batch["x"]
+    for key in (3, -1, slice(2, 5), (3, 4), (slice(None), 0), (..., 1),
+                [1, 2], (), None):
+        assert np.array_equal(a[key], x[:10][key])
+    assert np.array_equal(np.asarray(a, dtype="i8"), x[:10].astype("i8"))
+
+
+def test_names_of_any_bytes(tmp_path):
+    """Errors name files as the system has them."""
+    name = os.fsdecode(bytes(tmp_path) + b"/no-\xff\xe4")
+    with pytest.raises(FileNotFoundError) as e:
+        penstock.Loader(name, 2)
+    assert os.fsencode(e.value.filename).endswith(b"no-\xff\xe4")
+    os.mkdir(name)
+    for i in range(4):
+        np.savez(os.path.join(name, f"{i}.npz"), x=np.full((4, 4), i))
+    bad = os.path.join(name, os.fsdecode(b"\xfe.npz"))
+    with open(os.path.join(name, "0.npz"), "rb") as f:
+        raw = bytearray(f.read())
+    raw[len(raw) // 3] ^= 255
+    with open(bad, "wb") as f:
+        f.write(raw)
+    loader = penstock.Loader(name, 2, on_error="skip")
+    for _ in loader:
+        pass
+    for _, where, why in loader.skipped():
+        assert os.fsencode(where).endswith(b"\xfe.npz") and why

@@ -356,3 +356,24 @@ def test_loops_of_trainers(data):
     assert seen[0] != seen[1] != seen[2]
     loader.set_epoch(1)
     assert [int(v) // 8 for b in loader for v in b["x"][:, 0]] == seen[1]
+
+
+def test_iterations_of_a_sampler(data, x):
+    """An iteration that was left does not give its batches to the next."""
+    loader = DataLoader(data / "x.npy", 10, sampler=range(200))
+    left = iter(loader)
+    next(left)
+    again = [b["x"] for b in loader]
+    assert len(again) == 20
+    for i, rows in enumerate(again):
+        assert np.array_equal(rows, x[10 * i:10 * i + 10])
+    with pytest.raises(RuntimeError, match="another iteration"):
+        next(left)
+    one, other = iter(loader), iter(loader)
+    next(one), next(other)
+    with pytest.raises(RuntimeError, match="another iteration"):
+        next(one)
+    assert np.array_equal(next(other)["x"], x[10:20])
+    loader.close()
+    with pytest.raises(ValueError, match="closed"):
+        next(other)
