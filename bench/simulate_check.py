@@ -204,10 +204,17 @@ def show(sets):
           f"{off[-1]:.2f} at worst")
 
 
+def command():
+    """As it was built here, for speed if so."""
+    built = [os.path.join(SOURCE, "build", kind, "src/cli/penstock")
+             for kind in ("release", "dev")]
+    return next(filter(os.path.exists, built), "penstock")
+
+
 def main():
     ap = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    ap.add_argument("--penstock",
-                    default=os.path.join(SOURCE, "build/dev/src/cli/penstock"))
+    ap.add_argument("--penstock", default=command(),
+                    help="the command; else of build/release or build/dev")
     ap.add_argument("--seconds", type=float, default=150,
                     help="begin no set that would not end by then (150)")
     ap.add_argument("--out", help="all numbers, as JSON")
@@ -216,7 +223,10 @@ def main():
     os.environ["XDG_CACHE_HOME"] = os.path.join(folder, "cache")
     start, took, sets = time.monotonic(), 0, []
     try:
-        check = Check(os.path.abspath(args.penstock), folder)
+        found = shutil.which(args.penstock)
+        if not found:
+            sys.exit(f"{args.penstock}: no such command; give --penstock FILE")
+        check = Check(os.path.abspath(found), folder)
         print(f"{check.cores} cores, load {os.getloadavg()[0]:.1f} when it "
               "began", flush=True)
         check.make_data()

@@ -135,7 +135,10 @@ static void set_limits(const struct pen_sim *m, struct pen_sim_plan *p)
 		p->count[i] = i == PEN_SIM_STORAGE ? 1
 			      : i < PEN_SIM_SERVE  ? (uint32_t)m->nodes
 						   : p->world;
-		p->felt[i] = limit[i] > 0;
+		p->felt[i] =
+			limit[i] > 0 &&
+			(i > PEN_SIM_OUT ||
+			 p->cold.own[i] + p->warm.own[i] + p->warm.peer[i] > 0);
 	}
 	p->felt[PEN_SIM_SERVE] = answering > 0;
 	p->felt[PEN_SIM_CPU] =
