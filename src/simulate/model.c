@@ -152,7 +152,7 @@ static void balance(struct model *x, uint32_t node)
 {
 	const uint32_t ranks = (uint32_t)x->m->ranks;
 	const uint32_t first = x->first[PEN_SIM_SERVE] + node * ranks;
-	double answering = 0, loading = 0, slow = 1;
+	double answering = 0, loading = 0, slow = 1, rate;
 
 	for (uint32_t i = 0; i < ranks; i++)
 		answering += x->s.v[first + i].n > 0;
@@ -161,10 +161,9 @@ static void balance(struct model *x, uint32_t node)
 
 		loading = x->s.v[cpu].n * x->p.usual;
 		slow = fmin(1, x->m->cores / (answering + loading));
-		if (loading > 0)
-			pen__share_rate(&x->s, cpu,
-					slow < 1 ? loading * slow
-						 : x->m->cores - answering);
+		rate = slow < 1 ? loading * slow : x->m->cores - answering;
+		if (loading > 0 && x->s.v[cpu].rate != rate)
+			pen__share_rate(&x->s, cpu, rate);
 	}
 	if (x->m->net_rate > 0)
 		slow = fmin(slow,
@@ -180,7 +179,8 @@ static void changed(struct model *x, uint32_t share)
 	const uint32_t serve = share - x->first[PEN_SIM_SERVE];
 	const uint32_t cpu = share - x->first[PEN_SIM_CPU];
 
-	if (serve < x->world)
+	/* of a thread that answers, only whether it does so counts */
+	if (serve < x->world && x->s.v[share].n <= 1)
 		balance(x, serve / (uint32_t)x->m->ranks);
 	else if (x->p.felt[PEN_SIM_CPU] && cpu < x->m->nodes)
 		balance(x, cpu);

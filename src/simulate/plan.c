@@ -7,6 +7,9 @@
  *	card    of a node that answers: its threads send no faster than they
  *		work, so what they slow down by is known from how many of them
  *		are at work
+ *
+ * And where answering threads are never slowed down, when a request is answered
+ * is known when it comes.
  */
 #include <math.h>
 

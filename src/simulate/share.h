@@ -3,9 +3,9 @@
  * sharing), in simulated time. A share goes by a time of its own that runs as
  * fast as one user is served, so one who comes or goes changes nothing about
  * the others: each costs a place in a heap, however many there are. Which share
- * lets go of somebody next is what a tree of minima knows, eight to a node:
+ * lets go of somebody next is what a tree of minima knows, four to a node:
  * most changes are seen by nobody above the leaf. Plain waits have a heap
- * alone.
+ * alone. A share may also serve its users one after another, in order.
  */
 #ifndef PEN_SIMULATE_SHARE_H
 #define PEN_SIMULATE_SHARE_H
