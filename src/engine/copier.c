@@ -25,7 +25,6 @@
 #define PIECES 64
 #define LOOK_NS 20000 /* how long idle threads look for work */
 #define AHEAD 4	      /* rows asked for before they are copied */
-#define AHEAD_BYTES 2048
 
 struct job {
 	const struct pen_rows *array;
@@ -56,26 +55,18 @@ static const uint8_t *row_at(const struct pen_rows *a, const int64_t *ids,
 	return (const uint8_t *)a->from + (uint64_t)id * a->bytes;
 }
 
-/* Copied in by force: GCC drops the call to what only prefetches. */
-static inline __attribute__((always_inline)) void ask_for(const uint8_t *p,
-							  uint64_t bytes)
-{
-	for (uint64_t i = 0; p && i < bytes && i < AHEAD_BYTES; i += 64)
-		__builtin_prefetch(p + i);
-}
-
 static void copy_rows(struct job *j, const struct pen_rows *a, uint64_t first,
 		      uint64_t last)
 {
 	uint8_t *to = (uint8_t *)a->to + first * a->bytes;
 
 	for (uint64_t i = first; i < last && i < first + AHEAD; i++)
-		ask_for(row_at(a, j->ids, i), a->bytes);
+		pen__ask_for(row_at(a, j->ids, i), a->bytes);
 	for (uint64_t i = first; i < last; i++, to += a->bytes) {
 		const uint8_t *from = row_at(a, j->ids, i);
 
 		if (i + AHEAD < last)
-			ask_for(row_at(a, j->ids, i + AHEAD), a->bytes);
+			pen__ask_for(row_at(a, j->ids, i + AHEAD), a->bytes);
 		if (!from) {
 			atomic_store(&j->bad, (int64_t)i);
 			return;
