@@ -10,12 +10,14 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "limits.h"
 
 enum { K = 4, SIDE = 3, NOISE = 5, LETTERS = 7, WORDS = 7 * 7 * 7 * 7 };
 #define MOST 1024u /* letters of a line */
+#define PIECE ((size_t)256 << 10)
 
 static uint8_t table[256];
 static int32_t word_id[WORDS];
@@ -297,4 +299,61 @@ void cmd_tokens(char **arg)
 	for (uint32_t i = 0; i < l.nsamples; i++)
 		l.expect += l.body(&l, &l.order[i], 1, once);
 	run_loop(&l, decimal(arg[4]));
+}
+
+/* Reads a part of the file in pieces and copies each to its place. */
+static void place_part(int fd, uint64_t at, uint64_t end, char *to)
+{
+	char *piece = need(1, PIECE);
+
+	while (at < end) {
+		const size_t n = end - at < PIECE ? (size_t)(end - at) : PIECE;
+
+		if (pread(fd, piece, n, (off_t)at) != (ssize_t)n)
+			_exit(1);
+		memcpy(to + at, piece, n);
+		at += n;
+	}
+}
+
+static void place_once(int fd, uint64_t size, unsigned n)
+{
+	char *to = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int status;
+
+	if (to == MAP_FAILED)
+		die("no memory");
+	for (unsigned i = 0; i < n; i++) {
+		const pid_t pid = fork();
+
+		if (pid < 0)
+			die("fork failed");
+		if (pid == 0) {
+			place_part(fd, size * i / n, size * (i + 1) / n, to);
+			_exit(0);
+		}
+	}
+	for (unsigned i = 0; i < n; i++)
+		if (wait(&status) < 0 || status)
+			die("a process failed");
+	munmap(to, size);
+}
+
+/* place FILE PROCESSES SECONDS: a file into memory that processes share, each
+ * a part of it, as often as there is time for. */
+void cmd_place(char **arg)
+{
+	const int fd = open(arg[0], O_RDONLY | O_CLOEXEC);
+	const double start = now();
+	struct stat st;
+	unsigned times = 0;
+
+	if (fd < 0 || fstat(fd, &st))
+		die("%s cannot be opened", arg[0]);
+	do {
+		place_once(fd, (uint64_t)st.st_size, (unsigned)number(arg[1]));
+		times++;
+	} while (now() - start < decimal(arg[2]));
+	printf("{\"samples\": %u, \"seconds\": %.6f}\n", times, now() - start);
 }

@@ -189,6 +189,8 @@ WORKS = {
                                           ("numpy", ">", 10)],
                          SEQUENCES_EIGHTH, 256, ["dataset", "counter", "numpy"],
                          peer_seconds=10),
+    "ddict_load": Work("ddict_load", [("limit", ">", 0.5)],
+                       SEQUENCES_EIGHTH, 1024),
     "python_rows_1k": Work("python_samples", [("command", ">", 0.9),
                                               ("torch_default", ">", 7),
                                               ("torch_batched", ">", 2)],
