@@ -100,9 +100,11 @@ static int find(const struct pen_batch *b, const struct pen_tensor **t)
 		if (!t[f])
 			return fail(names[f], "the data has no such field; "
 					      "format.tokens=dm makes it");
-		if (t[f]->dtype != PEN_I32 || t[f]->layout == PEN_PADDED)
-			return fail(names[f], "must be int32 and not padded: "
-					      "leave format.dtype and shapes "
+		if (t[f]->dtype != PEN_I32 ||
+		    (t[f]->layout != PEN_DENSE && t[f]->layout != PEN_RAGGED))
+			return fail(names[f], "must be int32 and neither "
+					      "padded nor packed: leave "
+					      "format.dtype, shapes and pack "
 					      "as they are");
 	}
 	return 0;
@@ -377,6 +379,8 @@ static int go(struct run *r, int argc, char **argv)
 	struct pen_err err;
 	int rc;
 
+	if (r->o.vectors && !r->o.none && vectors_place(r->o.vectors))
+		return 1;
 	if (open_loader(r, argv, argc, &err))
 		return fail(err.where, err.msg);
 	r->data = pen_loader_dataset(r->loader);

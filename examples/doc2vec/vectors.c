@@ -93,13 +93,22 @@ static int name_files(const struct vectors *v)
 	return 0;
 }
 
+int vectors_place(const char *dir)
+{
+	struct stat st;
+
+	if (mkdir(dir, 0777) && errno != EEXIST)
+		return fail(dir, strerror(errno));
+	if (stat(dir, &st) || access(dir, W_OK | X_OK))
+		return fail(dir, strerror(errno));
+	return S_ISDIR(st.st_mode) ? 0 : fail(dir, "is not a directory");
+}
+
 int vectors_save(const struct vectors *v)
 {
 	char path[4096];
 	int rc;
 
-	if (mkdir(v->dir, 0777) && errno != EEXIST)
-		return fail(v->dir, strerror(errno));
 	rc = write_npy(v, DOCS, &v->model->docs) ||
 	     write_npy(v, WORDS, &v->model->words) ||
 	     write_npy(v, OUT, &v->model->out) || write_words(v) ||

@@ -217,6 +217,15 @@ def test_nothing_half_written(data):
     assert not [x for x in os.listdir(d) if x.endswith(".tmp")]
 
 
+def test_nowhere_to_write(data):
+    """That is said before anything is learnt."""
+    for where in (data / "s.txt", "/proc/nothing", data / "no" / "where"):
+        p = subprocess.run([DOC2VEC, "nowhere.txt", "--vectors", where],
+                           capture_output=True, text=True, timeout=60)
+        assert p.returncode == 1 and p.stderr.count("\n") == 1
+        assert str(where) in p.stderr and not p.stdout
+
+
 def test_arguments():
     """What is wrong is said in one line."""
     for args, says in (([], "of what"), (["--dim", "0", "x"], "--dim 0"),
@@ -244,6 +253,10 @@ def test_refuses(data):
     for args, says in (([f"{data}/s.txt"], "vocab"),
                        ([f"{data}/s.txt", f"format.vocab={data}/v.txt",
                          "subset=0:50"], "50 of"),
+                       ([f"{data}/s.txt", f"format.vocab={data}/v.txt",
+                         "pack=4000"], "nor packed"),
+                       ([f"{data}/s.txt", f"format.vocab={data}/v.txt",
+                         "shapes=padded"], "neither padded"),
                        (["--model", "cbow", "x"], "cbow"),
                        (["nowhere.txt", "format.vocab=nowhere"], "nowhere")):
         p = subprocess.run([DOC2VEC, *args], capture_output=True, text=True,
