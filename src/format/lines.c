@@ -224,10 +224,23 @@ static int gap(struct pen_seq_scan *s, const uint8_t *p, size_t n, size_t *used)
 	return 0;
 }
 
-static bool ends_column(const struct pen_seq_scan *s, uint8_t c)
+/* What is more than a byte of the second column. */
+static const bool marks[256] = {
+	['\0'] = true, ['\t'] = true, ['\n'] = true, ['\r'] = true,
+	[' '] = true,  [','] = true,  [';'] = true
+};
+
+/* n bytes of the second column, and the blanks before them. */
+static void take_bytes(struct pen_seq_scan *s, const uint8_t *p, size_t n)
 {
-	return separates(c) || c == '\r' || c == '\n' ||
-	       (c == ' ' && s->word == ' ');
+	const uint64_t at = s->id + s->blanks, room = sizeof(s->text64);
+
+	for (uint64_t i = s->id; i < at && i < room; i++)
+		s->text64[i] = ' ';
+	if (at < room)
+		memcpy(s->text64 + at, p, n < room - at ? n : room - at);
+	s->id = at + n;
+	s->blanks = 0;
 }
 
 /* Bytes of the second column, up to the next one or the line's end. Blanks
@@ -237,19 +250,21 @@ static int second(struct pen_seq_scan *s, const uint8_t *p, size_t n,
 {
 	size_t i = 0;
 
-	for (; i < n && !ends_column(s, p[i]); i++) {
-		const uint64_t at = s->id + s->blanks;
+	for (;;) {
+		size_t run = 0;
 
-		if (!p[i])
-			return pen__seq_fail(s, "a NUL byte: this is not text");
-		if (at < sizeof(s->text64))
-			s->text64[at] = p[i];
+		while (i + run < n && !marks[p[i + run]])
+			run++;
+		if (run)
+			take_bytes(s, p + i, run);
+		i += run;
+		if (i == n || p[i] != ' ' || s->word == ' ')
+			break;
 		s->blanks++;
-		if (p[i] == ' ')
-			continue;
-		s->id += s->blanks;
-		s->blanks = 0;
+		i++;
 	}
+	if (i < n && !p[i])
+		return pen__seq_fail(s, "a NUL byte: this is not text");
 	if (i < n)
 		s->mode = REST;
 	if (s->keep_names)
