@@ -462,6 +462,64 @@ static void counting(void)
 	pen__counts_fini(&a);
 }
 
+/* Three letters as digits; 64: not all are known. */
+static uint64_t word_of(const uint8_t *s)
+{
+	uint64_t v = 0;
+
+	for (unsigned j = 0; j < 3; j++) {
+		const char *at = strchr("ACGT", s[j]);
+
+		if (!at)
+			return 64;
+		v = v * 4 + (uint64_t)(strlen("ACGT") - strlen(at));
+	}
+	return v;
+}
+
+/* Numbers in every type, of every length, and no byte behind them. */
+static void types(void)
+{
+	static const struct {
+		const char *settings;
+		unsigned bytes;
+	} all[] = { { "tokens=kmers k=3 alphabet=ACGT dtype=uint8", 1 },
+		    { "tokens=kmers k=3 alphabet=ACGT dtype=uint16", 2 },
+		    { "tokens=kmers k=3 alphabet=ACGT dtype=int32", 4 },
+		    { "tokens=kmers k=3 alphabet=ACGT dtype=int64", 8 } };
+	uint8_t text[202], out[201 * 8];
+
+	for (unsigned i = 0; i < sizeof(text); i++)
+		text[i] = (uint8_t) "ACGTN"[pen__rng_at(4, i) % 5];
+	for (unsigned a = 0; a < 4; a++) {
+		struct pen_tokens *t;
+		struct pen_err err;
+
+		CHECK_EQ(open_tokens(&t, all[a].settings, &err), 0);
+		for (unsigned n = 0; n <= 200; n++) {
+			const struct pen_sequence s = { text, n + 2, 0, 0 };
+			void *dst[] = { out };
+			size_t len[] = { n * all[a].bytes }, used[1];
+			const struct pen_token_row row = { dst, len, used,
+							   NULL };
+			unsigned bad = 0;
+
+			memset(out, 0xee, sizeof(out));
+			CHECK_EQ(pen__tokens_emit(t, &s, &row, &err), 0);
+			for (unsigned i = 0; i < n; i++) {
+				uint64_t got = 0;
+
+				memcpy(&got, out + i * all[a].bytes,
+				       all[a].bytes);
+				bad += got != word_of(text + i);
+			}
+			CHECK_EQ(bad, 0);
+			CHECK_EQ(out[n * all[a].bytes], 0xee);
+		}
+		pen__tokens_close(t);
+	}
+}
+
 /* Every kind of table gives every code the number it has, or none. */
 static void table_of(unsigned k, uint32_t nwords, bool ordered,
 		     enum pen_table_kind kind, unsigned every)
@@ -592,6 +650,7 @@ static void odd_sets(void)
 
 int main(void)
 {
+	types();
 	tables();
 	many_words();
 	odd_sets();
