@@ -219,9 +219,9 @@ static void test_padded(const char *how)
  */
 static void test_late(const struct eng_set *s, const char *how)
 {
-	const uint64_t late = 100000;
+	const uint64_t late = 50000;
 	struct pen_loader *l = eng_open(NULL,
-					"%s %s store=fault store.delay=100us "
+					"%s %s store=fault store.delay=50us "
 					"batch_size=7 epochs=1 threads=2 %s",
 					s->name, s->read, how);
 	struct pen_stats st;
@@ -249,9 +249,9 @@ static void test_left(const struct eng_set *s, const char *how)
 {
 	struct pen_buf want = { 0 }, got = { 0 };
 	struct pen_loader *l = eng_open(NULL,
-					"%s %s store=fault store.delay=20us "
+					"%s %s store=fault store.delay=5us "
 					"batch_size=7 epochs=1 threads=2 "
-					"read_size=16 on_error=skip %s",
+					"read_size=48 on_error=skip %s",
 					s->name, s->read, how);
 	struct pen_state begin;
 	struct pen_stats st;
@@ -259,7 +259,7 @@ static void test_left(const struct eng_set *s, const char *how)
 	if (!CHECK(l))
 		return;
 	pen_loader_state(l, &begin);
-	for (int i = 0; i < 20; i++)
+	for (int i = 0; i < 10; i++)
 		CHECK_EQ(pen_loader_restore(l, &begin, NULL), 0);
 	CHECK_EQ(eng_run(l, 1, &got, NULL), PEN_END);
 	pen_loader_stats(l, &st);
@@ -291,7 +291,7 @@ int main(void)
 	test_padded("store=fault store.fail_every=5 on_error=substitute");
 	for (size_t i = 0; i < ENG_NSETS; i++) {
 		test_late(&eng_sets[i], "queue_depth=4");
-		test_late(&eng_sets[i], "read_size=16 decode=false");
+		test_late(&eng_sets[i], "read_size=48 decode=false");
 		test_late(&eng_sets[i], "store.under=mmap");
 		test_left(&eng_sets[i], "shuffle=true");
 		test_left(&eng_sets[i], "sampler=sequential");
