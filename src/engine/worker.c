@@ -150,7 +150,7 @@ static void reap(struct pen_worker *w)
 	w->ndone = w->q->st->ops->reap(w->q, 1, w->done, w->nslots);
 	w->inflight -= w->ndone;
 	t1 = pen__now_ns();
-	w->unpack_ns = 0;
+	w->unpack_ns = w->again_ns = 0;
 	w->at = 0;
 	pass_counts(w);
 	if (w->q->st->lends)
@@ -160,9 +160,21 @@ static void reap(struct pen_worker *w)
 	pen__rows_flush(w);
 	t2 = pen__now_ns();
 	pass_counts(w);
-	pen__meter_add(&w->meter.read_ns, t1 - t0);
+	pen__meter_add(&w->meter.read_ns, t1 - t0 + w->again_ns);
 	pen__meter_add(&w->meter.unpack_ns, w->unpack_ns);
-	pen__meter_add(&w->meter.emit_ns, t2 - t1 - w->unpack_ns);
+	pen__meter_add(&w->meter.emit_ns, t2 - t1 - w->unpack_ns - w->again_ns);
+}
+
+/* What the store had no room for; a synchronous one reads it here. */
+static void retry(struct pen_worker *w)
+{
+	uint64_t t0;
+
+	if (!w->stalled)
+		return;
+	t0 = pen__now_ns();
+	pen__slot_retry(w);
+	pen__meter_add(&w->meter.read_ns, pen__now_ns() - t0);
 }
 
 static bool room(const struct pen_worker *w)
@@ -283,12 +295,12 @@ void pen__worker_run(void *loader, unsigned i)
 		issue(w);
 		if (w->inflight)
 			reap(w);
-		pen__slot_retry(w);
+		retry(w);
 	}
 	while (w->inflight || w->stalled) {
 		if (w->inflight)
 			reap(w);
-		pen__slot_retry(w);
+		retry(w);
 	}
 }
 
