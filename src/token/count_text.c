@@ -247,19 +247,45 @@ static int put_pads(const struct pen_counts *c, const struct pen_count_opts *o,
 	return 0;
 }
 
+/* The next name between commas; 0 at the end. */
+static size_t next_special(const char **s, const char **name)
+{
+	*s += strspn(*s, ", ");
+	*name = *s;
+	*s += strcspn(*s, ", ");
+	return (size_t)(*s - *name);
+}
+
+int pen__counts_specials(const struct pen_count_opts *o, struct pen_err *err)
+{
+	const char *s = o->specials, *name, *other;
+	unsigned count = 0;
+	size_t n, m;
+
+	while (s && (n = next_special(&s, &name))) {
+		const char *rest = s;
+
+		if (++count > 32 || n > 15 || memchr(name, '\t', n) ||
+		    memchr(name, '\n', n))
+			return pen__fail(err, PEN_EINVAL, "specials",
+					 "takes up to 32 names of up to 15 "
+					 "letters");
+		while ((m = next_special(&rest, &other)))
+			if (m == n && !memcmp(name, other, n))
+				return pen__fail(err, PEN_EINVAL, "specials",
+						 "names '%.*s' twice", (int)n,
+						 name);
+	}
+	return 0;
+}
+
 static void put_specials(const struct pen_count_opts *o, struct pen_text *t)
 {
-	const char *s = o->specials;
+	const char *s = o->specials, *name;
+	size_t n;
 
-	while (s && *s) {
-		size_t n;
-
-		s += strspn(s, ", ");
-		n = strcspn(s, ", ");
-		if (n)
-			pen__text_add(t, "<%.*s>\t0\n", (int)n, s);
-		s += n;
-	}
+	while (s && (n = next_special(&s, &name)))
+		pen__text_add(t, "<%.*s>\t0\n", (int)n, name);
 }
 
 int pen__counts_text(const struct pen_counts *c, const struct pen_count_opts *o,
