@@ -88,7 +88,7 @@ static void print_text(const struct vocab *v, const struct pen_vocab_result *r)
 {
 	printf("%s: %s words (%s seen) of %s letters in %s, from %s sequences "
 	       "(%s letters/s)\n",
-	       v->out, grouped(r->facts.nwords), grouped(r->facts.nseen),
+	       shown(v->out), grouped(r->facts.nwords), grouped(r->facts.nseen),
 	       grouped((uint64_t)v->opts.k), human_time(r->seconds),
 	       grouped(r->nsamples),
 	       human_count(r->seconds > 0 ? (double)r->nletters / r->seconds
@@ -98,7 +98,7 @@ static void print_text(const struct vocab *v, const struct pen_vocab_result *r)
 		       grouped(r->facts.nrare), grouped(v->opts.min_count));
 	if (r->facts.nothers)
 		printf("  %s places have letters that are not in %s\n",
-		       grouped(r->facts.nothers), v->opts.alphabet);
+		       grouped(r->facts.nothers), shown(v->opts.alphabet));
 }
 
 /* Is it one of the files that are counted? */

@@ -11,6 +11,7 @@
 
 #include <locale.h>
 
+#include "format/ahead.h"
 #include "format/window.h"
 #include "token/token.h"
 
@@ -78,10 +79,11 @@ struct pen_seq_text {
 	uint64_t limit; /* bytes a text of gzip may have */
 	enum pen_seq_kind kind;
 	struct pen_window win;
-	uint64_t end;  /* of blocks in the object */
-	uint64_t at;   /* where in it the next piece is, */
-	uint64_t text; /* and where in the text */
-	uint8_t *out;  /* inflated */
+	struct pen_ahead *ahead; /* of large plain text */
+	uint64_t end;		 /* of blocks in the object */
+	uint64_t at;		 /* where in it the next piece is, */
+	uint64_t text;		 /* and where in the text */
+	uint8_t *out;		 /* inflated */
 	size_t cap;
 	struct pen_scratch scratch;
 	struct pen_list raw, blocks; /* bgzip: offsets of blocks, and one more,

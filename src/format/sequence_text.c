@@ -9,6 +9,7 @@
 #include <inttypes.h>
 
 #include "base/mem.h"
+#include "base/team.h"
 #include "codec/deflate.h"
 #include "format/sequence.h"
 
@@ -114,6 +115,7 @@ int pen__seq_text_open(struct pen_seq_text *t, struct pen_peek *pk,
 
 void pen__seq_text_close(struct pen_seq_text *t)
 {
+	pen__ahead_free(t->ahead);
 	pen__window_fini(&t->win);
 	pen__free(t->out);
 	if (t->kind != PEN_SEQ_PLAIN)
@@ -139,13 +141,25 @@ static int room_for(struct pen_seq_text *t, size_t n)
 static int next_plain(struct pen_seq_text *t, struct pen_span *out)
 {
 	const uint64_t left = t->pk->size - t->at;
+	int rc;
 
 	if (!left)
 		return PEN_END;
-	out->n = left < PIECE ? (size_t)left : PIECE;
-	out->p = pen__window_get(&t->win, t->at, out->n, 0, t->err);
-	if (!out->p)
-		return t->err->code;
+	if (!t->at && left >= PEN_AHEAD_LEAST && pen__cpus() > 1) {
+		rc = pen__ahead_new(&t->ahead, t->pk, t->err);
+		if (rc)
+			return rc;
+	}
+	if (t->ahead) {
+		rc = pen__ahead_next(t->ahead, out, t->err);
+		if (rc)
+			return rc;
+	} else {
+		out->n = left < PIECE ? (size_t)left : PIECE;
+		out->p = pen__window_get(&t->win, t->at, out->n, 0, t->err);
+		if (!out->p)
+			return t->err->code;
+	}
 	t->at += out->n;
 	t->text += out->n;
 	return 0;
