@@ -193,7 +193,7 @@ out:
 static int count_all(struct counting *c, uint32_t n, struct pen_err *err)
 {
 	struct pen_team *team;
-	int rc = 0;
+	int rc = pen__counts_specials(c->job->opts, err);
 
 	for (uint32_t i = 0; !rc && i < n; i++)
 		rc = pen__counts_init(&c->counts[i], c->job->opts, err);

@@ -5,8 +5,9 @@
  * lines are looked at here and there, and with every read of them.
  *
  * Whatever does not agree (an older .fai, names left out, other line ends)
- * means that the file itself is gone through: a .fai can cost time, and never
- * a wrong letter.
+ * means that the file itself is gone through. What is not seen here, a line
+ * that lost a letter and one that gained it since, is an error with the first
+ * read over the end of a line between them.
  */
 #include "base/mem.h"
 #include "format/fasta.h"

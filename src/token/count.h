@@ -43,6 +43,9 @@ void pen__counts_add(struct pen_counts *, const uint8_t *letters, size_t n);
 void pen__counts_join(struct pen_counts *to, struct pen_counts *from);
 void pen__counts_settle(struct pen_counts *); /* count is all of it */
 
+/* Are they names that loaders can read, each once? */
+int pen__counts_specials(const struct pen_count_opts *, struct pen_err *);
+
 struct pen_vocab_facts {
 	uint64_t nwords;  /* lines: with specials and pads */
 	uint64_t nseen;	  /* words that were seen often enough */

@@ -3,12 +3,13 @@
  * that the same words have the same numbers however often they were seen.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "token/count.h"
 
+#define AHEAD 32u /* counts that are fetched early */
 /* Words of k - 1 letters and a pad: there are some three times as many of all
  * kinds. */
 #define PADS_MOST (UINT32_C(1) << 20)
@@ -65,20 +66,6 @@ const struct pen_opt pen__count_opts[] = {
 	{ .name = NULL },
 };
 
-/* A word that was seen, by a code in the order of text. */
-struct seen {
-	uint32_t code;
-	uint64_t count;
-};
-
-static int by_code(const void *a, const void *b)
-{
-	const uint32_t x = ((const struct seen *)a)->code;
-	const uint32_t y = ((const struct seen *)b)->code;
-
-	return x < y ? -1 : x > y;
-}
-
 static bool often(const struct pen_counts *c, const struct pen_count_opts *o,
 		  uint64_t i)
 {
@@ -134,29 +121,75 @@ static void put_word(struct pen_text *t, const char *word, size_t k,
 	pen__text_put(t, line, at);
 }
 
-static void put_sorted(const struct pen_counts *c,
-		       const struct pen_count_opts *o, struct seen *all,
-		       struct pen_text *t)
+/* A word as the numbers of its letters and as text: what comes after it is
+ * mostly near, and then few letters change. */
+struct spelt {
+	const struct pen_word_code *w;
+	const char *letters;
+	uint32_t code;
+	uint32_t digit[12];
+	char text[16];
+};
+
+static void spell_from(struct spelt *s, uint32_t code)
 {
-	uint8_t place[64] = { 0 };
-	char sorted[64], word[16];
-	bool ordered = true;
+	const uint32_t n = s->w->nletters;
+	uint32_t more = code - s->code;
+
+	for (unsigned i = s->w->k; more && i-- > 0;) {
+		const uint32_t room = n - s->digit[i];
+
+		if (more < room) {
+			s->digit[i] += more;
+			more = 0;
+		} else { /* digits are below n, so this does not overflow */
+			more -= room;
+			s->digit[i] = more % n;
+			more = more / n + 1;
+		}
+		s->text[i] = s->letters[s->digit[i]];
+	}
+	s->code = code;
+}
+
+/* What was seen, in keys of a code in the order of text and a place in the
+ * table, sorted; tmp has as much room. */
+static void sort_seen(const struct pen_counts *c,
+		      const struct pen_count_opts *o, const uint8_t *place,
+		      uint64_t *key, uint64_t *tmp)
+{
+	bool same = true, ordered = true;
 	uint64_t n = 0;
 
-	sort_letters(o->alphabet, sorted, place);
+	for (unsigned i = 0; i < c->code.nletters; i++)
+		same = same && place[i] == i;
 	for (uint64_t i = 0; i < c->slots; i++) {
+		uint32_t code;
+
 		if (!often(c, o, i))
 			continue;
-		all[n].code = recode(&c->code, code_at(c, i), place);
-		all[n].count = c->count[i];
-		ordered = ordered && (!n || all[n - 1].code < all[n].code);
+		code = code_at(c, i);
+		if (!same)
+			code = recode(&c->code, code, place);
+		key[n] = (uint64_t)code << 32 | i;
+		ordered = ordered && (!n || key[n - 1] < key[n]);
 		n++;
 	}
 	if (!ordered)
-		qsort(all, (size_t)n, sizeof(*all), by_code);
+		pen__sort_high(key, tmp, n);
+}
+
+static void put_sorted(const struct pen_counts *c, const char *letters,
+		       const uint64_t *key, uint64_t n, struct pen_text *t)
+{
+	struct spelt s = { .w = &c->code, .letters = letters };
+
+	memset(s.text, letters[0], c->code.k);
 	for (uint64_t i = 0; i < n; i++) {
-		pen__word_spell(&c->code, all[i].code, sorted, word);
-		put_word(t, word, c->code.k, all[i].count);
+		if (i + AHEAD < n) /* counts are all over the table */
+			__builtin_prefetch(&c->count[(uint32_t)key[i + AHEAD]]);
+		spell_from(&s, (uint32_t)(key[i] >> 32));
+		put_word(t, s.text, c->code.k, c->count[(uint32_t)key[i]]);
 	}
 }
 
@@ -164,7 +197,9 @@ static int put_seen(const struct pen_counts *c, const struct pen_count_opts *o,
 		    struct pen_text *t, struct pen_vocab_facts *f,
 		    struct pen_err *err)
 {
-	struct seen *all;
+	uint8_t place[64] = { 0 };
+	char sorted[64];
+	uint64_t *key;
 
 	for (uint64_t i = 0; i < c->slots; i++) {
 		f->nseen += often(c, o, i);
@@ -176,12 +211,18 @@ static int put_seen(const struct pen_counts *c, const struct pen_count_opts *o,
 				 "set k, alphabet or min_count",
 				 c->code.k, o->alphabet,
 				 f->nrare ? " often enough" : "");
-	all = pen__alloc((size_t)f->nseen, sizeof(*all));
-	if (!all)
+	if (c->slots > (uint64_t)UINT32_MAX + 1)
+		return pen__fail(err, PEN_ENOTSUP, NULL,
+				 "has more words than a vocabulary can number: "
+				 "set k or min_count");
+	key = pen__alloc((size_t)f->nseen, 2 * sizeof(*key));
+	if (!key)
 		return pen__fail_nomem(err, "words",
-				       (size_t)f->nseen * sizeof(*all));
-	put_sorted(c, o, all, t);
-	pen__free(all);
+				       (size_t)f->nseen * 2 * sizeof(*key));
+	sort_letters(o->alphabet, sorted, place);
+	sort_seen(c, o, place, key, key + f->nseen);
+	put_sorted(c, sorted, key, f->nseen, t);
+	pen__free(key);
 	return 0;
 }
 
@@ -247,19 +288,45 @@ static int put_pads(const struct pen_counts *c, const struct pen_count_opts *o,
 	return 0;
 }
 
+/* The next name between commas; 0 at the end. */
+static size_t next_special(const char **s, const char **name)
+{
+	*s += strspn(*s, ", ");
+	*name = *s;
+	*s += strcspn(*s, ", ");
+	return (size_t)(*s - *name);
+}
+
+int pen__counts_specials(const struct pen_count_opts *o, struct pen_err *err)
+{
+	const char *s = o->specials, *name, *other;
+	unsigned count = 0;
+	size_t n, m;
+
+	while (s && (n = next_special(&s, &name))) {
+		const char *rest = s;
+
+		if (++count > 32 || n > 15 || memchr(name, '\t', n) ||
+		    memchr(name, '\n', n))
+			return pen__fail(err, PEN_EINVAL, "specials",
+					 "takes up to 32 names of up to 15 "
+					 "letters");
+		while ((m = next_special(&rest, &other)))
+			if (m == n && !memcmp(name, other, n))
+				return pen__fail(err, PEN_EINVAL, "specials",
+						 "names '%.*s' twice", (int)n,
+						 name);
+	}
+	return 0;
+}
+
 static void put_specials(const struct pen_count_opts *o, struct pen_text *t)
 {
-	const char *s = o->specials;
+	const char *s = o->specials, *name;
+	size_t n;
 
-	while (s && *s) {
-		size_t n;
-
-		s += strspn(s, ", ");
-		n = strcspn(s, ", ");
-		if (n)
-			pen__text_add(t, "<%.*s>\t0\n", (int)n, s);
-		s += n;
-	}
+	while (s && (n = next_special(&s, &name)))
+		pen__text_add(t, "<%.*s>\t0\n", (int)n, name);
 }
 
 int pen__counts_text(struct pen_counts *c, const struct pen_count_opts *o,

@@ -51,6 +51,8 @@ wrong 2 'where to' s.txt format=lines
 wrong 2 'of what' -o words
 wrong 2 'out of range' s.txt format=lines k=13 -o words
 wrong 2 'twice' s.txt format=lines alphabet=AA -o words
+wrong 2 "'unk' twice" s.txt format=lines specials=unk,pad,unk -o words
+wrong 2 'up to 15 letters' s.txt format=lines specials=a_name_of_16_let -o words
 wrong 3 'no word' s.txt format=lines alphabet=XZ -o words
 wrong 3 'often enough' s.txt format=lines min_count=1k -o words
 wrong 4 'no such file' nothing format=lines -o words
