@@ -10,8 +10,6 @@
 
 #include "emulate/output.h"
 
-#define PYTHON "/usr/bin/python3"
-
 static struct pen_config config;
 static struct pen_settings settings;
 static struct pen_text watched;
@@ -279,7 +277,7 @@ int main(void)
 	struct pen_watch *watch;
 	struct ranks one, three;
 
-	if (system(PYTHON " -c 'import numpy' 2>/dev/null") != 0)
+	if (!test_python_has("numpy"))
 		TEST_SKIP("no NumPy");
 	setenv("TZ", "UTC", 1);
 	snprintf(slash ? slash + 1 : script, 32, "data/check_output.py");
