@@ -274,6 +274,7 @@ int main(void)
 {
 	char root[] = "/tmp/penstock-output-XXXXXX", script[4096] = __FILE__,
 	     *slash = strrchr(script, '/');
+	const char *source = getenv("SOURCE");
 	struct pen_watch *watch;
 	struct ranks one, three;
 
@@ -281,6 +282,9 @@ int main(void)
 		TEST_SKIP("no NumPy");
 	setenv("TZ", "UTC", 1);
 	snprintf(slash ? slash + 1 : script, 32, "data/check_output.py");
+	if (source)
+		snprintf(script, sizeof(script),
+			 "%s/tests/data/check_output.py", source);
 	if (!mkdtemp(root) || chdir(root))
 		return 1;
 	config_make(&config);
