@@ -6,7 +6,9 @@ BENCH_ARGS ?=
 
 # ThreadSanitizer of GCC 12 dies where the kernel randomises addresses widely.
 NOASLR := $(shell setarch -R true 2>/dev/null && echo setarch -R)
-CTEST = ctest --output-on-failure --no-tests=error -j$(JOBS)
+# Tests wait a lot: for disks, for processes to start, for one another.
+CTEST = ctest --output-on-failure --no-tests=error \
+	-j$(shell echo $$((2 * $(JOBS))))
 
 MAKEFLAGS += --no-print-directory
 .NOTPARALLEL:
@@ -17,10 +19,10 @@ all: build
 setup:
 	@scripts/setup build
 
-# $(call built,preset[,options]): configures and builds build/<preset>
+# $(call built,preset[,options[,target]]): configures and builds build/<preset>
 built = cmake --preset $(1) $(2) >build/$(1).log || \
 	{ cat build/$(1).log; exit 1; }; \
-	cmake --build --preset $(1) -j$(JOBS)
+	cmake --build --preset $(1) -j$(JOBS) $(if $(3),--target $(3))
 release = $(call built,release,-DBUILD_TESTING=OFF)
 
 build/.:
@@ -32,20 +34,17 @@ build: setup | build/.
 demo: build
 	@scripts/demo
 
-# Under the address sanitizer these would only do again what others have done.
-REPEATED = e2e_(sweep|page|arms|bench|golden|dna|compare|live|old_results|vocab|workloads|simulate|convert|mixing|ddict|ddict_hosts|cache_ddict|wire|mpi|signals|borders|fault)$$|e2e_bench_|python_(docs|training|install|doc2vec)|test_spread
-
 # The tests as users run them, then under the address and undefined-behaviour
-# sanitizers, then what has threads under the thread sanitizer.
+# sanitizers what would not only be done again, then what has threads under the
+# thread sanitizer; tests/CMakeLists.txt says which are which.
 test: | build/.
 	@scripts/setup test
 	@$(call built,dev)
 	@$(CTEST) --test-dir build/dev
-	@$(call built,asan)
-	@$(CTEST) --test-dir build/asan -E '$(REPEATED)'
-	@$(call built,tsan)
-	@$(NOASLR) $(CTEST) --test-dir build/tsan \
-		-R 'test_ddict|test_wire|batching|comm|loader|ask|copier|resume|units|pool|index|ring|guard|conform_store|sampler|stress'
+	@$(call built,asan,,tests_unrepeated)
+	@$(CTEST) --test-dir build/asan -LE repeated
+	@$(call built,tsan,,tests_threaded)
+	@$(NOASLR) $(CTEST) --test-dir build/tsan -L threaded
 
 # Only the checks of the tree itself: layers, symbols, words, sizes, format.
 check: | build/.

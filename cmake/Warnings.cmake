@@ -26,8 +26,11 @@ function(pen_options target)
 		target_compile_options(${target} PRIVATE -Werror)
 	endif()
 	if(PEN_SANITIZE)
+		# object-size takes a third of the time to compile, and finds
+		# what the address sanitizer and bounds find
 		target_compile_options(${target} PRIVATE
-			-fsanitize=${PEN_SANITIZE} -fno-sanitize-recover=all)
+			-fsanitize=${PEN_SANITIZE} -fno-sanitize-recover=all
+			-fno-sanitize=object-size)
 	elseif(CMAKE_BUILD_TYPE MATCHES "Rel")
 		target_compile_definitions(${target} PRIVATE _FORTIFY_SOURCE=2)
 	endif()

@@ -11,8 +11,6 @@
 #include "emulate/ckpt_int.h"
 #include "test.h"
 
-#define PYTHON "/usr/bin/python3"
-
 static char ckpt_dir[64];
 
 static inline int ckpt_unlink(const char *path, const struct stat *st, int kind,
@@ -90,8 +88,7 @@ static inline bool ckpt_have_torch(void)
 	static int have = -1;
 
 	if (have < 0) {
-		have = access(PYTHON, X_OK) == 0 &&
-		       ckpt_python("have", NULL, NULL, NULL);
+		have = test_python_has("torch");
 		if (!have)
 			printf("torch is not installed: not compared with "
 			       "it\n");

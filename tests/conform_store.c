@@ -573,7 +573,7 @@ static void conform(const struct variant *v)
 	for (unsigned i = 0; i < 2; i++) {
 		pen__queue_close(r.q);
 		CHECK_EQ(pen__queue_open(&r.q, r.st, depths[i], &err), 0);
-		churn(&r, 500, 99);
+		churn(&r, 500 / TEST_EVERY(2), 99);
 		if (!v->max_open)
 			test_full(&r);
 	}

@@ -166,6 +166,15 @@ static inline bool eng_right(const struct eng_set *s,
 	return ok;
 }
 
+/* The next allocation to fail: of the first ones each is another, of many later
+ * ones some will do. */
+static inline uint64_t eng_next_nth(uint64_t n)
+{
+	if (n < 150)
+		return n + TEST_EVERY(3);
+	return n + (n < 500 ? 5 : 50);
+}
+
 /* Entries of a directory of /proc/self: open files, threads. */
 static inline unsigned eng_count(const char *dir)
 {

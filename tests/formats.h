@@ -19,8 +19,7 @@ static inline void formats_make_with(const char *script, const char *format,
 	char path[PATH_MAX] = __FILE__, cmd[2 * PATH_MAX + 256], *slash;
 	const char *source = getenv("SOURCE");
 
-	snprintf(cmd, sizeof(cmd), PYTHON " -c 'import %s' 2>/dev/null", needs);
-	if (system(cmd) != 0)
+	if (!test_python_has(needs))
 		TEST_SKIP("Python modules are not installed");
 	slash = strrchr(path, '/');
 	snprintf(slash ? slash + 1 : path, 64, "data/%s", script);
@@ -281,10 +280,10 @@ static inline void formats_damage(const char *file, const char *format,
 		CHECK_EQ(drv_sample(&d, 0, was.n, &was.row[was.n], &err), 0);
 	memcpy(was.field, d.f->field, sizeof(was.field));
 	drv_close(&d);
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i = test_next_place(i, n))
 		good += formats_try(format, kv, nkv, (struct pen_span){ p, i },
 				    exact ? &was : NULL);
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i = test_next_place(i, n)) {
 		const uint8_t old = p[i];
 
 		for (unsigned x = 1; x < 256; x += step) {

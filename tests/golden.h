@@ -13,8 +13,6 @@
 #include "format_driver.h"
 #include "test.h"
 
-#define PYTHON "/usr/bin/python3"
-
 struct golden_case {
 	char file[128], samples[16], field[64], dtype[32], raw[192];
 	unsigned long long nobjects, nsamples;
@@ -56,13 +54,10 @@ static inline bool golden_python(const char *dir, const char *a, const char *b)
 /* Skips the test when there is no NumPy. */
 static inline void golden_make(const char *name)
 {
-	static const char probe[] = "import sys\n"
-				    "try: import numpy\n"
-				    "except ImportError: sys.exit(1)\n";
 	const char *source = getenv("SOURCE");
 	char path[PATH_MAX] = __FILE__, *slash;
 
-	if (!golden_python(NULL, "-c", probe))
+	if (!test_python_has("numpy"))
 		TEST_SKIP("NumPy is not installed");
 	slash = strrchr(path, '/');
 	snprintf(slash ? slash + 1 : path, 32, "data/make_golden.py");
@@ -321,12 +316,12 @@ static inline void golden_check_damage(const char *format,
 	CHECK_EQ(drv_open_one(&d, format, &kv, 1, 2, bytes, NULL), 0);
 	golden_whole_of(&d, &w);
 	drv_close(&d);
-	for (size_t n = 0; n < bytes.n; n++) {
+	for (size_t n = 0; n < bytes.n; n = test_next_place(n, bytes.n)) {
 		CHECK(drv_open_one(&d, format, &kv, 1, 2,
 				   (struct pen_span){ copy, n }, NULL) < 0);
 		drv_close(&d);
 	}
-	for (size_t i = 0; i < bytes.n; i++) {
+	for (size_t i = 0; i < bytes.n; i = test_next_place(i, bytes.n)) {
 		for (unsigned x = 1; x < 256; x += step) {
 			copy[i] = (uint8_t)(bytes.p[i] ^ x);
 			if (drv_open_one(&d, format, &kv, 1, 2,

@@ -6,7 +6,7 @@
 #	hosts_down		always, from a trap
 
 hosts_id=pw$$
-hosts_net=10.79.$(($$ % 250))
+hosts_net=10.$((100 + $$ / 250 % 100)).$(($$ % 250))
 
 # Names of our own only: what is left behind outlives the test.
 hosts_down() {

@@ -24,13 +24,16 @@ static inline bool test_check(bool ok, const char *file, int line,
 	return ok;
 }
 
+/* The text is made for failures only: many checks are in the inmost loop. */
 static inline bool test_eq(long long a, long long b, const char *file, int line,
 			   const char *what)
 {
 	char buf[256];
 
+	if (a == b)
+		return test_check(true, file, line, what);
 	snprintf(buf, sizeof(buf), "%.160s (%lld, %lld)", what, a, b);
-	return test_check(a == b, file, line, buf);
+	return test_check(false, file, line, buf);
 }
 
 static inline bool test_str(const char *a, const char *b, const char *file,
@@ -38,8 +41,10 @@ static inline bool test_str(const char *a, const char *b, const char *file,
 {
 	char buf[512];
 
+	if (strcmp(a, b) == 0)
+		return test_check(true, file, line, a);
 	snprintf(buf, sizeof(buf), "\"%.200s\" == \"%.200s\"", a, b);
-	return test_check(strcmp(a, b) == 0, file, line, buf);
+	return test_check(false, file, line, buf);
 }
 
 #define CHECK(x) test_check((x), __FILE__, __LINE__, #x)
@@ -54,6 +59,39 @@ static inline int test_end(void)
 
 	printf("%u checks, %u failed\n", atomic_load(&test_checks), bad);
 	return bad ? 1 : 0;
+}
+
+/*
+ * Under a sanitizer all takes several times as long. Of what is tried in very
+ * many places, in all of them in the plain build, it is every n-th there.
+ */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TEST_EVERY(n) (n)
+#else
+#define TEST_EVERY(n) 1
+#endif
+
+/* The next place of n to damage: both ends are gone through in full. */
+static inline size_t test_next_place(size_t i, size_t n)
+{
+	return i + (i < 64 || n - i <= 64 ? 1 : TEST_EVERY(3));
+}
+
+/* The Python that has modules of others, where there is one. */
+#define PYTHON "/usr/bin/python3"
+
+/* "numpy, h5py": are they installed? Looked for, not loaded: some take seconds
+ * to load, and who uses them loads them again. */
+static inline bool test_python_has(const char *modules)
+{
+	char cmd[512];
+
+	snprintf(cmd, sizeof(cmd),
+		 PYTHON " -c 'import sys; from importlib.util import find_spec"
+			"\nsys.exit(not all(map(find_spec, \"%s\".split(\", "
+			"\"))))' 2>/dev/null",
+		 modules);
+	return system(cmd) == 0;
 }
 
 #define TEST_SKIP(why)                                                         \

@@ -457,8 +457,7 @@ static void test_others_read(void)
 	write_others("-c.zarr", "");
 	write_others("-d.zarr", "version=3,shard=10");
 	fclose(manifest);
-	if (system(PYTHON
-		   " -c 'import anndata, h5py, scipy, zarr' 2>/dev/null"))
+	if (!test_python_has("anndata, h5py, scipy, zarr"))
 		TEST_SKIP("Python modules are not installed");
 	snprintf(path, sizeof(path), "%s", __FILE__);
 	*strrchr(path, '/') = '\0';

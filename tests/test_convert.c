@@ -175,7 +175,7 @@ static void test_deal_nomem(void)
 {
 	uint64_t nbuckets = 0, i;
 
-	for (i = 1; i < 4000; i += i < 200 ? 1 : 37) {
+	for (i = 1; i < 4000; i += i < 200 ? TEST_EVERY(3) : 37) {
 		uint64_t n;
 		int rc;
 
@@ -308,7 +308,7 @@ static void test_nomem(void)
 	snprintf(from, sizeof(from), "%s/small.pen", golden_dir);
 	snprintf(to, sizeof(to), "%s/b.pen", golden_dir);
 	write_source(from, 30);
-	for (i = 1; i < 20000; i++) {
+	for (i = 1; i < 20000; i += TEST_EVERY(3)) {
 		uint64_t count;
 		int rc;
 

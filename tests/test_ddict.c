@@ -355,7 +355,7 @@ static void wrong_settings(void)
 		"nothing",
 		"colour=red",
 		"width=-1",
-		"restore=/nowhere/x",
+		"restore=/proc/none/x",
 	};
 	struct pen_err err;
 	struct pen_ddict *d;

@@ -374,7 +374,8 @@ int main(void)
 	eng_start("epoch");
 	for (size_t i = 0; (s = take_set(i)) != NULL; i++) {
 		eng_make(s);
-		for (size_t k = 0; k < TAKE_NSTORES; k++) {
+		for (size_t k = i % TEST_EVERY(3); k < TAKE_NSTORES;
+		     k += TEST_EVERY(3)) {
 			test_dropped(s, take_stores[k]);
 			test_hook(s, "sampler=shuffle", take_stores[k]);
 		}

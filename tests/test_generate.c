@@ -18,8 +18,6 @@
 #include "emulate/datafile.h"
 #include "emulate/generate.h"
 
-#define PYTHON "/usr/bin/python3"
-
 static char dir[64]; /* all is below it */
 
 /* ---- ranks that are called one after another ---- */
@@ -320,7 +318,7 @@ static void others_read(void)
 		*strrchr(here, '/') = '\0';
 	snprintf(cmd, sizeof(cmd), PYTHON " %s/data/check_generated.py %s",
 		 here, list);
-	if (system(PYTHON " -c 'import numpy, h5py, PIL, pandas' 2>/dev/null"))
+	if (!test_python_has("numpy, h5py, PIL, pandas"))
 		printf("not checked with NumPy and others: not installed\n");
 	else
 		CHECK_EQ(system(cmd), 0);
@@ -522,7 +520,7 @@ static void killed(const char *format)
 	snprintf(name, sizeof(name), "killed-%s", format);
 	set(&s, name, format);
 	s.c.dataset.num_files_train = 40;
-	s.c.dataset.record_length = 1 << 20;
+	s.c.dataset.record_length = 1 << 18;
 	s.c.dataset.num_samples_per_file = 2;
 	snprintf(path, sizeof(path), "%s/train", s.root);
 	CHECK_EQ(mkdir(s.root, 0777), 0);
@@ -705,7 +703,7 @@ static void memory(const char *format)
 	s.c.dataset.record_length_stdev = 10;
 	make(&s, NULL);
 	path_of(&s, 1, path);
-	for (uint64_t i = 1; i < 10000; i++) {
+	for (uint64_t i = 1; i < 10000; i += TEST_EVERY(2)) {
 		struct pen_generate g = { 0 };
 		struct pen_err err = { 0 };
 		uint64_t n;

@@ -134,10 +134,13 @@ static void cache_file(char *buf, size_t cap)
 	closedir(d);
 }
 
+/* A new file: one that is cut short and filled again goes to disk. */
 static void spill(const char *path, const uint8_t *p, size_t n)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+	int fd;
 
+	unlink(path);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0644);
 	CHECK_EQ(write(fd, p, n), n);
 	close(fd);
 }
@@ -173,7 +176,8 @@ static void test_damaged_cache(void)
 	n = read(fd, good, sizeof(good));
 	close(fd);
 	CHECK(n > 100 && n < (ssize_t)sizeof(good));
-	for (ssize_t i = 0; i < n; i++) {
+	for (ssize_t i = 0; i < n;
+	     i = (ssize_t)test_next_place((size_t)i, (size_t)n)) {
 		memcpy(bad, good, (size_t)n);
 		bad[i] ^= (uint8_t)(1 << i % 8);
 		spill(path, bad, (size_t)n);

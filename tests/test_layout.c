@@ -6,8 +6,6 @@
 #include "base/mem.h"
 #include "emulate/layout.h"
 
-#define PYTHON "/usr/bin/python3"
-
 static char img[] = "img", npz[] = "npz", u8[] = "uint8", dot[] = "./",
 	    data[] = "./data/";
 
@@ -269,18 +267,20 @@ static void dtypes(void)
 	};
 	enum pen_dtype t;
 	struct pen_err err;
-	char cmd[512];
+	char cmd[2048] = PYTHON " -c \"import numpy as np\n";
+	size_t n = strlen(cmd);
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		if (!CHECK_EQ(pen__numpy_dtype(names[i], "k", &t, &err), 0))
 			continue;
-		snprintf(cmd, sizeof(cmd),
-			 PYTHON " -c \"import numpy as np\n"
-				"assert np.dtype('%s') == np.dtype('%s')\"",
-			 names[i],
-			 t == PEN_F80 ? "longdouble" : pen_dtype_name(t));
-		CHECK_EQ(system(cmd), 0);
+		n += (size_t)snprintf(
+			cmd + n, sizeof(cmd) - n,
+			"assert np.dtype('%s') == np.dtype('%s')\n", names[i],
+			t == PEN_F80 ? "longdouble" : pen_dtype_name(t));
 	}
+	if (CHECK(n + 1 < sizeof(cmd)))
+		strncat(cmd, "\"", 2);
+	CHECK_EQ(system(cmd), 0);
 	CHECK_EQ(pen__numpy_dtype(">f4", "k", &t, &err), PEN_ENOTSUP);
 	CHECK_EQ(pen__numpy_dtype("", "k", &t, &err), PEN_EINVAL);
 	CHECK_EQ(pen__numpy_dtype("<", "k", &t, &err), PEN_EINVAL);
@@ -316,7 +316,7 @@ int main(void)
 	shapes();
 	errors();
 	memory();
-	if (system(PYTHON " -c 'import numpy' 2>/dev/null") == 0) {
+	if (test_python_has("numpy")) {
 		against_numpy(146600628, 68341808, 168);
 		against_numpy(2828486, 71311, 524288);
 		against_numpy(100, 200, 1000); /* many sides below 1 */

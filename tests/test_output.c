@@ -10,8 +10,6 @@
 
 #include "emulate/output.h"
 
-#define PYTHON "/usr/bin/python3"
-
 static struct pen_config config;
 static struct pen_settings settings;
 static struct pen_text watched;
@@ -276,13 +274,17 @@ int main(void)
 {
 	char root[] = "/tmp/penstock-output-XXXXXX", script[4096] = __FILE__,
 	     *slash = strrchr(script, '/');
+	const char *source = getenv("SOURCE");
 	struct pen_watch *watch;
 	struct ranks one, three;
 
-	if (system(PYTHON " -c 'import numpy' 2>/dev/null") != 0)
+	if (!test_python_has("numpy"))
 		TEST_SKIP("no NumPy");
 	setenv("TZ", "UTC", 1);
 	snprintf(slash ? slash + 1 : script, 32, "data/check_output.py");
+	if (source)
+		snprintf(script, sizeof(script),
+			 "%s/tests/data/check_output.py", source);
 	if (!mkdtemp(root) || chdir(root))
 		return 1;
 	config_make(&config);

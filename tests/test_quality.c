@@ -160,7 +160,7 @@ static void clean_up(void)
 
 static void have_python(void)
 {
-	if (system("/usr/bin/python3 -c 'import numpy' 2>/dev/null") != 0)
+	if (!test_python_has("numpy"))
 		TEST_SKIP("NumPy is not installed");
 	snprintf(dir, sizeof(dir), "quality-%d", (int)getpid());
 	if (!CHECK(mkdir(dir, 0777) == 0))

@@ -12,7 +12,7 @@
 #include "ranks.h"
 
 /* Of the allocations that are made to fail, when there are many. */
-#define STRIDE 5
+#define STRIDE (5 * TEST_EVERY(3))
 
 struct want {
 	const char *name, *args;
@@ -717,11 +717,11 @@ static void ranks_out_of_memory(void)
 	static struct job j;
 	uint64_t nth = 1, seen = 1;
 
-	for (; nth <= seen; nth += 1) {
+	for (; nth <= seen; nth += TEST_EVERY(3)) {
 		j.fail_nth = nth;
 		run_ranks(&j, 2, "train.epochs=1\ntrain.computation_time=0\n",
 			  NULL);
-		seen = pen__mem_count() + 1;
+		seen = pen__mem_count() + TEST_EVERY(3);
 		pen__mem_fail_nth(0, false);
 		if (!CHECK(!j.d[0].rc == !j.d[1].rc))
 			fprintf(stderr, "  allocation %llu: %d '%s', %d '%s'\n",

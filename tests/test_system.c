@@ -10,8 +10,6 @@
 #include "base/mem.h"
 #include "emulate/system.h"
 
-#define PYTHON "/usr/bin/python3"
-
 static void disk_lines(void)
 {
 	static const char *const bad[] = {

@@ -445,7 +445,7 @@ static void test_memory(const struct eng_set *s, const char *how)
 	pen__mem_fail_nth(0, false);
 	CHECK_EQ(whole_life(s, how, &err), PEN_END);
 	total = pen__mem_count();
-	for (uint64_t n = 1; n <= total; n += n < 150 ? 1 : n < 500 ? 7 : 50)
+	for (uint64_t n = 1; n <= total; n = eng_next_nth(n))
 		for (int on = 0; on < 2; on++) {
 			int rc;
 
@@ -518,6 +518,8 @@ int main(void)
 		eng_make(s);
 		take_ref_init(&ref, s);
 		for (size_t k = 0; ref.n && k < TAKE_NSTORES; k++) {
+			if (k && (i + k) % TEST_EVERY(3))
+				continue;
 			test_take(s, &ref, take_stores[k]);
 			test_read_size(s, &ref, take_stores[k]);
 		}

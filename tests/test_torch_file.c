@@ -169,9 +169,10 @@ static void damage(void)
 	s.item[11].n = 100;
 	CHECK_EQ(mem_write(&m, &s, NULL), 0);
 	n = m.n;
-	for (m.n = 0; m.n < n; m.n++)
+	for (m.n = 0; m.n < n; m.n = test_next_place(m.n, n))
 		CHECK(mem_read(&m, &s, NULL) < 0);
-	for (size_t i = 0; i < n; i++) {
+	m.n = n;
+	for (size_t i = 0; i < n; i = test_next_place(i, n)) {
 		for (unsigned bit = 1; bit < 256; bit *= 16) {
 			m.p[i] ^= (uint8_t)bit;
 			unseen += mem_read(&m, &s, NULL) == 0;

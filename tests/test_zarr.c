@@ -166,10 +166,13 @@ static void try_store(const char *dir)
 	pen_loader_close(l);
 }
 
+/* A new file: one that is cut short and filled again goes to disk. */
 static void put_bytes(const char *path, const uint8_t *p, size_t n)
 {
-	FILE *f = fopen(path, "wb");
+	FILE *f;
 
+	unlink(path);
+	f = fopen(path, "wb");
 	if (CHECK(f != NULL))
 		CHECK(fwrite(p, 1, n, f) == n && fclose(f) == 0);
 }

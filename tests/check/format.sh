@@ -12,21 +12,21 @@ if [ "${#files[@]}" = 0 ]; then
 	exit 1
 fi
 
-for f in "${files[@]}"; do
-	if expand -t8 "$f" | grep -nE '^.{81,}' | sed "s|^|$f:|" | grep . >&2
-	then
-		echo "$f: lines longer than 80 columns" >&2
-		fail=1
-	fi
-	if grep -nHE '[[:blank:]]$' "$f" >&2; then
-		echo "$f: blanks at the end of a line" >&2
-		fail=1
-	fi
-	if [ -n "$(tail -c1 "$f")" ]; then
-		echo "$f: no newline at the end" >&2
-		fail=1
-	fi
-done
+# ten times either eight characters or up to a tab, and one more
+if grep -nHE $'^([^\t]{0,7}\t|[^\t]{8}){10}.' "${files[@]}" >&2; then
+	echo "lines longer than 80 columns" >&2
+	fail=1
+fi
+if grep -nHE '[[:blank:]]$' "${files[@]}" >&2; then
+	echo "blanks at the end of a line" >&2
+	fail=1
+fi
+if [ -n "$(tail -qc1 "${files[@]}")" ]; then
+	for f in "${files[@]}"; do
+		[ -z "$(tail -c1 "$f")" ] || echo "$f: no newline at the end" >&2
+	done
+	fail=1
+fi
 [ $fail = 0 ] || exit 1
 
 echo "${#files[@]} files looked at"

@@ -3,8 +3,8 @@
 
     check_checkpoint.py layout FILE   cases and their files, recomputed
     check_checkpoint.py zip FILE N..  members and sizes, by zipfile
-    check_checkpoint.py have          is there torch? (exit code)
-    check_checkpoint.py load DIR      torch.load of DIR/*.pt, against DIR/want
+    check_checkpoint.py load DIR      torch.load of DIR/*.pt, against DIR/want,
+                                      there and in all folders below
     check_checkpoint.py both DIR      then torch.save of the same over them
 """
 import os
@@ -146,14 +146,6 @@ def check_zip(path, sizes):
         assert z.read("archive/data.pkl")[:2] == b"\x80\x02"
 
 
-def have():
-    try:
-        import torch
-    except ImportError:
-        sys.exit(1)
-    return torch
-
-
 def torch_dtype(torch, name):
     return {"int8": torch.int8, "uint8": torch.uint8, "fp16": torch.float16,
             "bf16": torch.bfloat16, "fp32": torch.float32,
@@ -180,12 +172,18 @@ def build(torch, items):
     return root
 
 
-def wanted(where):
-    with open(os.path.join(where, "want"), encoding="ascii") as f:
-        for line in f:
-            name, ones, items = (line.rstrip("\n").split(" ") + [""])[:3]
-            yield (os.path.join(where, name), int(ones),
-                   [i for i in items.split(",") if i])
+def wanted(root):
+    found = 0
+    for where, _, names in os.walk(root):
+        if "want" not in names:
+            continue
+        found += 1
+        with open(os.path.join(where, "want"), encoding="ascii") as f:
+            for line in f:
+                name, ones, items = (line.rstrip("\n").split(" ") + [""])[:3]
+                yield (os.path.join(where, name), int(ones),
+                       [i for i in items.split(",") if i])
+    assert found, root
 
 
 def same(torch, a, b, values):
@@ -199,10 +197,10 @@ def same(torch, a, b, values):
         assert not values or torch.equal(a[key], b[key])
 
 
-def load(where):
-    torch = have()
+def load(root):
     import io
-    for path, ones, items in wanted(where):
+    import torch
+    for path, ones, items in wanted(root):
         want, found = build(torch, items), torch.load(path)
         same(torch, found, want, ones)
         buffer = io.BytesIO()
@@ -219,9 +217,9 @@ def load(where):
                 assert at % 64 == 0, (i.filename, at)
 
 
-def save(where):
-    torch = have()
-    for path, _, items in wanted(where):
+def save(root):
+    import torch
+    for path, _, items in wanted(root):
         with open(path, "wb") as f:
             torch.save(build(torch, items), f)
 
@@ -232,8 +230,6 @@ def main():
         layout(rest[0])
     elif what == "zip":
         check_zip(rest[0], rest[1:])
-    elif what == "have":
-        have()
     elif what == "load":
         load(rest[0])
     elif what == "both":

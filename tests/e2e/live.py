@@ -3,6 +3,7 @@
 fit, drawn in place, and gone at the end; and without a terminal."""
 import os
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -33,11 +34,14 @@ class Pane:
         Pane.n += 1
         self.tmux = ["tmux", "-u", "-f", "/dev/null", "-S",
                      f"{tmp}/tmux{Pane.n}"]
+        news = f"{tmp}/news{Pane.n}"    # whatever is written to the terminal
+        os.mkfifo(news)
+        self.news = os.open(news, os.O_RDWR | os.O_NONBLOCK)
         words = [f"{k}={v}" for k, v in env.items()] + [PENSTOCK, *args]
         line = "cd {}; echo above; env -u NO_COLOR -u COLUMNS {}; " \
             "echo exit=$?; read x".format(tmp, " ".join(words))
         self.do("new-session", "-d", "-x", str(size[0]), "-y", str(size[1]),
-                line)
+                line, ";", "pipe-pane", f"exec cat >{news}")
 
     def do(self, *args):
         return subprocess.run([*self.tmux, *args], check=True, timeout=30,
@@ -45,6 +49,13 @@ class Pane:
 
     def screen(self, *how):
         return self.do("capture-pane", "-p", *how)
+
+    def wait(self):
+        """Until something new is there, all of it, or could be."""
+        longest = 0.5
+        while select.select([self.news], [], [], longest)[0]:
+            os.read(self.news, 1 << 20)
+            longest = 0.02
 
     def until(self, word):
         """Screens until the word is on one; all that differ."""
@@ -55,8 +66,10 @@ class Pane:
                 seen.append(now)
             if word in now:
                 return seen[1:]
+            self.wait()
 
     def close(self):
+        os.close(self.news)
         subprocess.run([*self.tmux, "kill-server"], check=False,
                        capture_output=True)
 
@@ -93,7 +106,7 @@ def after(pane, code):
     return last
 
 
-def test_to_the_end(tmp):
+def to_the_end(tmp):
     pane = Pane(tmp, (100, 30), {"LC_ALL": "C.UTF-8"},
                 [*TRAIN, "train.epochs=11", "output.folder=out"])
     try:
@@ -108,7 +121,7 @@ def test_to_the_end(tmp):
         pane.close()
 
 
-def test_small_and_interrupted(tmp):
+def small_and_interrupted(tmp):
     pane = Pane(tmp, (60, 20), {"LC_ALL": "C"},
                 [*TRAIN, "train.epochs=100000", "output.folder=out"])
     try:
@@ -117,31 +130,12 @@ def test_small_and_interrupted(tmp):
         check(COLOUR.search(pane.screen("-e")), "there are colours")
         look_at(first, 60, False)
         while pane.screen() == first:
-            pass
+            pane.wait()
         look_at(pane.screen(), 60, False)
         pane.do("send-keys", "C-c")
         check("(interrupted" in after(pane, 130), "it says so")
     finally:
         pane.close()
-
-
-def test_no_terminal(tmp):
-    """A line now and then."""
-    file = subprocess.Popen([PENSTOCK, *TRAIN, "train.epochs=100000",
-                             "output.folder=file", "dataset.data_folder=f"],
-                            cwd=tmp, text=True,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    try:
-        plain(tmp)      # meanwhile
-        line = file.stderr.readline()
-        file.send_signal(signal.SIGINT)
-        _, rest = file.communicate(timeout=30)
-    finally:
-        file.kill()
-    check(re.fullmatch(r"penstock: epoch \d+ of 100000, \d+ of 16 steps \(.* %,"
-                       r" .* left\), .* samples/s, .*B/s, utilisation .* %, "
-                       r"\d+ of \d+ batches ready\n", line), repr(line))
-    check("\x1b" not in rest, repr(rest))
 
 
 def plain(tmp):
@@ -167,7 +161,7 @@ def plain(tmp):
         pane.close()
 
 
-def test_ranks(tmp):
+def ranks(tmp):
     """mpirun reads what its ranks print through pipes: one of them says now and
     then how it goes, and that it is one of several."""
     if not shutil.which("mpirun"):
@@ -202,7 +196,7 @@ def test_ranks(tmp):
         check("\x1b" not in err, repr(err))
 
 
-def test_load(tmp):
+def load(tmp):
     subprocess.run([PENSTOCK, "gen", f"{tmp}/d", "files=64", "shape=64"],
                    check=True, capture_output=True)
     pane = Pane(tmp, (100, 30), {"LC_ALL": "C.UTF-8"},
@@ -214,6 +208,28 @@ def test_load(tmp):
         check("batches ready" not in pane.screen(), pane.screen())
     finally:
         pane.close()
+
+
+def test_all(tmp):
+    """Without a terminal there is a line now and then; the first one takes ten
+    seconds, and all that a terminal shows is looked at meanwhile."""
+    file = subprocess.Popen([PENSTOCK, *TRAIN, "train.epochs=100000",
+                             "output.folder=file", "dataset.data_folder=f"],
+                            cwd=tmp, text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        for look in (to_the_end, small_and_interrupted, plain, load, ranks):
+            os.mkdir(f"{tmp}/{look.__name__}")
+            look(f"{tmp}/{look.__name__}")
+        line = file.stderr.readline()
+        file.send_signal(signal.SIGINT)
+        _, rest = file.communicate(timeout=30)
+    finally:
+        file.kill()
+    check(re.fullmatch(r"penstock: epoch \d+ of 100000, \d+ of 16 steps \(.* %,"
+                       r" .* left\), .* samples/s, .*B/s, utilisation .* %, "
+                       r"\d+ of \d+ batches ready\n", line), repr(line))
+    check("\x1b" not in rest, repr(rest))
 
 
 main(globals())

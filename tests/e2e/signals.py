@@ -48,11 +48,20 @@ def found(pattern):
     return lambda: glob.glob(pattern, recursive=True)
 
 
+def until(p, phase):
+    """Waits for that phase of it, or its end."""
+    while not phase():
+        try:
+            p.wait(0.002)
+            return
+        except subprocess.TimeoutExpired:
+            pass
+
+
 def end(p, phase, sig):
     """Signals it in that phase; what it printed."""
     try:
-        while p.poll() is None and not phase():
-            pass
+        until(p, phase)
         p.send_signal(sig)
         out, err = p.communicate(timeout=30)
     except subprocess.TimeoutExpired:
@@ -253,8 +262,7 @@ def test_twice(tmp):
     """The second one does not wait for anything."""
     os.chdir(tmp)
     p = start("run", *TRAIN, "output.folder=out")
-    while p.poll() is None and not logged("Starting epoch 2")():
-        pass
+    until(p, logged("Starting epoch 2"))
     os.kill(p.pid, signal.SIGSTOP)      # both are pending when it goes on
     os.kill(p.pid, signal.SIGINT)
     os.kill(p.pid, signal.SIGTERM)
