@@ -3,7 +3,9 @@
  * one after another in the order they had. So it is mapped and used in place,
  * by any number of processes, read-only. Head and index are checked whenever
  * one is opened; the records on demand, since that reads all of them, and
- * bounds at every use.
+ * bounds at every use. A file that is cut short while it is mapped is an error
+ * of the call that finds out, never a signal; but what was lent before that is
+ * in the hands of who has it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,8 +18,10 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/guard.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "base/stale.h"
 #include "ddict/seg.h"
 
 #define VERSION 1
@@ -82,6 +86,74 @@ static uint64_t head_sum(const struct image *m)
 
 	memcpy(buf, m, offsetof(struct image, head_sum));
 	return sum_of(buf, sizeof(buf));
+}
+
+/* --- a file that shrinks --- */
+
+static int fail_cut(const struct pen_seg *s, struct pen_err *err)
+{
+	return pen__fail(err, PEN_ESTALE, s->where,
+			 "was cut short while it was in use; save the "
+			 "dictionary anew, and open it again");
+}
+
+/*
+ * Cut short within its last page a file reads as zeros there, without a signal.
+ * So one byte is looked at again whenever something was read: the last of that
+ * page that is not zero, or any where all are.
+ */
+static void find_witness(struct pen_seg *s)
+{
+	const uint64_t page = (s->size - 1) & ~(uint64_t)4095;
+
+	s->witness = s->size - 1;
+	while (s->witness > page && !s->base[s->witness])
+		s->witness--;
+	s->seen = s->base[s->witness];
+}
+
+struct touch {
+	const struct pen_seg *s;
+	int (*fn)(void *);
+	void *arg;
+	bool whole;
+};
+
+static int touch(void *arg)
+{
+	struct touch *t = arg;
+	int rc = t->fn(t->arg);
+	const volatile uint8_t *witness = t->s->base + t->s->witness;
+
+	t->whole = *witness == t->s->seen;
+	return rc;
+}
+
+int pen__image_touch(const struct pen_seg *s, int (*fn)(void *), void *arg,
+		     struct pen_err *err)
+{
+	struct touch t = { s, fn, arg, false };
+	bool lost = false;
+	int rc;
+
+	if (s->head)
+		return fn(arg);
+	rc = pen__guard_run(touch, &t, &lost);
+	return lost || !t.whole ? fail_cut(s, err) : rc;
+}
+
+uint64_t pen__image_records(const struct pen_seg *s, uint64_t *at,
+			    const struct pen_seg_rec **out, uint64_t n)
+{
+	const struct pen_seg_table *t = pen__table_of(s);
+	const uint64_t slots = t->nbuckets * PEN_BUCKET;
+	uint64_t k = 0;
+
+	for (; *at < slots && k < n; ++*at) {
+		out[k] = pen__slot_rec(s, atomic_load(&t->slot[*at]));
+		k += out[k] != NULL;
+	}
+	return k;
 }
 
 /* --- saving --- */
@@ -199,37 +271,43 @@ static struct pen_seg_table *index_of(const struct pen_seg_rec **r, uint64_t n,
 	return t;
 }
 
-/* The file but for its head, which is written last. */
-static int write_body(struct pen_seg *s, struct out *o, struct image *m,
-		      struct pen_err *err)
-{
-	struct pen_seg_table *t = NULL;
+/* The file but for its head, which is written last; what it takes is freed by
+ * who calls, since a saved shard may be lost at any point. */
+struct body {
+	struct pen_seg *s;
+	struct out *o;
+	struct image *m;
 	const struct pen_seg_rec **r;
+	struct pen_seg_table *t;
+	struct pen_err *err;
+};
+
+static int write_body(void *arg)
+{
+	struct body *b = arg;
+	struct out *o = b->o;
 	uint64_t n;
 	int rc;
 
-	r = list(s, &n);
-	if (r)
-		t = index_of(r, n, m);
-	if (!t) {
-		pen__free(r);
-		return pen__fail_nomem(err, o->path, n * 8);
-	}
-	rc = emit(o, t, pen__table_bytes(m->nbuckets), err);
+	b->r = list(b->s, &n);
+	if (b->r)
+		b->t = index_of(b->r, n, b->m);
+	if (!b->t)
+		return pen__fail_nomem(b->err, o->path, n * 8);
+	rc = emit(o, b->t, pen__table_bytes(b->m->nbuckets), b->err);
 	if (!rc)
-		rc = flush(o, err);
+		rc = flush(o, b->err);
 	o->sum = (struct sum){ 1, 2 };
 	if (!rc)
-		rc = write_records(o, r, n, err);
-	m->data_sum = sum_end(&o->sum);
-	pen__free(t);
-	pen__free(r);
+		rc = write_records(o, b->r, n, b->err);
+	b->m->data_sum = sum_end(&o->sum);
 	return rc;
 }
 
 static int write_file(struct pen_seg *s, struct out *o, struct image *m,
 		      struct pen_err *err)
 {
+	struct body b = { .s = s, .o = o, .m = m, .err = err };
 	int rc;
 
 	if (lseek(o->fd, HEAD, SEEK_SET) != HEAD)
@@ -237,9 +315,11 @@ static int write_file(struct pen_seg *s, struct out *o, struct image *m,
 	rc = s->head ? pen__seg_lock(s, err) : 0;
 	if (rc)
 		return rc;
-	rc = write_body(s, o, m, err);
+	rc = pen__image_touch(s, write_body, &b, err);
 	if (s->head)
 		pen__seg_unlock(s);
+	pen__free(b.t);
+	pen__free(b.r);
 	if (rc)
 		return rc;
 	m->head_sum = head_sum(m);
@@ -261,9 +341,10 @@ int pen__image_save(struct pen_seg *s, const char *path, struct pen_image about,
 	int rc;
 
 	memcpy(m.magic, magic, sizeof(magic));
-	if (snprintf(tmp, sizeof(tmp), "%s.tmp.%d", path, (int)getpid()) >=
+	if (snprintf(tmp, sizeof(tmp), "%s.%d.tmp", path, (int)getpid()) >=
 	    (int)sizeof(tmp))
 		return pen__fail(err, PEN_EINVAL, path, "the name is too long");
+	pen__stale_remove(path);
 	o = pen__calloc(1, sizeof(*o));
 	if (!o)
 		return pen__fail_nomem(err, path, sizeof(*o));
@@ -334,13 +415,39 @@ static int check_body(struct pen_seg *s, const struct image *m,
 	return 0;
 }
 
+struct opening {
+	struct pen_seg *s;
+	const char *where;
+	bool verify;
+	struct pen_image about;
+	struct pen_err *err;
+};
+
+static int check_all(void *arg)
+{
+	struct opening *o = arg;
+	const struct image *m = (const void *)o->s->base;
+	int rc = check_head(m, o->s->size, o->where, o->err);
+
+	if (!rc)
+		rc = check_body(o->s, m, o->where, o->verify, o->err);
+	o->about = (struct pen_image){ m->shard, m->nshards, m->spread };
+	find_witness(o->s);
+	return rc;
+}
+
 int pen__image_map(struct pen_seg *s, const char *where, bool verify,
 		   struct pen_image *about, struct pen_err *err)
 {
-	const struct image *m;
+	struct opening o = { s, where, verify, { 0 }, err };
+	const size_t n = strlen(where);
 	void *p;
 	int rc;
 
+	/* the end of a path tells more than its beginning */
+	snprintf(s->where, sizeof(s->where), "%s",
+		 where + (n < sizeof(s->where) ? 0 : n - sizeof(s->where) + 1));
+	pen__guard_install();
 	if (s->size < HEAD)
 		return pen__fail(err, PEN_EDATA, where,
 				 "is no saved dictionary");
@@ -348,12 +455,9 @@ int pen__image_map(struct pen_seg *s, const char *where, bool verify,
 	if (p == MAP_FAILED)
 		return pen__fail_sys(err, errno, where, "cannot be mapped");
 	s->base = p;
-	m = p;
-	rc = check_head(m, s->size, where, err);
-	if (!rc)
-		rc = check_body(s, m, where, verify, err);
+	rc = pen__image_touch(s, check_all, &o, err);
 	if (!rc && about)
-		*about = (struct pen_image){ m->shard, m->nshards, m->spread };
+		*about = o.about;
 	return rc;
 }
 
