@@ -82,7 +82,8 @@ static void round_trip(void)
 	d = open_with(writable, 3);
 	compare(d);
 	CHECK_EQ(pen_ddict_put(d, num(1), value("x", 1), &err), 0);
-	CHECK_EQ(pen_ddict_persist(d, "/nowhere/x", &err), PEN_ENOTFOUND);
+	CHECK_EQ(pen_ddict_persist(d, FILE_NAME ".none/x", &err),
+		 PEN_ENOTFOUND);
 	pen_ddict_close(d);
 }
 

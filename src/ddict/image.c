@@ -217,22 +217,30 @@ static int by_place(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* All records, as they lie; *n of them. NULL: no memory. */
-static const struct pen_seg_rec **list(struct pen_seg *s, uint64_t *n)
-{
-	const struct pen_seg_table *t = pen__table_of(s);
-	const uint64_t slots = t->nbuckets * PEN_BUCKET;
-	const uint64_t most = s->head ? atomic_load(&s->head->nkeys) : s->nkeys;
-	const struct pen_seg_rec **r = pen__alloc(most + 1, sizeof(*r));
+/* A shard on its way out. What it takes is freed by who calls, since a saved
+ * shard may be lost at any point. */
+struct body {
+	struct pen_seg *s;
+	struct out *o;
+	struct image *m;
+	const struct pen_seg_rec **r; /* the records, as they lie */
+	uint64_t n;
+	struct pen_seg_table *t; /* of where they will be */
+	struct pen_err *err;
+};
 
-	*n = 0;
-	for (uint64_t i = 0; r && i < slots && *n < most; i++) {
-		r[*n] = pen__slot_rec(s, atomic_load(&t->slot[i]));
-		*n += r[*n] != NULL;
-	}
-	if (r)
-		qsort(r, *n, sizeof(*r), by_place);
-	return r;
+static bool list(struct body *b)
+{
+	const struct pen_seg *s = b->s;
+	const uint64_t most = s->head ? atomic_load(&s->head->nkeys) : s->nkeys;
+	uint64_t at = 0;
+
+	b->r = pen__alloc(most + 1, sizeof(*b->r));
+	if (!b->r)
+		return false;
+	b->n = pen__image_records(s, &at, b->r, most);
+	qsort(b->r, b->n, sizeof(*b->r), by_place);
+	return true;
 }
 
 static int write_records(struct out *o, const struct pen_seg_rec **r,
@@ -245,61 +253,46 @@ static int write_records(struct out *o, const struct pen_seg_rec **r,
 	return rc ? rc : flush(o, err);
 }
 
-/* The index of where the records will be; m gets its sizes and sums. */
-static struct pen_seg_table *index_of(const struct pen_seg_rec **r, uint64_t n,
-				      struct image *m)
+/* The index; the head gets its sizes and sums. */
+static bool make_index(struct body *b)
 {
-	struct pen_seg_table *t;
+	struct image *m = b->m;
 	uint64_t at;
 
-	m->nkeys = n;
-	m->nbuckets = pen__table_buckets(n);
+	m->nkeys = b->n;
+	m->nbuckets = pen__table_buckets(b->n);
 	at = m->data_at = HEAD + pen__table_bytes(m->nbuckets);
-	t = pen__calloc(pen__table_bytes(m->nbuckets), 1);
-	if (!t)
-		return NULL;
-	t->nbuckets = m->nbuckets;
-	for (uint64_t i = 0; i < n; i++) {
-		const uint64_t hash = pen__key_hash(pen__rec_key(r[i]));
+	b->t = pen__calloc(pen__table_bytes(m->nbuckets), 1);
+	if (!b->t)
+		return false;
+	b->t->nbuckets = m->nbuckets;
+	for (uint64_t i = 0; i < b->n; i++) {
+		const uint64_t hash = pen__key_hash(pen__rec_key(b->r[i]));
 
-		pen__table_insert(t, pen__slot_make(at, hash), hash);
-		at += pen__rec_size(r[i]);
-		m->value_bytes += pen__rec_value(r[i]).len;
+		pen__table_insert(b->t, pen__slot_make(at, hash), hash);
+		at += pen__rec_size(b->r[i]);
+		m->value_bytes += pen__rec_value(b->r[i]).len;
 	}
 	m->size = at;
-	m->table_sum = sum_of(t, pen__table_bytes(m->nbuckets));
-	return t;
+	m->table_sum = sum_of(b->t, pen__table_bytes(m->nbuckets));
+	return true;
 }
 
-/* The file but for its head, which is written last; what it takes is freed by
- * who calls, since a saved shard may be lost at any point. */
-struct body {
-	struct pen_seg *s;
-	struct out *o;
-	struct image *m;
-	const struct pen_seg_rec **r;
-	struct pen_seg_table *t;
-	struct pen_err *err;
-};
-
+/* The file but for its head, which is written last. */
 static int write_body(void *arg)
 {
 	struct body *b = arg;
 	struct out *o = b->o;
-	uint64_t n;
 	int rc;
 
-	b->r = list(b->s, &n);
-	if (b->r)
-		b->t = index_of(b->r, n, b->m);
-	if (!b->t)
-		return pen__fail_nomem(b->err, o->path, n * 8);
+	if (!list(b) || !make_index(b))
+		return pen__fail_nomem(b->err, o->path, b->n * 8);
 	rc = emit(o, b->t, pen__table_bytes(b->m->nbuckets), b->err);
 	if (!rc)
 		rc = flush(o, b->err);
 	o->sum = (struct sum){ 1, 2 };
 	if (!rc)
-		rc = write_records(o, b->r, n, b->err);
+		rc = write_records(o, b->r, b->n, b->err);
 	b->m->data_sum = sum_end(&o->sum);
 	return rc;
 }
