@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/guard.h"
 #include "base/rng.h"
 #include "ddict/ddict.h"
@@ -32,8 +33,9 @@
 #include "store/tier.h"
 
 #define JOIN_MOST ((size_t)4 << 20) /* bytes of neighbours read at once */
-/* Reads, or bytes, that are put together; puts that are under way at a time. */
-#define PUT_READS 64
+/* What takes so long to read, or has so many bytes, is put while more is read;
+ * less is not worth a message. Puts that are under way at a time. */
+#define PUT_NS 2000000u
 #define PUT_BYTES ((size_t)4 << 20)
 #define FLIGHTS 8
 
@@ -663,15 +665,18 @@ static bool read_next(struct pen_queue *q, size_t *bytes)
 static void read_missed(struct pen_queue *q)
 {
 	struct tier_queue *p = q->priv;
+	const bool waits = p->under->st->waits;
+	uint64_t since = waits ? pen__now_ns() : 0;
 	size_t bytes = 0;
 
 	while (read_next(q, &bytes)) {
 		/* those that are read already need not wait for the others */
-		if (!p->under->st->waits ||
-		    (p->below < PUT_READS && bytes < PUT_BYTES))
+		if (!waits ||
+		    (bytes < PUT_BYTES && pen__now_ns() - since < PUT_NS))
 			continue;
 		reap_below(q, p->below);
 		land_all_there(q);
+		since = pen__now_ns();
 		bytes = 0;
 	}
 }
