@@ -7,7 +7,10 @@
 #include "ddict.h"
 #include "procs.h"
 
-#include "ddict/ddict.h"
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include "ddict/ddict_int.h"
 
 #define KEYS 64
 
@@ -253,6 +256,64 @@ static void killed(const char *in, bool hosts, bool forks)
 	CHECK(WIFSIGNALED(status[1]) && WTERMSIG(status[1]) == SIGKILL);
 }
 
+/* --- files that are cut short --- */
+
+/* Every rank has its shard in a file, and asks the other for what is not there
+ * any more. */
+static int served_cut(struct pen_comm *c, void *arg)
+{
+	const struct way *w = arg;
+	struct pen_ddict *d = open_way(c, w);
+	struct pen_err err = { 0 };
+	uint64_t nstale = 0;
+
+	CHECK_EQ(get_all(d), 0);
+	CHECK_EQ(pen__comm_barrier(c, &err), 0);
+	CHECK_EQ(truncate(c->rank ? SAVED ".1-of-2" : SAVED ".0-of-2", 5000),
+		 0);
+	CHECK_EQ(pen__comm_barrier(c, &err), 0);
+	for (uint64_t i = 0; i < KEYS; i++) {
+		struct pen_key k = num(i);
+		struct pen_got *g;
+
+		nstale += pen_ddict_get_many(d, &k, 1, &g, &err) == PEN_ESTALE;
+		CHECK(strstr(err.msg, "cut short") != NULL);
+	}
+	CHECK_EQ(nstale, KEYS);
+	CHECK_EQ(pen__comm_barrier(c, &err), 0);
+	pen_ddict_close(d);
+	pen__comm_close(c);
+	return test_failures ? WRONG : 0;
+}
+
+/* A value that is gone when it is to be sent ends the call. */
+static int sends_cut(struct pen_comm *c, void *arg)
+{
+	const uint64_t n = 1 << 20;
+	struct pen_ddict *d = open_way(c, arg);
+	struct pen_err err = { 0 };
+	struct pen_key k = num(0);
+	int fd = open(SAVED, O_RDWR | O_CREAT, 0600);
+	void *p;
+
+	CHECK(fd >= 0 && !ftruncate(fd, (off_t)n));
+	p = mmap(NULL, n, PROT_READ, MAP_SHARED, fd, 0);
+	while (pen__ddict_owner(d, k) != 1)
+		k.number++;
+	if (!c->rank && CHECK(p != MAP_FAILED)) {
+		CHECK_EQ(ftruncate(fd, 4096), 0);
+		CHECK_EQ(pen_ddict_put(d, k, value(p, n), &err), PEN_EIO);
+		if (!CHECK(strstr(err.where, "rank 1") &&
+			   strstr(err.msg, "cut short")))
+			fprintf(stderr, "%s: %s\n", err.where, err.msg);
+	}
+	CHECK_EQ(pen__comm_barrier(c, &err), 0);
+	pen_ddict_close(d);
+	pen__comm_close(c);
+	close(fd);
+	return test_failures ? WRONG : 0;
+}
+
 /* --- settings that differ --- */
 
 static int differ(struct pen_comm *c, void *arg)
@@ -282,6 +343,10 @@ int main(void)
 				     false,
 				     0,
 				     0 };
+	struct way served = {
+		{ "restore=" SAVED, "transport=tcp" }, 2, true, 0, 0
+	};
+	struct way sent = wired;
 	static const char *const in[] = { "put", "get", "barrier" };
 	int status[PROCS_MAX];
 
@@ -292,6 +357,11 @@ int main(void)
 	run_short(short_save, shared);
 	run_short(short_open, mapped);
 	run_short(short_open, read_in);
+	procs_run(2, true, served_cut, &served, status);
+	CHECK(!status[0] && !status[1]);
+	procs_run(2, true, sends_cut, &sent, status);
+	CHECK(!status[0] && !status[1]);
+	remove(SAVED);
 	remove(SAVED ".0-of-2");
 	remove(SAVED ".1-of-2");
 	procs_run(2, true, differ, NULL, status);

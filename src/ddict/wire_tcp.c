@@ -145,7 +145,7 @@ static void part(struct pen_stream *c, int e)
 	const int fd = c->fd;
 	char why[120];
 
-	if (c->no_source)
+	if (atomic_load(&c->no_source))
 		snprintf(why, sizeof(why),
 			 "is lost: what it was to get was in a file that was "
 			 "cut short");
