@@ -62,7 +62,7 @@ static struct {
 	pthread_mutex_t lock;
 	pthread_once_t once;
 	struct tcp *first;
-} opened = { .lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT };
+} open_wires = { .lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT };
 
 static struct epoll_event event(uint32_t events, uint32_t on, uint32_t i)
 {
@@ -353,22 +353,22 @@ static void run(void *arg, unsigned thread)
 
 static void before_fork(void)
 {
-	pthread_mutex_lock(&opened.lock);
+	pthread_mutex_lock(&open_wires.lock);
 }
 
 static void after_fork(void)
 {
-	pthread_mutex_unlock(&opened.lock);
+	pthread_mutex_unlock(&open_wires.lock);
 }
 
 static void in_child(void)
 {
-	for (struct tcp *t = opened.first; t; t = t->next_open)
+	for (struct tcp *t = open_wires.first; t; t = t->next_open)
 		for (int i = 0; i < t->wire->size; i++)
 			if (t->conns[i].fd >= 0)
 				close(t->conns[i].fd);
-	opened.first = NULL;
-	pthread_mutex_unlock(&opened.lock);
+	open_wires.first = NULL;
+	pthread_mutex_unlock(&open_wires.lock);
 }
 
 static void watch_forks(void)
@@ -378,23 +378,23 @@ static void watch_forks(void)
 
 static void list_opened(struct tcp *t)
 {
-	pthread_once(&opened.once, watch_forks);
-	pthread_mutex_lock(&opened.lock);
-	t->next_open = opened.first;
-	opened.first = t;
-	pthread_mutex_unlock(&opened.lock);
+	pthread_once(&open_wires.once, watch_forks);
+	pthread_mutex_lock(&open_wires.lock);
+	t->next_open = open_wires.first;
+	open_wires.first = t;
+	pthread_mutex_unlock(&open_wires.lock);
 }
 
 static void unlist_opened(struct tcp *t)
 {
-	struct tcp **at = &opened.first;
+	struct tcp **at = &open_wires.first;
 
-	pthread_mutex_lock(&opened.lock);
+	pthread_mutex_lock(&open_wires.lock);
 	while (*at && *at != t)
 		at = &(*at)->next_open;
 	if (*at)
 		*at = t->next_open;
-	pthread_mutex_unlock(&opened.lock);
+	pthread_mutex_unlock(&open_wires.lock);
 }
 
 static void tcp_free(struct tcp *t)
