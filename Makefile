@@ -33,7 +33,7 @@ demo: build
 	@scripts/demo
 
 # Under the address sanitizer these would only do again what others have done.
-REPEATED = e2e_(sweep|page|arms|bench|golden|dna|compare|live|old_results|vocab|workloads|simulate|convert|mixing|ddict|ddict_hosts|cache_ddict|wire|mpi|signals|borders)$$|e2e_bench_|python_(docs|training|install|doc2vec)|test_spread
+REPEATED = e2e_(sweep|page|arms|bench|golden|dna|compare|live|old_results|vocab|workloads|simulate|convert|mixing|ddict|ddict_hosts|cache_ddict|wire|mpi|signals|borders|fault)$$|e2e_bench_|python_(docs|training|install|doc2vec)|test_spread
 
 # The tests as users run them, then under the address and undefined-behaviour
 # sanitizers, then what has threads under the thread sanitizer.

@@ -213,6 +213,69 @@ static void test_padded(const char *how)
 	pen_loader_close(l);
 }
 
+/*
+ * A store that takes its time takes that of reading, wherever in a round it is
+ * called: every read is late by so much at least, whatever the machine does.
+ */
+static void test_late(const struct eng_set *s, const char *how)
+{
+	const uint64_t late = 50000;
+	struct pen_loader *l = eng_open(NULL,
+					"%s %s store=fault store.delay=50us "
+					"batch_size=7 epochs=1 threads=2 %s",
+					s->name, s->read, how);
+	struct pen_stats st;
+
+	if (!CHECK(l))
+		return;
+	CHECK_EQ(eng_run(l, 1, NULL, NULL), PEN_END);
+	/* who delivered the last batch may have to write it down yet */
+	for (int i = 0; i < 1000; i++) {
+		pen_loader_stats(l, &st);
+		if (st.read_ns >= st.nreads * late)
+			break;
+		sched_yield();
+	}
+	CHECK(st.nreads > 0);
+	if (!CHECK(st.read_ns >= st.nreads * late))
+		fprintf(stderr, "%s %s: %llu reads\n", s->name, how,
+			(unsigned long long)st.nreads);
+	pen_loader_close(l);
+}
+
+/* Stopped in the middle of samples that come in pieces, again and again, and
+ * then all of them. */
+static void test_left(const struct eng_set *s, const char *how)
+{
+	struct pen_buf want = { 0 }, got = { 0 };
+	struct pen_loader *l = eng_open(NULL,
+					"%s %s store=fault store.delay=5us "
+					"batch_size=7 epochs=1 threads=2 "
+					"read_size=48 on_error=skip %s",
+					s->name, s->read, how);
+	struct pen_state begin;
+	struct pen_stats st;
+
+	if (!CHECK(l))
+		return;
+	pen_loader_state(l, &begin);
+	for (int i = 0; i < 10; i++)
+		CHECK_EQ(pen_loader_restore(l, &begin, NULL), 0);
+	CHECK_EQ(eng_run(l, 1, &got, NULL), PEN_END);
+	pen_loader_stats(l, &st);
+	CHECK_EQ(st.nskipped, 0);
+	pen_loader_close(l);
+	l = eng_open(NULL, "%s %s batch_size=7 epochs=1 %s", s->name, s->read,
+		     how);
+	if (!CHECK(l))
+		return;
+	CHECK_EQ(eng_run(l, 1, &want, NULL), PEN_END);
+	CHECK(eng_same(&got, &want));
+	pen_loader_close(l);
+	pen__buf_fini(&want);
+	pen__buf_fini(&got);
+}
+
 int main(void)
 {
 	eng_start("loader");
@@ -226,6 +289,13 @@ int main(void)
 	test_padded("store=mmap threads=5");
 	test_padded("store=fault store.fail_every=4 on_error=skip");
 	test_padded("store=fault store.fail_every=5 on_error=substitute");
+	for (size_t i = 0; i < ENG_NSETS; i++) {
+		test_late(&eng_sets[i], "queue_depth=4");
+		test_late(&eng_sets[i], "read_size=48 decode=false");
+		test_late(&eng_sets[i], "store.under=mmap");
+		test_left(&eng_sets[i], "shuffle=true");
+		test_left(&eng_sets[i], "sampler=sequential");
+	}
 	eng_end();
 	return test_end();
 }

@@ -324,13 +324,24 @@ static void test_numbers(void)
 {
 	CHECK_STR(pen__show_count(81234).s, "81.2 k");
 	CHECK_STR(pen__show_count(999).s, "999");
+	CHECK_STR(pen__show_count(3).s, "3");
+	CHECK_STR(pen__show_count(2.834).s, "2.83"); /* a second */
+	CHECK_STR(pen__show_count(0.42).s, "0.42");
+	CHECK_STR(pen__show_count(NAN).s, "-");
 	CHECK_STR(pen__show_bytes(1.35e9).s, "1.35 GB");
 	CHECK_STR(pen__show_whole(65536).s, "65,536");
 	CHECK_STR(pen__show_whole(NAN).s, "");
 	CHECK_STR(pen__show_time(0.0123).s, "12 ms");
 	CHECK_STR(pen__show_time(3.456).s, "3.46 s");
+	CHECK_STR(pen__show_time(0.00099951).s, "1.0 ms");
+	CHECK_STR(pen__show_time(9.999).s, "10.0 s");
+	CHECK_STR(pen__show_time(119.96).s, "2 min 00 s");
+	CHECK_STR(pen__show_time(179.7).s, "3 min 00 s");
 	CHECK_STR(pen__show_share(0.38).s, "38 %");
 	CHECK_STR(pen__show_number(4.21).s, "4.2");
+	CHECK_STR(pen__show_number(0.05).s, "0.050");
+	CHECK_STR(pen__show_number(0.15).s, "0.15");
+	CHECK_STR(pen__show_number(0).s, "0.0");
 	CHECK_STR(pen__show_number(1024).s, "1,024");
 }
 

@@ -76,6 +76,9 @@ static void odd_input(void)
 	CHECK(!c.differs && isnan(c.share) && c.why);
 	c = pen__change(zero, 3, a, 3, 0.02);
 	CHECK(!c.differs && isnan(c.share));
+	CHECK(!strcmp(c.why, "no share of zero"));
+	c = pen__change(zero, 3, zero, 3, 0.02);
+	CHECK(!c.differs && !strcmp(c.why, "the same"));
 	c = pen__change(one, 1, few, 2, 0.02);
 	CHECK(!c.differs && fabs(c.share + 0.2) < 1e-12 && isnan(c.low));
 	c = pen__change(a, 3, zero, 3, 0.02);

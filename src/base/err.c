@@ -2,7 +2,9 @@
  * Errors are filled once, where the cause is known, in the caller's storage:
  * no globals and no allocation, so reporting cannot fail in turn. Text that is
  * too long is cut: a place keeps its end, because the file name is there, a
- * message keeps its start. Nothing here prints.
+ * message keeps its start. Nothing here prints, but what is here is printed:
+ * names of files come from others, and what a terminal would obey in them is
+ * quoted.
  */
 #include "base/err.h"
 
@@ -11,23 +13,30 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/quote.h"
+
 static void set_where(struct pen_err *err, const char *where)
 {
 	const size_t cap = sizeof(err->where);
-	size_t n;
+	char whole[sizeof(err->where)];
 
 	if (!where)
 		where = "";
-	n = strlen(where);
-	if (n < cap) {
-		memmove(err->where, where, n + 1);
+	/* it may be what is there already */
+	if (pen__quote(whole, cap, where)) {
+		memcpy(err->where, whole, strlen(whole) + 1);
 		return;
 	}
-	where += n - (cap - 4);
+	if (strlen(where) > cap - 4)
+		where += strlen(where) - (cap - 4);
 	/* do not start in the middle of a UTF-8 character */
 	while (((unsigned char)*where & 0xc0) == 0x80)
 		where++;
-	snprintf(err->where, cap, "...%s", where);
+	/* quoted it can be longer than it is */
+	while (!pen__quote(whole, cap - 3, where))
+		where += pen__utf8_len(where) ? pen__utf8_len(where) : 1;
+	memcpy(err->where, "...", 3);
+	memcpy(err->where + 3, whole, strlen(whole) + 1);
 }
 
 /* Ends msg at a whole UTF-8 character, with "..." to say that it was cut. */
@@ -38,6 +47,18 @@ static void cut_msg(char *msg, size_t cap)
 	while (n && ((unsigned char)msg[n] & 0xc0) == 0x80)
 		n--;
 	memcpy(msg + n, "...", 4);
+}
+
+static void quote_msg(struct pen_err *err)
+{
+	char raw[sizeof(err->msg)];
+	const size_t cap = sizeof(err->msg);
+
+	if (pen__is_plain(err->msg))
+		return;
+	memcpy(raw, err->msg, cap);
+	if (!pen__quote(err->msg, cap - 3, raw))
+		memcpy(err->msg + strlen(err->msg), "...", 4);
 }
 
 static void set_msg(struct pen_err *err, const char *fmt, va_list ap)
@@ -51,6 +72,7 @@ static void set_msg(struct pen_err *err, const char *fmt, va_list ap)
 		err->msg[0] = '\0';
 	else if ((size_t)n >= sizeof(err->msg))
 		cut_msg(err->msg, sizeof(err->msg));
+	quote_msg(err);
 }
 
 int pen__fail(struct pen_err *err, int code, const char *where, const char *fmt,

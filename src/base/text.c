@@ -73,6 +73,19 @@ void pen__text_add(struct pen_text *t, const char *fmt, ...)
 		t->n += (size_t)n;
 }
 
+void pen__text_quote(struct pen_text *t, const char *s)
+{
+	while (*s) {
+		const size_t n = pen__plain_len(s);
+
+		if (n)
+			pen__text_put(t, s, n);
+		else
+			pen__text_add(t, "\\x%02x", (unsigned char)*s);
+		s += n ? n : 1;
+	}
+}
+
 static int write_all(int fd, const char *p, size_t n)
 {
 	while (n) {
@@ -187,28 +200,11 @@ void pen__json_close(struct pen_text *t, char bracket)
 		put_str(t, "\n");
 }
 
-/* Length of the UTF-8 sequence at s, or 0 when it is not one. */
-static size_t utf8_len(const unsigned char *s)
-{
-	size_t n = *s < 0x80		     ? 1
-		   : *s >= 0xc2 && *s < 0xe0 ? 2
-		   : *s >= 0xe0 && *s < 0xf0 ? 3
-		   : *s >= 0xf0 && *s < 0xf5 ? 4
-					     : 0;
-
-	for (size_t i = 1; i < n; i++)
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-	return n;
-}
-
 /* By number: UTF-16, of which a pair is what lies beyond 16 bits. */
 static void put_numbered(struct pen_text *t, const unsigned char *s, size_t n)
 {
-	uint32_t c = n == 2 ? *s & 0x1fu : n == 3 ? *s & 0xfu : *s & 7u;
+	uint32_t c = pen__utf8_value((const char *)s, n);
 
-	for (size_t i = 1; i < n; i++)
-		c = c << 6 | (s[i] & 0x3fu);
 	if (c >= 0x10000) {
 		pen__text_add(t, "\\u%04x", 0xd7c0u + (c >> 10));
 		c = 0xdc00u | (c & 0x3ffu);
@@ -222,7 +218,7 @@ void pen__json_quote(struct pen_text *t, const char *value)
 
 	put_str(t, "\"");
 	while (*s) {
-		size_t n = utf8_len(s);
+		size_t n = pen__utf8_len((const char *)s);
 
 		if (!n) { /* a byte that is no text: shown, not passed on */
 			put_str(t, "\\ufffd");
@@ -231,7 +227,8 @@ void pen__json_quote(struct pen_text *t, const char *value)
 			pen__text_add(t, "\\u%04x", *s);
 		} else if (*s == '"' || *s == '\\') {
 			pen__text_add(t, "\\%c", *s);
-		} else if (n > 1 && t->ascii) {
+		} else if (n > 1 &&
+			   (t->ascii || !pen__plain_len((const char *)s))) {
 			put_numbered(t, s, n);
 		} else {
 			pen__text_put(t, s, n);

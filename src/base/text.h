@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "err.h"
+#include "quote.h"
 
 struct pen_text {
 	char *p; /* NUL-terminated once something was added */
@@ -26,6 +27,8 @@ void pen__text_fini(struct pen_text *);
 void pen__text_add(struct pen_text *, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 void pen__text_put(struct pen_text *, const void *bytes, size_t n);
+/* The same as pen__quote(). */
+void pen__text_quote(struct pen_text *, const char *s);
 /* A file that has its final name only when it is complete. */
 int pen__text_save(const struct pen_text *, const char *path,
 		   struct pen_err *err);

@@ -229,8 +229,9 @@ static int print_all(struct arms *a, const struct pen_line *const *row,
 	if (pen__arms_init(&found, a->kind, row, n, &err))
 		return complain(&err);
 	pen__arms_print(&out, &found);
+	/* rows may be of others: with --resume they are read from a file */
 	if (!a->b.json && out.n)
-		fwrite(out.p, 1, out.n, stdout);
+		print_lines(out.p);
 	if (!a->b.json)
 		print_words(&found);
 	if (out.failed)

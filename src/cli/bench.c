@@ -272,8 +272,8 @@ int bench_open(struct bench *b)
 	if (rc >= 0)
 		return rc;
 	if (!b->json)
-		printf("%s: %s samples x %s in %s %s, %s\n", b->spec->paths[0],
-		       grouped((uint64_t)b->samples),
+		printf("%s: %s samples x %s in %s %s, %s\n",
+		       shown(b->spec->paths[0]), grouped((uint64_t)b->samples),
 		       grouped((uint64_t)b->ncols),
 		       counted((uint64_t)b->objects, "file"), b->format,
 		       human_bytes(b->bytes));
@@ -430,11 +430,11 @@ int bench_end(struct bench *b, int rc)
 		return rc;
 	if (!b->json && b->nskipped)
 		printf("  %s left out: %s has them\n",
-		       counted(b->nskipped, "run"), b->out);
+		       counted(b->nskipped, "run"), shown(b->out));
 	if (!b->json && b->nadded)
 		printf("\n  Rows are in %s; penstock report %s makes a page of "
 		       "them.\n",
-		       b->out, b->out);
+		       shown(b->out), shown(b->out));
 	if (rc >= 128 && !b->json)
 		printf("  (interrupted%s)\n",
 		       b->nadded ? ": the rows so far are kept" : "");

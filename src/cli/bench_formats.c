@@ -192,7 +192,7 @@ static int write_one(struct formats *g, int i)
 	g->bytes[i] = pen__line_number(&row, "bytes");
 	if (!g->there[i])
 		fprintf(stderr, "penstock: %s left out: %s\n", forms[i].name,
-			pen__line_text(&row, "not"));
+			shown(pen__line_text(&row, "not")));
 	pen__line_fini(&row);
 	return -1;
 }

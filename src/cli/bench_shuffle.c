@@ -180,7 +180,7 @@ static int make_copy(struct shuffle *g)
 	g->order[COPY] = !pen__line_text(&row, "not")[0];
 	if (!g->order[COPY])
 		fprintf(stderr, "penstock: pre-shuffled left out: %s\n",
-			pen__line_text(&row, "not"));
+			shown(pen__line_text(&row, "not")));
 	snprintf(g->dtype, sizeof(g->dtype), "%s",
 		 pen__line_text(&row, "dtype"));
 	snprintf(g->shape, sizeof(g->shape), "%s",

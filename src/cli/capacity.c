@@ -298,15 +298,15 @@ static int report(struct search *s, uint64_t best)
 	if (!best)
 		printf("\n  This machine and storage cannot feed one "
 		       "accelerator of %s at %.0f %%.\n",
-		       s->e.set.workload, 100 * s->e.c.au);
+		       shown(s->e.set.workload), 100 * s->e.c.au);
 	else
 		printf("\n  This machine and storage feed %s of %s at %.0f %% "
 		       "or more.\n",
 		       counted(best * (uint64_t)s->e.comm->size,
 			       "emulated accelerator"),
-		       s->e.set.workload, 100 * s->e.c.au);
+		       shown(s->e.set.workload), 100 * s->e.c.au);
 	if (s->stopped[0])
-		printf("  More were not tried: %s.\n", s->stopped);
+		printf("  More were not tried: %s.\n", shown(s->stopped));
 	if (s->cached > 0.5)
 		printf("  %.0f %% of the bytes came from the page cache: for "
 		       "the storage alone use reader.page_cache=drop or more "
@@ -379,7 +379,7 @@ static int search(struct search *s)
 	if (!s->quiet && !s->json && !s->e.comm->rank)
 		printf("%s: how many accelerators are kept busy for %.0f %% of "
 		       "the time?\n",
-		       s->e.set.workload, 100 * s->e.c.au);
+		       shown(s->e.set.workload), 100 * s->e.c.au);
 	best = find(s, &exit);
 	if (exit > 0)
 		return exit;

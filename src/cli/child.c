@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -17,8 +18,10 @@
 
 #include "base/clock.h"
 #include "cli/cli.h"
+#include "emulate/workload.h"
 
 #define SELF "/proc/self/exe"
+#define LOOK_MS 100
 
 static void __attribute__((noreturn))
 begin(const char *const *argv, int out, int complaints, pid_t parent)
@@ -35,14 +38,20 @@ begin(const char *const *argv, int out, int complaints, pid_t parent)
 	_exit(127);
 }
 
+/* Until it closes its end, or someone wants to stop: a signal that came to us
+ * alone does not end a read. */
 static void listen_to(int fd, struct pen_text *out)
 {
+	struct pollfd p = { .fd = fd, .events = POLLIN };
 	char piece[8192];
 
-	for (;;) {
-		ssize_t n = read(fd, piece, sizeof(piece));
+	while (!interrupted()) {
+		ssize_t n;
 
-		if (n < 0 && errno == EINTR && !interrupted())
+		if (poll(&p, 1, LOOK_MS) <= 0)
+			continue;
+		n = read(fd, piece, sizeof(piece));
+		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
 			return;
@@ -136,6 +145,15 @@ int child_run(const char *const *argv, struct pen_text *out, struct child *c,
 					   "said nothing",
 				 c->code > 128 ? " (ended by a signal)" : "");
 	return 0;
+}
+
+bool names_workload(const char *name)
+{
+	const size_t n = strlen(name);
+
+	return pen__workload_find(name) ||
+	       (n > 5 && !strcmp(name + n - 5, ".yaml")) ||
+	       (n > 4 && !strcmp(name + n - 4, ".yml"));
 }
 
 static int remove_one(const char *path, const struct stat *st, int flag,

@@ -2,6 +2,8 @@
 #ifndef PEN_CLI_CHILD_H
 #define PEN_CLI_CHILD_H
 
+#include <stdbool.h>
+
 #include "base/text.h"
 
 struct child {
@@ -17,6 +19,9 @@ struct child {
  */
 int child_run(const char *const *argv, struct pen_text *out, struct child *,
 	      struct pen_err *err);
+
+/* Is this one that `run` takes, or else data, for `load`? */
+bool names_workload(const char *name);
 
 /* A folder and all in it, as far as that goes. */
 void remove_tree(const char *dir);

@@ -87,6 +87,13 @@ void print_wrapped(FILE *out, const char *text, size_t at, size_t indent);
 void print_man(FILE *out);
 void print_completion(FILE *out);
 
+/* A text of others, as a file's name: without what a terminal would obey. Good
+ * for a printf. */
+const char *shown(const char *);
+
+/* The same of a text of many lines, to standard output. */
+void print_lines(const char *text);
+
 /* Numbers as people read them, in static ring buffers (good for a printf). */
 const char *human_bytes(double n);		   /* "1.35 GB" */
 const char *human_count(double n);		   /* "20,000", "1.62 M" */

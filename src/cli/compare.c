@@ -127,16 +127,16 @@ static int judge(const struct request *q)
 				fprintf(stderr,
 					"penstock: %s: %s: %s (--fail-if %s "
 					"was not checked)\n",
-					q->side[b].name, r->name, c.why,
-					r->text);
+					shown(q->side[b].name), shown(r->name),
+					c.why, shown(r->text));
 			if (!c.differs || (r->below ? c.share >= r->share
 						    : c.share <= r->share))
 				continue;
 			fprintf(stderr,
 				"penstock: %s: %s changed by %+.1f %% "
 				"(--fail-if %s)\n",
-				q->side[b].name, r->name, 100 * c.share,
-				r->text);
+				shown(q->side[b].name), shown(r->name),
+				100 * c.share, shown(r->text));
 			rc = EXIT_MISSED;
 		}
 	}

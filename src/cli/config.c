@@ -51,8 +51,10 @@ void print_notes(const struct pen_settings *s)
 
 	while (p && *p) {
 		const size_t n = strcspn(p, "\n");
+		char line[4096];
 
-		fprintf(stderr, "penstock: note: %.*s\n", (int)n, p);
+		snprintf(line, sizeof(line), "%.*s", (int)n, p);
+		fprintf(stderr, "penstock: note: %s\n", shown(line));
 		p += n + (p[n] == '\n');
 	}
 }

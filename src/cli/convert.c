@@ -172,7 +172,7 @@ static void print_left(const struct pen_left_kind *k)
 
 	printf("  left out: %s (", k->kind);
 	while (n < MOST_NAMED && (name = pen__left_next(k, name)))
-		printf("%s%s", n++ ? ", " : "", name);
+		printf("%s%s", n++ ? ", " : "", shown(name));
 	if (k->n > n)
 		printf(" and %s more", grouped(k->n - n));
 	printf(")%s\n",
@@ -197,7 +197,7 @@ static void put_left(struct pen_text *j, const struct pen_left *left)
 static void print_text(const struct convert *c, const char *dst,
 		       const struct pen_convert_result *r, double s)
 {
-	printf("%s: %s cells x %s genes, %s in %s (%s cells/s)\n", dst,
+	printf("%s: %s cells x %s genes, %s in %s (%s cells/s)\n", shown(dst),
 	       grouped(r->ncells), grouped(r->ngenes),
 	       human_bytes((double)r->bytes_out), human_time(s),
 	       human_count(s > 0 ? (double)r->ncells / s : 0));

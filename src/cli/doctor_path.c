@@ -220,11 +220,17 @@ void doctor_cached(struct doctor *d, const char *path)
 		for (uint64_t i = 0; i < set.nobj; i++)
 			bytes += set.obj[i].size;
 		in = pen__store_resident(&set);
-		doctor_say(d, "in the page cache",
-			   in > 0.05 ? DOCTOR_NOTE : DOCTOR_FINE,
-			   "about %.0f %% of %s in %s", in < 0 ? 0 : in * 100,
-			   human_bytes((double)bytes),
-			   counted(set.nobj, "file"));
+		if (in < 0)
+			doctor_say(d, "in the page cache", DOCTOR_NOTE,
+				   "not known of %s in %s",
+				   human_bytes((double)bytes),
+				   counted(set.nobj, "file"));
+		else
+			doctor_say(d, "in the page cache",
+				   in > 0.05 ? DOCTOR_NOTE : DOCTOR_FINE,
+				   "about %.0f %% of %s in %s", in * 100,
+				   human_bytes((double)bytes),
+				   counted(set.nobj, "file"));
 		if (in > 0.05)
 			doctor_because(d,
 				       "a first run reads that part from "

@@ -410,9 +410,10 @@ static int generate(struct gen *g, const struct pen_pairs *for_store,
 		return complain(&err);
 	s = (double)(pen__now_ns() - t0) / 1e9;
 	if (!g->json) {
-		printf("%s: %s samples in %s %s %s, %s in %s (%s/s)\n", g->path,
-		       grouped(g->samples * g->files), grouped(g->files),
-		       g->ops->name, g->files == 1 ? "file" : "files",
+		printf("%s: %s samples in %s %s %s, %s in %s (%s/s)\n",
+		       shown(g->path), grouped(g->samples * g->files),
+		       grouped(g->files), g->ops->name,
+		       g->files == 1 ? "file" : "files",
 		       human_bytes((double)atomic_load(&g->bytes)),
 		       human_time(s),
 		       human_bytes((double)atomic_load(&g->bytes) / s));

@@ -111,7 +111,7 @@ static int report(const struct run *r, double s)
 	if (!g->json) {
 		printf("%s: %s cells x %s genes in %s %s %s, %s numbers, %s "
 		       "in %s (%s cells/s)\n",
-		       g->path, grouped(r->before), grouped(g->genes),
+		       shown(g->path), grouped(r->before), grouped(g->genes),
 		       grouped(g->files), g->writer->name,
 		       g->files == 1 ? "file" : "files", grouped(r->numbers),
 		       human_bytes((double)r->bytes), human_time(s),

@@ -30,7 +30,7 @@ static int report(const struct gen *g, const struct pen_synth_made *m, double s)
 
 	if (!g->json) {
 		printf("%s: %s sequences, %s letters, %s in %s (%s/s)\n",
-		       g->path, grouped(m->records), grouped(m->letters),
+		       shown(g->path), grouped(m->records), grouped(m->letters),
 		       human_bytes((double)m->bytes), human_time(s),
 		       human_bytes((double)m->bytes / s));
 		return EXIT_OK;

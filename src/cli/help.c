@@ -12,6 +12,7 @@
 
 void print_wrapped(FILE *out, const char *text, size_t at, size_t indent)
 {
+	text = shown(text);
 	while (*text) {
 		size_t n = strcspn(text, " ");
 

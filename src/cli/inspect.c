@@ -26,7 +26,7 @@ static void show_fact(void *arg, const char *name, const char *value)
 	if (v->json)
 		pen__json_str(v->json, name, value);
 	else
-		printf("  %-14s %s\n", name, value);
+		printf("  %-14s %s\n", shown(name), shown(value));
 }
 
 static void show_advice(void *arg, const char *text)
@@ -39,7 +39,7 @@ static void show_advice(void *arg, const char *text)
 	if (v->json)
 		pen__json_str(v->json, NULL, text);
 	else
-		printf("  note: %s\n", text);
+		printf("  note: %s\n", shown(text));
 }
 
 static void describe(struct view *v, bool advice)
@@ -84,8 +84,9 @@ static void print_text(struct view *v)
 	uint64_t least, most;
 
 	sizes(ds, &least, &most);
-	printf("%s\n  %-14s %s\n  %-14s %s", ds->spec->paths[0], "format",
-	       ds->format->ops->name, "files", grouped(ds->objs.nobj));
+	printf("%s\n  %-14s %s\n  %-14s %s", shown(ds->spec->paths[0]),
+	       "format", ds->format->ops->name, "files",
+	       grouped(ds->objs.nobj));
 	printf(", %s", human_bytes((double)ds->objs.total_bytes));
 	if (least != most)
 		printf(" (%s to %s each)", human_bytes((double)least),
@@ -97,7 +98,7 @@ static void print_text(struct view *v)
 	for (uint32_t i = 0; i < ds->format->nfields; i++) {
 		const struct pen_field *f = &ds->format->field[i];
 
-		printf("  field %-8s %s %s, %s%s\n", f->name,
+		printf("  field %-8s %s %s, %s%s\n", shown(f->name),
 		       pen_dtype_name(f->dtype), shape_text(f->shape, f->ndim),
 		       memchr(f->shape, 0xff, f->ndim * 8) ? "up to " : "",
 		       human_bytes((double)f->max_bytes));
@@ -169,6 +170,7 @@ static int run_inspect(int argc, char **argv)
 
 	if (pen_spec_new(&spec, &err))
 		return complain(&err);
+	spec->stop = interrupt_flag();
 	while (rc < 0 && (kind = args_next(&a)) != ARG_END) {
 		if (kind == ARG_BAD)
 			rc = EXIT_USAGE;
@@ -177,8 +179,11 @@ static int run_inspect(int argc, char **argv)
 		else
 			rc = spec_arg(spec, &a, kind);
 	}
-	if (rc < 0 && pen_dataset_open(&ds, spec, &err))
+	if (rc < 0 && pen_dataset_open(&ds, spec, &err)) {
 		rc = complain(&err);
+		if (err.code == PEN_ECLOSED && interrupted())
+			rc = 128 + interrupted();
+	}
 	if (rc < 0) {
 		v.ds = ds;
 		rc = EXIT_OK;

@@ -27,6 +27,9 @@
 #define EVERY (SECOND / 5)
 #define FIRST (2 * SECOND)  /* shorter runs show nothing */
 #define PLAIN (10 * SECOND) /* between plain lines */
+/* Between those of a job of many ranks: their launcher stands between them and
+ * the terminal, whoever looks at it sees nothing else. */
+#define RANKS (4 * SECOND)
 #define MOST_ROWS 9u
 #define MOST_COLS 100u
 #define LABEL 14
@@ -238,6 +241,8 @@ static void plain_line(const struct live *v, const struct pen_progress *p)
 	if (p->loader)
 		ADD(", %u of %u batches ready", ready(p->loader),
 		    p->loader->prefetch);
+	if (v->ranks > 1)
+		ADD(" (first of %d ranks)", v->ranks);
 	fprintf(stderr, "%s\n", line);
 #undef ADD
 }
@@ -478,7 +483,8 @@ void live_show(struct live *v, const struct pen_progress *p)
 	count(v, p);
 	if (v->block && now - v->start_ns >= FIRST && now > v->start_ns) {
 		redraw(v, p);
-	} else if (!v->block && now > v->said_ns && now - v->said_ns >= PLAIN) {
+	} else if (!v->block && now > v->said_ns &&
+		   now - v->said_ns >= (v->ranks > 1 ? RANKS : PLAIN)) {
 		plain_line(v, p);
 		v->said_ns = now;
 	}

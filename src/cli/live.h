@@ -1,7 +1,8 @@
 /*
  * What a long run shows while it goes: on a terminal a few lines that are drawn
- * in place, elsewhere a line now and then. The thread that waits anyway calls
- * it; most calls only look at a coarse clock.
+ * in place, elsewhere a line now and then, as under mpirun, which reads what
+ * its ranks print through pipes. The thread that waits anyway calls it; most
+ * calls only look at a coarse clock.
  */
 #ifndef PEN_CLI_LIVE_H
 #define PEN_CLI_LIVE_H
@@ -34,7 +35,8 @@ struct live {
 	double whole_from;
 };
 
-/* quiet: never anything */
+/* quiet: never anything, as all ranks but the first; ranks: there are so many,
+ * and what is shown is this one's. */
 void live_start(struct live *, bool quiet, int ranks);
 void live_show(struct live *, const struct pen_progress *);
 void live_clear(struct live *); /* takes the lines away: others are to come */

@@ -11,6 +11,7 @@
 #include "base/rng.h"
 #include "base/team.h"
 #include "cli/load.h"
+#include "comm/launch.h"
 #include "engine/quality.h"
 #include "store/store.h"
 
@@ -116,6 +117,23 @@ static void watch(struct run *r, const struct epoch *e, uint64_t start)
 	live_show(&r->live, &p);
 }
 
+/* Of ranks that are one job, and of those that each load by themselves, one
+ * shows what it does. */
+static void start_live(struct run *r)
+{
+	struct pen_launch by;
+	int rank = 0, n = 1;
+
+	if (r->comm) {
+		rank = r->comm->rank;
+		n = r->comm->size;
+	} else if (!pen__comm_launch(&by, NULL) && by.rank >= 0) {
+		rank = by.rank;
+		n = by.size;
+	}
+	live_start(&r->live, r->quiet || rank, n);
+}
+
 static int iterate(struct run *r, struct pen_err *err)
 {
 	/* loading starts with the workers, not with the first next() */
@@ -124,7 +142,7 @@ static int iterate(struct run *r, struct pen_err *err)
 	struct pen_batch *b;
 	int rc = 0;
 
-	live_start(&r->live, r->quiet, 1);
+	start_live(r);
 	while (!interrupted() && (!r->max_batches || n < r->max_batches) &&
 	       !(r->max_seconds > 0 &&
 		 (double)(pen__now_ns() - start) / 1e9 >= r->max_seconds)) {
@@ -199,184 +217,21 @@ static struct shares shares_of(const struct pen_stats *s)
 				100 * (double)s->idle_ns / all };
 }
 
-static const double percentiles[] = { 50, 90, 99, 99.9, 100 };
-static const char *const percentile_names[] = { "p50", "p90", "p99", "p99_9",
-						"max" };
-
-static void json_data(struct pen_text *j, const struct run *r)
-{
-	const struct pen_dataset *ds = r->l->ds;
-
-	pen__json_open(j, "data", '{');
-	pen__json_str(j, "path", ds->spec->paths[0]);
-	pen__json_str(j, "format", ds->format->ops->name);
-	pen__json_int(j, "objects", ds->objs.nobj);
-	pen__json_int(j, "samples", ds->ix.pub.nsamples);
-	pen__json_int(j, "bytes", ds->objs.total_bytes);
-	pen__json_open(j, "fields", '[');
-	for (uint32_t i = 0; i < ds->format->nfields; i++) {
-		const struct pen_field *f = &ds->format->field[i];
-
-		pen__json_open(j, NULL, '{');
-		pen__json_str(j, "name", f->name);
-		pen__json_str(j, "dtype", pen_dtype_name(f->dtype));
-		pen__json_str(j, "shape", shape_text(f->shape, f->ndim));
-		pen__json_close(j, '}');
-	}
-	pen__json_close(j, ']');
-	pen__json_num(j, "page_cache_share", r->l->ds->resident);
-	pen__json_close(j, '}');
-}
-
-/* What bytes come from in the end; a cache over it has figures of its own. */
-static const char *store_of(const struct run *r)
-{
-	const struct pen_store *st = r->l->ds->store;
-
-	return (r->cache.on ? st->under : st)->ops->name;
-}
-
-/* How even batches come: a stall shows in the slowest ones. */
-static double p99_over_p50(const struct run *r)
-{
-	const uint64_t p50 = pen_loader_wait_percentile(r->l, 50);
-
-	return p50 ? (double)pen_loader_wait_percentile(r->l, 99) / (double)p50
-		   : 0;
-}
-
-static void json_times(struct pen_text *j, const struct run *r,
-		       const struct pen_stats *s)
-{
-	pen__json_open(j, "wait_ns", '{');
-	for (size_t i = 0; i < 5; i++)
-		pen__json_int(j, percentile_names[i],
-			      pen_loader_wait_percentile(r->l, percentiles[i]));
-	pen__json_close(j, '}');
-	pen__json_num(j, "wait_p99_over_p50", p99_over_p50(r));
-	pen__json_num(j, "wait_slowest_tenth", pen__hist_top(&r->l->wait, 10));
-	pen__json_open(j, "stage_ns", '{');
-	pen__json_int(j, "plan", s->plan_ns);
-	pen__json_int(j, "read", s->read_ns);
-	pen__json_int(j, "unpack", s->unpack_ns);
-	pen__json_int(j, "emit", s->emit_ns);
-	pen__json_int(j, "idle", s->idle_ns);
-	pen__json_int(j, "consumer_wait", s->wait_ns);
-	pen__json_close(j, '}');
-	pen__json_open(j, "epochs", '[');
-	for (size_t i = 0; i < r->nepochs; i++) {
-		pen__json_open(j, NULL, '{');
-		pen__json_num(j, "seconds", r->epoch[i].seconds);
-		pen__json_int(j, "samples", r->epoch[i].samples);
-		pen__json_int(j, "payload_bytes", r->epoch[i].bytes);
-		pen__json_close(j, '}');
-	}
-	pen__json_close(j, ']');
-}
-
-static void json_quality(struct pen_text *j, const struct run *r)
-{
-	struct pen_quality_result q;
-
-	if (!r->q)
-		return;
-	pen__quality_result(r->q, &q);
-	pen__quality_json(j, "quality", &q);
-}
-
-static void json_errors(struct pen_text *j, const struct run *r)
-{
-	struct pen_err e;
-	uint64_t id;
-
-	pen__json_open(j, "errors", '[');
-	for (uint64_t i = 0; !pen_loader_skipped(r->l, i, &id, &e); i++) {
-		pen__json_open(j, NULL, '{');
-		pen__json_int(j, "sample", id);
-		pen__json_str(j, "object", e.where);
-		pen__json_str(j, "error", e.msg);
-		pen__json_close(j, '}');
-	}
-	pen__json_close(j, ']');
-}
-
-static double per_second(double n, double s)
-{
-	return s > 0 ? n / s : 0;
-}
-
-static int print_json(const char *path, const struct run *r)
-{
-	struct pen_text j = { 0 };
-	const struct pen_stats s = r->stats;
-
-	pen__json_open(&j, NULL, '{');
-	pen__json_str(&j, "schema", "penstock.load/1");
-	pen__json_str(&j, "version", pen_version());
-	pen__json_bool(&j, "partial", r->partial);
-	json_data(&j, r);
-	pen__json_str(&j, "store", store_of(r));
-	pen__json_str(&j, "store_reason", r->l->ds->why_store);
-	pen__json_str(&j, "sampler", r->l->sampler->ops->name);
-	pen__json_int(&j, "seed", r->l->ds->spec->seed);
-	pen__json_int(&j, "batch_size",
-		      r->l->cut.pack ? r->l->cut.rows : r->l->batch);
-	if (r->l->cut.pack)
-		pen__json_int(&j, "pack", r->l->cut.pack);
-	else if (r->l->cut.on)
-		pen__json_int(&j, "batch_tokens", r->l->cut.budget);
-	pen__json_int(&j, "threads", s.nthreads);
-	pen__json_int(&j, "prefetch", s.prefetch);
-	pen__json_int(&j, "queue_depth", s.queue_depth);
-	pen__json_int(&j, "samples", s.nsamples);
-	pen__json_int(&j, "batches", s.nbatches);
-	pen__json_num(&j, "seconds", r->seconds);
-	pen__json_num(&j, "samples_per_s",
-		      per_second((double)s.nsamples, r->seconds));
-	pen__json_int(&j, "payload_bytes", s.payload_bytes);
-	pen__json_num(&j, "payload_bytes_per_s",
-		      per_second((double)s.payload_bytes, r->seconds));
-	pen__json_int(&j, "read_bytes", s.read_bytes);
-	pen__json_num(&j, "read_bytes_per_s",
-		      per_second((double)s.read_bytes, r->seconds));
-	pen__json_int(&j, "nreads", s.nreads);
-	pen__json_num(&j, "open_s", (double)s.open_ns / 1e9);
-	pen__json_num(&j, "first_batch_s", (double)s.first_batch_ns / 1e9);
-	pen__json_num(&j, "cpu_s", r->cpu_s);
-	pen__json_num(&j, "cpu_s_per_gb",
-		      s.payload_bytes ? r->cpu_s * 1e9 / (double)s.payload_bytes
-				      : 0);
-	pen__json_int(&j, "peak_memory_bytes", pen__memory_peak());
-	pen__json_int(&j, "buffer_peak_bytes", s.memory_peak_bytes);
-	pen__json_int(&j, "memory_budget_bytes", s.memory_budget_bytes);
-	pen__json_num(&j, "ready_batches_mean", s.ready_mean);
-	pen__json_int(&j, "skipped", s.nskipped);
-	pen__json_int(&j, "substituted", s.nsubstituted);
-	if (r->checksum)
-		pen__json_int(&j, "checksum", r->sum);
-	load_cache_json(&j, r);
-	json_times(&j, r, &s);
-	json_quality(&j, r);
-	json_errors(&j, r);
-	pen__json_close(&j, '}');
-	return text_out(&j, path);
-}
-
 static void print_data(const struct run *r, const struct pen_stats *s)
 {
 	const struct pen_dataset *ds = r->l->ds;
 
-	printf("%s: %s samples in %s %s %s, %s\n", ds->spec->paths[0],
+	printf("%s: %s samples in %s %s %s, %s\n", shown(ds->spec->paths[0]),
 	       grouped(ds->ix.pub.nsamples), grouped(ds->objs.nobj),
 	       ds->format->ops->name, ds->objs.nobj == 1 ? "file" : "files",
 	       human_bytes((double)ds->objs.total_bytes));
 	for (uint32_t i = 0; i < ds->format->nfields; i++) {
 		const struct pen_field *f = &ds->format->field[i];
 
-		printf("  %-12s %s %s\n", f->name, pen_dtype_name(f->dtype),
-		       shape_text(f->shape, f->ndim));
+		printf("  %-12s %s %s\n", shown(f->name),
+		       pen_dtype_name(f->dtype), shape_text(f->shape, f->ndim));
 	}
-	printf("  %-12s %s (%s)", "store", store_of(r), ds->why_store);
+	printf("  %-12s %s (%s)", "store", load_store(r), ds->why_store);
 	if (r->l->ds->resident >= 0)
 		printf(", %.0f %% in page cache at start",
 		       100 * r->l->ds->resident);
@@ -436,15 +291,16 @@ static void print_result(const struct run *r, const struct pen_stats *s)
 	       human_time((double)pen_loader_wait_percentile(r->l, 100) / 1e9));
 	printf("  %-14s p99 is %.1f x p50, the slowest tenth takes %.0f %% of "
 	       "the time\n",
-	       "", p99_over_p50(r), 100 * pen__hist_top(&r->l->wait, 10));
+	       "", load_unevenness(r), 100 * pen__hist_top(&r->l->wait, 10));
 	printf("  %-14s %s after start (%s to open and index)\n", "first batch",
 	       human_time((double)s->first_batch_ns / 1e9),
 	       human_time((double)s->open_ns / 1e9));
 	printf("  %-14s %.3f s per GB of payload\n", "CPU",
 	       s->payload_bytes ? r->cpu_s * 1e9 / (double)s->payload_bytes
 				: 0);
-	printf("  %-14s %s peak, of which %s buffers (budget %s)\n", "memory",
+	printf("  %-14s %s peak%s, of which %s buffers (budget %s)\n", "memory",
 	       human_bytes((double)pen__memory_peak()),
+	       r->comm && r->comm->size > 1 ? " of the first rank" : "",
 	       human_bytes((double)s->memory_peak_bytes),
 	       human_bytes((double)s->memory_budget_bytes));
 	printf("  %-14s plan %.0f %%, read %.0f %%, unpack %.0f %%, emit %.0f "
@@ -463,6 +319,7 @@ static void print_result(const struct run *r, const struct pen_stats *s)
 static void print_words(const struct run *r, const struct pen_stats *s)
 {
 	struct shares w = shares_of(s);
+	const double waited = per_second((double)s->wait_ns / 1e9, r->seconds);
 	double rate = per_second((double)s->nsamples, r->seconds);
 	const char *what = w.read > w.emit && w.read > w.unpack ? "reading"
 			   : w.unpack > w.emit			? "unpacking"
@@ -470,14 +327,22 @@ static void print_words(const struct run *r, const struct pen_stats *s)
 
 	const uint32_t batch = r->l->cut.on ? r->l->cut.typical : r->l->batch;
 
+	/* a step takes a batch of every rank */
+	if (r->comm)
+		rate /= r->comm->size;
 	if (rate <= 0)
 		return;
 	printf("\n  In words: a training step of %u samples that takes %s or "
 	       "longer never waits for\n  this loader, on average. ",
 	       batch, human_time(batch / rate));
-	if (w.idle > 50)
+	if (w.idle > 50 && waited < 0.5)
 		printf("Its threads were mostly idle: the consumer is the "
 		       "slower side.\n");
+	else if (w.idle > 50)
+		printf("Its threads were mostly idle, and else %s: more "
+		       "batches\n  ahead (prefetch=) or fewer threads would "
+		       "do.\n",
+		       what);
 	else
 		printf("Its threads spend most of their time %s.\n", what);
 }
@@ -498,7 +363,7 @@ static void print_text(const struct run *r)
 	for (uint64_t i = 0; i < 10 && !pen_loader_skipped(r->l, i, &id, &e);
 	     i++)
 		printf("    sample %llu: %s: %s\n", (unsigned long long)id,
-		       e.where, e.msg);
+		       shown(e.where), shown(e.msg));
 	if (r->partial)
 		puts("  (interrupted: these are the figures so far)");
 }
@@ -511,15 +376,28 @@ static int open_quality(struct run *r, struct pen_err *err)
 	return rc ? rc : pen__quality_new(&r->q, &set, err);
 }
 
-static int not_opened(const struct pen_err *err)
+static int not_opened(const struct run *r, const struct pen_spec *spec,
+		      uint64_t start, const struct pen_err *err)
 {
+	const double open_s = (double)(pen__now_ns() - start) / 1e9;
 	int rc = complain(err);
 
-	return err->code == PEN_ECLOSED ? 128 + interrupted() : rc;
+	if (err->code != PEN_ECLOSED || !interrupted())
+		return rc;
+	if (r->comm && r->comm->rank)
+		return 128 + interrupted();
+	if (r->out && load_json_unopened(r->out, spec, open_s))
+		return EXIT_FAILED;
+	if (!r->json)
+		printf("  (interrupted while indexing: nothing was loaded)\n");
+	else if (load_json_unopened(NULL, spec, open_s))
+		return EXIT_FAILED;
+	return 128 + interrupted();
 }
 
 static int measure(struct run *r, const struct pen_spec *spec)
 {
+	const uint64_t start = pen__now_ns();
 	struct pen_err err = { 0 };
 	int rc, out_rc;
 
@@ -528,13 +406,13 @@ static int measure(struct run *r, const struct pen_spec *spec)
 
 		rc = pen_dataset_open(&ds, spec, &err);
 		if (rc)
-			return not_opened(&err);
+			return not_opened(r, spec, start, &err);
 		drop_cache(ds);
 		pen_dataset_close(ds);
 	}
 	rc = pen_loader_open(&r->l, spec, &err);
 	if (rc)
-		return not_opened(&err);
+		return not_opened(r, spec, start, &err);
 	if (r->quality && open_quality(r, &err))
 		return complain(&err);
 	rc = load_sum(r, iterate(r, &err), &err);
@@ -542,9 +420,9 @@ static int measure(struct run *r, const struct pen_spec *spec)
 		return complain(&err);
 	if (r->comm && r->comm->rank)
 		return interrupted() ? 128 + interrupted() : EXIT_OK;
-	out_rc = r->out ? print_json(r->out, r) : 0;
+	out_rc = r->out ? load_json(r->out, r) : 0;
 	if (r->json)
-		out_rc = print_json(NULL, r) ? EXIT_FAILED : out_rc;
+		out_rc = load_json(NULL, r) ? EXIT_FAILED : out_rc;
 	else
 		print_text(r);
 	if (rc < 0)

@@ -42,6 +42,17 @@ struct run {
 int load_ranks(struct run *, struct pen_spec *);
 /* Collective: every rank's rc and figures; rank 0 has the sums. */
 int load_sum(struct run *, int rc, struct pen_err *err);
+/* load_json.c: the result, to a file or (NULL) standard output; EXIT code. */
+int load_json(const char *path, const struct run *);
+/* The same of a run that was interrupted while it still indexed. */
+int load_json_unopened(const char *path, const struct pen_spec *,
+		       double open_s);
+double per_second(double n, double s);
+/* What bytes come from in the end; a cache over it has figures of its own. */
+const char *load_store(const struct run *);
+/* How even batches come, p99 over p50: a stall shows in the slowest ones. */
+double load_unevenness(const struct run *);
+
 void load_cache_json(struct pen_text *, const struct run *);
 void load_cache_print(const struct run *);
 

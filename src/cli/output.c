@@ -34,25 +34,57 @@ int exit_code(int code)
 	}
 }
 
+const char *shown(const char *s)
+{
+	static char buf[4][16384];
+	static unsigned i;
+	char *b;
+
+	if (pen__is_plain(s))
+		return s;
+	b = buf[i++ % 4];
+	if (!pen__quote(b, sizeof(buf[0]) - 3, s))
+		memcpy(b + strlen(b), "...", 4);
+	return b;
+}
+
+void print_lines(const char *text)
+{
+	while (*text) {
+		const size_t n = strcspn(text, "\n");
+		struct pen_text in = { 0 }, out = { 0 };
+
+		pen__text_put(&in, text, n);
+		pen__text_quote(&out, in.p ? in.p : "");
+		if (out.p)
+			fputs(out.p, stdout);
+		if (text[n])
+			putchar('\n');
+		text += n + !!text[n];
+		pen__text_fini(&in);
+		pen__text_fini(&out);
+	}
+}
+
 int complain(const struct pen_err *err)
 {
 	if (!muted)
-		fprintf(stderr, "penstock: %s%s%s\n", err->where,
-			err->where[0] ? ": " : "", err->msg);
+		fprintf(stderr, "penstock: %s%s%s\n", shown(err->where),
+			err->where[0] ? ": " : "", shown(err->msg));
 	return exit_code(err->code);
 }
 
 int complain_usage(const char *fmt, ...)
 {
+	char text[8192];
 	va_list ap;
 
 	if (muted)
 		return EXIT_USAGE;
-	fputs("penstock: ", stderr);
 	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
+	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	fputc('\n', stderr);
+	fprintf(stderr, "penstock: %s\n", shown(text));
 	return EXIT_USAGE;
 }
 
@@ -76,7 +108,11 @@ static const char *scaled(double n, const char *const *unit, size_t nunits,
 		n /= 1000;
 		i++;
 	}
-	digits = i == 0 ? 0 : fabs(n) < 9.995 ? 2 : fabs(n) < 99.95 ? 1 : 0;
+	/* a whole number stays one; three samples a second are 2.83 */
+	digits = i == 0 && rint(n) == n ? 0
+		 : fabs(n) < 9.995	? 2
+		 : fabs(n) < 99.95	? 1
+					: 0;
 	snprintf(b, 48, "%.*f%s%s", digits, n, sep, unit[i]);
 	return b;
 }
@@ -99,17 +135,18 @@ const char *human_time(double s)
 {
 	char *b = next_buf();
 
-	if (s < 1e-6)
+	/* by what is left when it is rounded: never "1000.0 us" */
+	if (s < 0.9995e-6)
 		snprintf(b, 48, "%.0f ns", s * 1e9);
-	else if (s < 1e-3)
+	else if (s < 0.99995e-3)
 		snprintf(b, 48, "%.1f us", s * 1e6);
-	else if (s < 1)
+	else if (s < 0.99995)
 		snprintf(b, 48, "%.1f ms", s * 1e3);
-	else if (s < 120)
+	else if (s < 119.995)
 		snprintf(b, 48, "%.2f s", s);
 	else
-		snprintf(b, 48, "%.0f min %02.0f s", floor(s / 60),
-			 fmod(s, 60));
+		snprintf(b, 48, "%.0f min %02.0f s", floor(rint(s) / 60),
+			 fmod(rint(s), 60));
 	return b;
 }
 
@@ -170,7 +207,7 @@ void progress_show(struct progress *p, uint64_t done, double bytes)
 	if (!p->tty || s < 2 || now - p->shown_ns < 200000000)
 		return;
 	rate = (double)done / s;
-	fprintf(stderr, "\r\033[K%s%s", p->title ? p->title : "",
+	fprintf(stderr, "\r\033[K%s%s", p->title ? shown(p->title) : "",
 		p->title ? ": " : "");
 	fprintf(stderr, "%s %s", grouped(done), p->what);
 	if (p->total)
@@ -179,7 +216,7 @@ void progress_show(struct progress *p, uint64_t done, double bytes)
 	fprintf(stderr, ", %s/s", human_count(rate));
 	if (bytes > 0)
 		fprintf(stderr, ", %s/s", human_bytes(bytes / s));
-	if (p->total && rate > 0)
+	if (p->total > done && rate > 0)
 		fprintf(stderr, ", %s left",
 			human_time((double)(p->total - done) / rate));
 	fflush(stderr);
@@ -244,7 +281,11 @@ int text_out(struct pen_text *t, const char *path)
 	} else if (t->failed) {
 		rc = pen__fail_nomem(&err, "output", t->n);
 	} else {
-		fwrite(t->p, 1, t->n, stdout);
+		/* for programs as it is, for eyes without what would act */
+		if (isatty(STDOUT_FILENO) && t->p)
+			print_lines(t->p);
+		else
+			fwrite(t->p, 1, t->n, stdout);
 		if (fflush(stdout) || ferror(stdout))
 			rc = pen__fail_sys(&err, errno, "standard output",
 					   "cannot be written");

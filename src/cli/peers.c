@@ -162,7 +162,7 @@ static int probe(struct bench *b, const struct trial *t, struct pen_text *j,
 static void without(const struct peers *r, const char *what, const char *why)
 {
 	fprintf(r->a.b.json ? stderr : stdout, "  Without %s: %s %s\n", what,
-		r->python, why);
+		shown(r->python), shown(why));
 }
 
 static bool is_npy(const char *path)

@@ -33,7 +33,7 @@ static int read_file(struct request *q, const char *path)
 		fprintf(stderr,
 			"penstock: %s: %s skipped (line %llu is the first): "
 			"not whole\n",
-			path, counted(q->r.rows.nbad, "line"),
+			shown(path), counted(q->r.rows.nbad, "line"),
 			(unsigned long long)q->r.rows.first_bad);
 	q->r.rows.nbad += bad;
 	return -1;
@@ -75,7 +75,7 @@ static int write_out(struct request *q)
 					       : text_out(&t, q->html);
 	pen__text_fini(&t);
 	if (!rc && strcmp(q->html, "-") != 0)
-		printf("%s: %s\n", q->html,
+		printf("%s: %s\n", shown(q->html),
 		       counted(q->r.rows.n + q->r.ndocs, "run"));
 	return rc;
 }

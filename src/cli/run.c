@@ -59,13 +59,14 @@ static void print_plan(const struct job *j, const struct pen_plan_figures *p)
 	const struct pen_config *c = &j->e.c;
 	unsigned world = emulation_world(&j->e);
 
-	printf("%s: %s, nothing is done\n", j->e.set.workload,
+	printf("%s: %s, nothing is done\n", shown(j->e.set.workload),
 	       counted(world, "accelerator"));
 	if (p->files_train)
 		printf("  %-14s %s training and %s evaluation files (%s), "
 		       "%s\n",
 		       "data", grouped(p->files_train), grouped(p->files_eval),
-		       c->dataset.format, human_bytes((double)p->data_bytes));
+		       shown(c->dataset.format),
+		       human_bytes((double)p->data_bytes));
 	if (c->workflow.generate_data)
 		printf("  %-14s %s to make, %s\n", "generate",
 		       counted(p->files_missing, "file"),
@@ -206,7 +207,7 @@ static void print_result(const struct job *j, const struct pen_run *r)
 	const struct pen_config *c = r->c;
 	struct pen_text words = { 0 };
 
-	printf("%s: %s", j->e.set.workload,
+	printf("%s: %s", shown(j->e.set.workload),
 	       counted(r->rec.world, "emulated accelerator"));
 	if (c->workflow.train)
 		printf(", %s of %s of %s", counted(c->train.epochs, "epoch"),
@@ -227,7 +228,7 @@ static void print_result(const struct job *j, const struct pen_run *r)
 	if (c->workflow.train || c->workflow.checkpoint) {
 		printf("  %-14s %s peak\n", "memory",
 		       human_bytes((double)r->rec.peak_memory));
-		printf("  %-14s %s/result.json\n", "results", r->dir);
+		printf("  %-14s %s/result.json\n", "results", shown(r->dir));
 		pen__verdict(&r->rec, &r->fig, &words);
 		if (words.p) {
 			fputs("\n  In words:", stdout);

@@ -15,7 +15,6 @@
 #include "cli/child.h"
 #include "cli/cli.h"
 #include "emulate/system.h"
-#include "emulate/workload.h"
 #include "penstock.h"
 #include "report/doc.h"
 #include "report/report.h"
@@ -271,11 +270,13 @@ static void show_progress(const struct sweep *s, const char *setup)
 	uint64_t all = s->ncells * s->repeats;
 	double spent = (double)(pen__now_ns() - s->start_ns) / 1e9;
 	uint64_t ran = s->done - s->skipped;
+	char name[61];
 
 	if (s->quiet || !isatty(STDERR_FILENO))
 		return;
-	fprintf(stderr, "\r\033[Krun %s of %s: %.60s", grouped(s->done + 1),
-		grouped(all), setup);
+	pen__quote(name, sizeof(name), setup);
+	fprintf(stderr, "\r\033[Krun %s of %s: %s", grouped(s->done + 1),
+		grouped(all), name);
 	if (ran)
 		fprintf(stderr, ", about %s left",
 			human_time(spent / (double)ran *
@@ -298,7 +299,10 @@ static int one(struct sweep *s, size_t cell, unsigned repeat)
 		s->skipped++;
 		return -1;
 	}
-	if (run_cell(s, cell, &printed, &c, &err)) {
+	(void)run_cell(s, cell, &printed, &c, &err);
+	if (interrupted()) { /* what it printed may be half */
+		rc = 128 + interrupted();
+	} else if (err.code) {
 		snprintf(err.where, sizeof(err.where), "%.255s", setup);
 		rc = complain(&err);
 		if (c.code > 0 && c.code <= EXIT_MISSED)
@@ -309,7 +313,7 @@ static int one(struct sweep *s, size_t cell, unsigned repeat)
 	if (rc < 0 && pen__lines_append(s->out, &row, &err))
 		rc = complain(&err);
 	if (rc < 0 && s->json)
-		printf("%s\n", row.p);
+		fputs(row.p, stdout); /* a row has its end of line */
 	s->done++;
 	pen__text_fini(&printed);
 	pen__text_fini(&row);
@@ -363,9 +367,9 @@ static int print_cases(const struct sweep *s, const struct pen_group *g)
 	printf("  %12s %10s %6s  %s\n", "samples/s", "memory", "runs",
 	       "settings");
 	for (size_t i = 0; i < n && i < 20; i++)
-		printf("  %12s %10s %6zu  %s\n", human_count(c[i].rate),
-		       human_bytes(c[i].memory), c[i].n,
-		       pen__line_text(c[i].row, "setup"));
+		printf("  %12s %10s %6zu  %s\n", pen__show_count(c[i].rate).s,
+		       pen__show_bytes(c[i].memory).s, c[i].n,
+		       shown(pen__line_text(c[i].row, "setup")));
 	if (n > 20)
 		printf("  ... and %zu more\n", n - 20);
 	while (n && !(c[n - 1].rate > 0))
@@ -374,9 +378,9 @@ static int print_cases(const struct sweep *s, const struct pen_group *g)
 		printf("\nBest: %s (%s samples/s, %.2f x the slowest). All "
 		       "rows are in %s; penstock report %s -o sweep.html "
 		       "draws them.\n",
-		       pen__line_text(c[0].row, "setup"),
+		       shown(pen__line_text(c[0].row, "setup")),
 		       human_count(c[0].rate), c[0].rate / c[n - 1].rate,
-		       s->out, s->out);
+		       shown(s->out), shown(s->out));
 	pen__free(c);
 	return EXIT_OK;
 }
@@ -404,15 +408,6 @@ static int print_result(const struct sweep *s)
 }
 
 /* ---- arguments ---- */
-
-static bool is_workload(const char *name)
-{
-	size_t n = strlen(name);
-
-	return pen__workload_find(name) ||
-	       (n > 5 && !strcmp(name + n - 5, ".yaml")) ||
-	       (n > 4 && !strcmp(name + n - 4, ".yml"));
-}
 
 static int flag_arg(struct sweep *s, const struct args *a)
 {
@@ -448,7 +443,7 @@ static int take(struct sweep *s, const struct args *a, int kind)
 	if (kind == ARG_SETTING || s->target)
 		return fixed_arg(s, a->argv[a->at - 1]);
 	s->target = a->value;
-	s->workload = is_workload(a->value);
+	s->workload = names_workload(a->value);
 	return -1;
 }
 

@@ -12,8 +12,12 @@ static const struct flag flags[] = {
 	{ NULL, NULL, NULL },
 };
 
+/* Interrupts are looked for this often while no batch comes. */
+#define LOOK_NS 50000000
+
 struct found {
-	struct pen_loader *l;
+	struct pen_loader *l; /* NULL: it was interrupted while it indexed */
+	const char *path;
 	uint64_t good, bytes, nbad;
 };
 
@@ -22,10 +26,15 @@ static int read_all(struct found *v, struct pen_err *err)
 	struct pen_batch *b;
 	struct progress p;
 	struct pen_stats s;
-	int rc;
+	int rc = 0;
 
 	progress_start(&p, "samples", pen_dataset_nsamples(v->l->ds));
-	while (!interrupted() && (rc = pen_loader_next(v->l, &b, err)) == 0) {
+	while (!interrupted()) {
+		rc = pen_loader_next_within(v->l, LOOK_NS, &b, err);
+		if (rc == PEN_AGAIN)
+			continue;
+		if (rc)
+			break;
 		v->good += b->nsamples;
 		for (uint32_t i = 0; i < b->ntensors; i++)
 			v->bytes += b->tensors[i].nbytes;
@@ -50,19 +59,22 @@ static void show_bad(const struct found *v, struct pen_text *j,
 		pen__json_close(j, '}');
 	} else if (what) {
 		printf("bad: sample %llu: %s: %s\n", (unsigned long long)id,
-		       e->where, e->msg);
+		       shown(e->where), shown(e->msg));
 	} else {
-		printf("bad: %s: %s\n", e->where, e->msg);
+		printf("bad: %s: %s\n", shown(e->where), shown(e->msg));
 	}
 	(void)v;
 }
 
 static void show_all_bad(const struct found *v, struct pen_text *j)
 {
-	const struct pen_index_data *ix = &v->l->ds->ix;
+	const struct pen_index_data *ix;
 	struct pen_err e;
 	uint64_t id;
 
+	if (!v->l)
+		return;
+	ix = &v->l->ds->ix;
 	for (size_t i = 0; i < ix->nbad; i++)
 		show_bad(v, j, NULL, 0, &ix->bad[i].err);
 	for (uint64_t i = 0; !pen_loader_skipped(v->l, i, &id, &e); i++)
@@ -77,6 +89,9 @@ static int report(const struct found *v, bool json)
 		pen__json_open(&j, NULL, '{');
 		pen__json_str(&j, "schema", "penstock.verify/1");
 		pen__json_bool(&j, "partial", interrupted());
+		if (interrupted())
+			pen__json_str(&j, "phase",
+				      v->l ? "reading" : "indexing");
 		pen__json_int(&j, "good_samples", v->good);
 		pen__json_int(&j, "bad", v->nbad);
 		pen__json_int(&j, "payload_bytes", v->bytes);
@@ -90,9 +105,12 @@ static int report(const struct found *v, bool json)
 		show_all_bad(v, NULL);
 		if (v->nbad > PEN_SKIPPED_KEPT)
 			printf("... and more\n");
-		printf("%s: %s samples are good (%s), %s bad\n",
-		       v->l->ds->spec->paths[0], grouped(v->good),
-		       human_bytes((double)v->bytes), grouped(v->nbad));
+		printf("%s: %s samples are good (%s), %s bad\n", shown(v->path),
+		       grouped(v->good), human_bytes((double)v->bytes),
+		       grouped(v->nbad));
+		if (interrupted())
+			printf("  (interrupted%s: the rest is not known)\n",
+			       v->l ? "" : " while indexing");
 	}
 	if (interrupted())
 		return 128 + interrupted();
@@ -124,6 +142,7 @@ static int run_verify(int argc, char **argv)
 
 	if (pen_spec_new(&spec, &err))
 		return complain(&err);
+	spec->stop = interrupt_flag();
 	while (rc < 0 && (kind = args_next(&a)) != ARG_END) {
 		if (kind == ARG_BAD)
 			rc = EXIT_USAGE;
@@ -135,8 +154,10 @@ static int run_verify(int argc, char **argv)
 	if (rc < 0 && (force_settings(spec, &err) ||
 		       pen_loader_open(&v.l, spec, &err) || read_all(&v, &err)))
 		rc = complain(&err);
-	if (rc < 0)
+	if (rc < 0 || (err.code == PEN_ECLOSED && interrupted())) {
+		v.path = spec->paths[0];
 		rc = report(&v, json);
+	}
 	pen_loader_close(v.l);
 	pen_spec_free(spec);
 	return rc;

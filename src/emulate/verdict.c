@@ -7,6 +7,7 @@
 #include "emulate/metrics.h"
 
 #include <math.h>
+#include <string.h>
 
 static double percent(double part, double whole)
 {
@@ -26,7 +27,16 @@ static void add_bytes(struct pen_text *t, double n, const char *after)
 	pen__text_add(t, "%.3g %s%s", n, unit[i], after);
 }
 
-static void add_bound(const struct pen_figures *f, struct pen_text *t)
+/* Pages of a mapped file come when they are touched, in the middle of copying:
+ * when they had to come from a device, nobody can tell the two apart. */
+static bool reads_unseen(const struct pen_record *r,
+			 const struct pen_figures *f)
+{
+	return !strcmp(r->store, "mmap") && f->cached_share < 0.9;
+}
+
+static void add_bound(const struct pen_record *r, const struct pen_figures *f,
+		      struct pen_text *t)
 {
 	const struct pen_io_delta *io = &f->io;
 	const double read = (double)io->read_ns, plan = (double)io->plan_ns,
@@ -57,6 +67,13 @@ static void add_bound(const struct pen_figures *f, struct pen_text *t)
 			      "%.0f %% of their time reading: storage is the "
 			      "bound.",
 			      percent(read, all));
+	else if (work >= plan && work >= idle && reads_unseen(r, f))
+		pen__text_add(t,
+			      "%.0f %% of their time unpacking and copying out "
+			      "of mapped files, which waits for the device, "
+			      "too: store=uring tells storage and decoding "
+			      "apart.",
+			      percent(work, all));
 	else if (work >= plan && work >= idle)
 		pen__text_add(t,
 			      "%.0f %% of their time unpacking and copying: "
@@ -87,7 +104,7 @@ static void say_training(const struct pen_record *r,
 			      "this is the loader's limit here; ",
 			      f->throughput_all.mean, f->io_all.mean, r->world,
 			      r->world == 1 ? "" : "s");
-		add_bound(f, t);
+		add_bound(r, f, t);
 		return;
 	}
 	/* rounded down, so that a miss never reads as a hit */
@@ -100,7 +117,7 @@ static void say_training(const struct pen_record *r,
 		return;
 	}
 	pen__text_add(t, ": ");
-	add_bound(f, t);
+	add_bound(r, f, t);
 }
 
 static void say_checkpoints(const struct pen_figures *f, struct pen_text *t)

@@ -188,8 +188,11 @@ static void job_end(struct pen_worker *w, struct pen_job *j)
 {
 	uint32_t n = w->f->units_per_sample;
 	struct pen_pooled *b = j->batch;
+	/* not all of it was read because all stop: its row is left as it is */
+	const bool left = j->err.code == PEN_ECLOSED &&
+			  atomic_load(&w->l->stopping);
 
-	if (j->err.code)
+	if (j->err.code && !left)
 		pen__row_failed(w, b, j->row, &j->err);
 	for (uint32_t i = 0; i < n; i++) {
 		struct pen_slot *s = j->slot[i];
@@ -200,7 +203,8 @@ static void job_end(struct pen_worker *w, struct pen_job *j)
 	}
 	j->next = w->free_job;
 	w->free_job = j;
-	pen__rows_filled(w, b, j->row, 1);
+	if (!left)
+		pen__rows_filled(w, b, j->row, 1);
 }
 
 /* A read for a job; NULL when the unit does not fit its row. */

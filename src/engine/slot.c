@@ -438,6 +438,18 @@ static void complete_unit(struct pen_worker *w, struct pen_slot *s,
 	atomic_fetch_sub(&w->l->unit_tasks, 1);
 }
 
+/* All stop, and pieces are still to come: of a large sample, or from a slow
+ * store, they could take minutes. Nobody will see its batch. */
+static void leave(struct pen_worker *w, struct pen_slot *s)
+{
+	const struct pen_err closed = { .code = PEN_ECLOSED };
+
+	if (s->job)
+		pen__job_read(w, s, &closed);
+	else
+		pen__slot_release(w, s);
+}
+
 void pen__slot_complete(struct pen_worker *w, struct pen_slot *s)
 {
 	struct pen_err err;
@@ -447,9 +459,15 @@ void pen__slot_complete(struct pen_worker *w, struct pen_slot *s)
 	rc = take_in(w, s, &err);
 	if (rc && !err.code)
 		err.code = rc;
-	if (!rc && s->at < s->unit.len) { /* the next piece */
+	if (!rc && s->at < s->unit.len && atomic_load(&w->l->stopping)) {
+		leave(w, s);
+	} else if (!rc && s->at < s->unit.len) { /* the next piece */
+		const uint64_t t = pen__now_ns();
+
+		/* a synchronous store reads it here, however long that takes */
 		give_back(w, s);
 		pen__slot_submit(w, s);
+		w->again_ns += pen__now_ns() - t;
 	} else if (s->live) {
 		complete_unit(w, s, &err);
 	} else if (s->job) {

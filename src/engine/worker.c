@@ -11,6 +11,8 @@
 #include "base/guard.h"
 #include "engine/worker.h"
 
+#define AHEAD 3 /* units asked for before they are put in place */
+
 const struct pen_meter *pen__worker_meter(const struct pen_loader *l,
 					  unsigned i)
 {
@@ -99,12 +101,19 @@ void pen__row_failed(struct pen_worker *w, struct pen_pooled *b, uint32_t row,
 	pen__batch_fault(b, row, err);
 }
 
+/* Lent memory is often far away: units are asked for some ahead. */
 static int complete_all(void *arg)
 {
 	struct pen_worker *w = arg;
 
-	for (; w->at < w->ndone; w->at++)
+	for (; w->at < w->ndone; w->at++) {
+		if (w->q->st->lends && w->at + AHEAD < w->ndone) {
+			const struct pen_io *later = w->done[w->at + AHEAD];
+
+			pen__ask_for(later->data, later->len);
+		}
 		pen__slot_complete(w, w->done[w->at]->user);
+	}
 	return 0;
 }
 
@@ -141,7 +150,7 @@ static void reap(struct pen_worker *w)
 	w->ndone = w->q->st->ops->reap(w->q, 1, w->done, w->nslots);
 	w->inflight -= w->ndone;
 	t1 = pen__now_ns();
-	w->unpack_ns = 0;
+	w->unpack_ns = w->again_ns = 0;
 	w->at = 0;
 	pass_counts(w);
 	if (w->q->st->lends)
@@ -151,9 +160,21 @@ static void reap(struct pen_worker *w)
 	pen__rows_flush(w);
 	t2 = pen__now_ns();
 	pass_counts(w);
-	pen__meter_add(&w->meter.read_ns, t1 - t0);
+	pen__meter_add(&w->meter.read_ns, t1 - t0 + w->again_ns);
 	pen__meter_add(&w->meter.unpack_ns, w->unpack_ns);
-	pen__meter_add(&w->meter.emit_ns, t2 - t1 - w->unpack_ns);
+	pen__meter_add(&w->meter.emit_ns, t2 - t1 - w->unpack_ns - w->again_ns);
+}
+
+/* What the store had no room for; a synchronous one reads it here. */
+static void retry(struct pen_worker *w)
+{
+	uint64_t t0;
+
+	if (!w->stalled)
+		return;
+	t0 = pen__now_ns();
+	pen__slot_retry(w);
+	pen__meter_add(&w->meter.read_ns, pen__now_ns() - t0);
 }
 
 static bool room(const struct pen_worker *w)
@@ -274,12 +295,12 @@ void pen__worker_run(void *loader, unsigned i)
 		issue(w);
 		if (w->inflight)
 			reap(w);
-		pen__slot_retry(w);
+		retry(w);
 	}
 	while (w->inflight || w->stalled) {
 		if (w->inflight)
 			reap(w);
-		pen__slot_retry(w);
+		retry(w);
 	}
 }
 

@@ -62,7 +62,7 @@ struct pen_worker {
 	uint32_t ndone; /* being completed: done[at] is next */
 	volatile uint32_t at;
 	/* of this round, passed on at its end: */
-	uint64_t unpack_ns, nreads, read_bytes;
+	uint64_t unpack_ns, again_ns, nreads, read_bytes;
 	struct pen_pooled *filled; /* this batch got nfilled more pieces */
 	uint32_t first_filled, nfilled;
 	uint32_t unhooked; /* pieces the hook was not called for yet */

@@ -44,7 +44,8 @@ static bool has_other_samples(const struct pen_line *r, char *why, size_t cap)
 		const double want = pen__line_number(r, count[i][1]);
 
 		if (!isnan(want) && n != want) {
-			snprintf(why, cap, "%.0f samples, not %.0f", n, want);
+			snprintf(why, cap, "%.0f samples, not %.0f",
+				 isnan(n) ? 0 : n, want);
 			return true;
 		}
 	}
@@ -79,6 +80,13 @@ static bool is_wrong(const struct pen_line *r, char *why, size_t cap)
 	if (pen__line_true(r, "wrong"))
 		snprintf(why, cap, "other samples");
 	return pen__line_true(r, "wrong");
+}
+
+bool pen__arms_row_wrong(const struct pen_line *r)
+{
+	char why[200];
+
+	return is_wrong(r, why, sizeof(why));
 }
 
 /* Two arms that differ are both in doubt: nobody knows which one is right. */

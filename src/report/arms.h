@@ -91,6 +91,9 @@ int pen__arms_init(struct pen_arms *, const struct pen_kind *,
 void pen__arms_fini(struct pen_arms *);
 /* Is this row a run of the arm that has figures? */
 bool pen__arms_is_run(const struct pen_arm *, const struct pen_line *);
+/* Did this row deliver other samples than it should have, by what it says? Its
+ * figures are none then. */
+bool pen__arms_row_wrong(const struct pen_line *);
 /* Over an arm's runs; NAN without any. The spread is the largest minus the
  * smallest, over the median. */
 double pen__arms_get(const struct pen_arms *, const struct pen_arm *,

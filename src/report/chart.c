@@ -269,7 +269,8 @@ void pen__chart_scatter(struct pen_text *t, const struct pen_chart *c)
 static void put_bar(struct pen_text *t, const struct pen_frame *f,
 		    const struct pen_bar *b, double y)
 {
-	const double x = plot_x(f, b->value);
+	/* what has no number is as short as nothing */
+	const double x = plot_x(f, b->value > 0 ? b->value : 0);
 
 	pen__text_add(t, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">",
 		      f->left - 8, y + 14);

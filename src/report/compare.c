@@ -136,6 +136,7 @@ static void row_text(struct pen_text *t, const struct pen_figure *f,
 		     const struct pen_change *c)
 {
 	char from[64], to[64], share[32], low[32], high[32], range[80] = "";
+	size_t start;
 
 	figure_text(f, c->from, from, sizeof(from));
 	figure_text(f, c->to, to, sizeof(to));
@@ -143,9 +144,13 @@ static void row_text(struct pen_text *t, const struct pen_figure *f,
 		snprintf(range, sizeof(range), "%s .. %s",
 			 share_text(c->low, low, sizeof(low)),
 			 share_text(c->high, high, sizeof(high)));
-	pen__text_add(t, "  %-14s %18s %18s  %9s  %-22s %s\n", f->name, from,
-		      to, share_text(c->share, share, sizeof(share)), range,
-		      verdict(f, c));
+	pen__text_add(t, "  ");
+	start = t->n;
+	pen__text_quote(t, f->name);
+	pen__text_add(t, "%*s %18s %18s  %9s  %-22s %s\n",
+		      t->n - start < 14 ? (int)(14 - (t->n - start)) : 0, "",
+		      from, to, share_text(c->share, share, sizeof(share)),
+		      range, verdict(f, c));
 }
 
 static void words(struct pen_text *t, const struct pen_side *a,
@@ -184,9 +189,20 @@ static void words(struct pen_text *t, const struct pen_side *a,
 	pen__text_add(t, "\n");
 }
 
+/* As much of it as a line has room for, in whole characters. */
+static void value_text(struct pen_text *t, const char *value)
+{
+	char text[SHORT + 1];
+
+	pen__quote(text, sizeof(text), value);
+	pen__text_add(t, "%s", text);
+}
+
 static void side_text(struct pen_text *t, char letter, const struct pen_side *s)
 {
-	pen__text_add(t, "%c: %s (%zu %s%s)\n", letter, s->name, s->nruns,
+	pen__text_add(t, "%c: ", letter);
+	pen__text_quote(t, s->name);
+	pen__text_add(t, " (%zu %s%s)\n", s->nruns,
 		      s->nruns == 1 ? "run" : "runs",
 		      s->partial ? ", interrupted" : "");
 }
@@ -210,9 +226,13 @@ void pen__compare_text(const struct pen_side *s, size_t n, double least,
 			row_text(t, &s->figure[i], &c);
 		}
 		while (next_pair(s, &s[b], &at, &p)) {
-			pen__text_add(t, "%s  %s: %.*s -> %.*s\n",
-				      any ? "" : "\n  changed:\n", p.key, SHORT,
-				      p.from, SHORT, p.to);
+			pen__text_add(t, "%s  ", any ? "" : "\n  changed:\n");
+			pen__text_quote(t, p.key);
+			pen__text_add(t, ": ");
+			value_text(t, p.from);
+			pen__text_add(t, " -> ");
+			value_text(t, p.to);
+			pen__text_add(t, "\n");
 			any = true;
 		}
 		if (!any)

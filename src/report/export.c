@@ -102,13 +102,16 @@ static void put_label(struct pen_text *t, const char *name, const char *value,
 		      bool first)
 {
 	pen__text_add(t, "%s%s=\"", first ? "" : ",", name);
-	for (; *value; value++) {
+	for (size_t n; *value; value += n ? n : 1) {
+		n = pen__plain_len(value);
 		if (*value == '"' || *value == '\\')
 			pen__text_put(t, "\\", 1);
 		if (*value == '\n')
 			pen__text_put(t, "\\n", 2);
+		else if (!n) /* the format has nothing but UTF-8 */
+			pen__text_put(t, "\xef\xbf\xbd", 3);
 		else
-			pen__text_put(t, value, 1);
+			pen__text_put(t, value, n);
 	}
 	pen__text_put(t, "\"", 1);
 }

@@ -60,7 +60,8 @@ static void put_stages(struct pen_text *t, const struct pen_run *r)
 
 	for (int i = 0; i < 5; i++)
 		v[i] = pen__doc_number(r->d, 0, keys[i]) * 1e-9;
-	pen__chart_stacks(t, &c);
+	if (v[0] + v[1] + v[2] + v[3] > 0)
+		pen__chart_stacks(t, &c);
 }
 
 /* The rate of every epoch. */
@@ -164,7 +165,8 @@ static void put_settings(struct pen_text *t, const struct pen_doc *d)
 	for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++) {
 		uint32_t node = pen__doc_at(d, 0, facts[i].path);
 
-		if (node == PEN_JDOC_NONE)
+		if (node == PEN_JDOC_NONE ||
+		    pen__doc_number(d, node, "") < 0) /* not known */
 			continue;
 		pen__text_add(t, "<dt>%s</dt><dd>", facts[i].name);
 		pen__html(t, pen__doc_shown(d, node, text, sizeof(text)));
@@ -173,10 +175,20 @@ static void put_settings(struct pen_text *t, const struct pen_doc *d)
 	pen__text_add(t, "</dl>\n");
 }
 
+static void put_partial(struct pen_text *t, const char *phase)
+{
+	pen__text_add(t, "<p class=\"warn\">This run was interrupted");
+	if (*phase)
+		pen__text_add(t, " while ");
+	pen__html(t, phase);
+	pen__text_add(t, ": its figures are of what ran.</p>\n");
+}
+
 void pen__load_show(struct pen_text *t, const struct pen_doc *d, size_t number)
 {
 	struct pen_run r = { d, number };
 	double rate = pen__doc_number(d, 0, "samples_per_s");
+	const char *phase = pen__doc_text(d, 0, "phase");
 
 	pen__text_add(t, "<section>\n<h2>");
 	pen__html(t, pen__doc_text(d, 0, "data.path"));
@@ -187,8 +199,7 @@ void pen__load_show(struct pen_text *t, const struct pen_doc *d, size_t number)
 		      "were loaded.</p></div>\n",
 		      isfinite(rate) ? pen__show_count(rate).s : "No");
 	if (pen__doc_true(d, 0, "partial"))
-		pen__text_add(t, "<p class=\"warn\">This run was interrupted: "
-				 "its figures are of what ran.</p>\n");
+		put_partial(t, phase);
 	put_cards(t, d);
 	put_epochs(t, &r);
 	put_stages(t, &r);

@@ -13,9 +13,10 @@ static void put(struct pen_text *t, const char *s)
 
 void pen__html(struct pen_text *t, const char *s)
 {
-	for (; *s; s++) {
+	for (size_t n; *s; s += n ? n : 1) {
 		const unsigned char c = (unsigned char)*s;
 
+		n = c == '\n' || c == '\t' ? 1 : pen__plain_len(s);
 		if (c == '<')
 			put(t, "&lt;");
 		else if (c == '>')
@@ -26,10 +27,10 @@ void pen__html(struct pen_text *t, const char *s)
 			put(t, "&quot;");
 		else if (c == '\'')
 			put(t, "&#39;");
-		else if (c < 0x20 && c != '\n' && c != '\t')
+		else if (!n)
 			put(t, "&#xfffd;");
 		else
-			pen__text_put(t, s, 1);
+			pen__text_put(t, s, n);
 	}
 }
 
@@ -76,7 +77,11 @@ static struct pen_shown scaled(double n, const char *const *unit, size_t nunits)
 		n /= 1000;
 		i++;
 	}
-	digits = i == 0 ? 0 : fabs(n) < 9.995 ? 2 : fabs(n) < 99.95 ? 1 : 0;
+	/* a whole number stays one; three samples a second are 2.83 */
+	digits = i == 0 && rint(n) == n ? 0
+		 : fabs(n) < 9.995	? 2
+		 : fabs(n) < 99.95	? 1
+					: 0;
 	snprintf(out.s, sizeof(out.s), "%.*f%s", digits, n, unit[i]);
 	return out;
 }
@@ -104,16 +109,16 @@ struct pen_shown pen__show_time(double s)
 		return unknown;
 	if (s < 9.5e-6)
 		snprintf(out.s, sizeof(out.s), "%.0f ns", s * 1e9);
-	else if (s < 1e-3)
+	else if (s < 0.9995e-3)
 		snprintf(out.s, sizeof(out.s), "%.0f us", s * 1e6);
 	else if (s < 0.9995)
-		snprintf(out.s, sizeof(out.s), "%.*f ms", s < 0.01 ? 1 : 0,
+		snprintf(out.s, sizeof(out.s), "%.*f ms", s < 9.95e-3 ? 1 : 0,
 			 s * 1e3);
-	else if (s < 120)
-		snprintf(out.s, sizeof(out.s), "%.*f s", s < 10 ? 2 : 1, s);
+	else if (s < 119.95)
+		snprintf(out.s, sizeof(out.s), "%.*f s", s < 9.995 ? 2 : 1, s);
 	else
 		snprintf(out.s, sizeof(out.s), "%.0f min %02.0f s",
-			 floor(s / 60), fmod(s, 60));
+			 floor(rint(s) / 60), fmod(rint(s), 60));
 	return out;
 }
 
@@ -149,12 +154,18 @@ struct pen_shown pen__show_whole(double v)
 struct pen_shown pen__show_number(double v)
 {
 	struct pen_shown out;
+	int digits = 1;
 
 	if (!isfinite(v))
 		return unknown;
 	if (fabs(v) >= 999.5)
 		return pen__show_whole(rint(v));
-	snprintf(out.s, sizeof(out.s), "%.*f", fabs(v) < 9.95 ? 1 : 0, v);
+	/* two digits that say something, or ticks of an axis look alike */
+	for (double at = 0.995; digits < 6 && fabs(v) < at; at /= 10)
+		digits++;
+	if (!(fabs(v) > 0))
+		digits = 1;
+	snprintf(out.s, sizeof(out.s), "%.*f", fabs(v) < 9.95 ? digits : 0, v);
 	return out;
 }
 

@@ -124,7 +124,9 @@
     });
   });
 
+  /* a spreadsheet would take these for formulas */
   function quoted(s) {
+    if (/^[=+\-@]/.test(s) && isNaN(s)) s = "'" + s;
     return /[",\n]/.test(s) ? '"' + s.replace(/"/g, '""') + '"' : s;
   }
   function csv(table) {

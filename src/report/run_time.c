@@ -128,6 +128,19 @@ void pen__run_epochs(struct pen_text *t, const struct pen_run *r)
 
 #define MOST 400 /* points; a histogram has some hundreds at most */
 
+/* So many nines as there are: 99.99 % is not all of them. */
+static struct pen_shown show_nines(double v)
+{
+	const double left = 100 - v;
+	struct pen_shown s;
+	int digits = 1;
+
+	while (digits < 6 && left > 0 && left < pow(10, 1 - digits))
+		digits++;
+	snprintf(s.s, sizeof(s.s), "%.*f %%", left > 0 ? digits : 0, v);
+	return s;
+}
+
 /* Where a share of all waits lies: every nine has the same room. */
 static double place_of(double share, double count)
 {
@@ -162,7 +175,9 @@ void pen__run_waits(struct pen_text *t, const struct pen_run *r)
 
 		sum += pen__doc_number(r->d, pen__jdoc_next(&r->d->j, value),
 				       "");
-		if (n == MOST || i % every)
+		/* the longest one is always there */
+		if (n == MOST ||
+		    (i % every && pen__jdoc_next(&r->d->j, c) != PEN_JDOC_NONE))
 			continue;
 		x[n] = 100 * sum / all;
 		y[n] = pen__doc_number(r->d, value, "") * 1e-9;
@@ -181,8 +196,7 @@ void pen__run_waits(struct pen_text *t, const struct pen_run *r)
 				.title = "How long batches were waited for",
 				.about = "So many of all waits were at most so "
 					 "long; both axes by powers of ten.",
-				.x = { "waits at most so long",
-				       pen__show_percent, 0 },
+				.x = { "waits at most so long", show_nines, 0 },
 				.y = { "wait", pen__show_time, 0 },
 				.log_y = true,
 				.x_at = x,

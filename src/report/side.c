@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 
 #include "base/mem.h"
+#include "report/arms.h"
 #include "report/doc.h"
 #include "report/lines.h"
 #include "report/report.h"
@@ -378,8 +379,10 @@ static int read_rows(struct pen_side *s, const char *path, struct pen_err *err)
 	for (size_t i = 0; !rc && i < rows.n; i++) {
 		const struct pen_line *r = &rows.row[i];
 		const char *setup = pen__line_text(r, "setup");
+		const bool none = pen__line_true(r, "oom") ||
+				  pen__arms_row_wrong(r);
 
-		for (size_t k = 0; k < 2; k++) {
+		for (size_t k = 0; k < 2 && !none; k++) {
 			double v = of_rows[k].of(r);
 
 			snprintf(name, sizeof(name), "%s%s%s", setup,

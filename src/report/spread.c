@@ -117,7 +117,9 @@ struct pen_change pen__change(double *from, size_t nfrom, double *to,
 	if (isfinite(c.from) && isfinite(c.to) && c.from > 0)
 		c.share = c.to / c.from - 1;
 	if (!isfinite(c.share)) {
-		c.why = "not in both";
+		c.why = !isfinite(c.from) || !isfinite(c.to) ? "not in both"
+			: c.from == c.to		     ? "the same"
+					 : "no share of zero";
 		return c;
 	}
 	if (nfrom < 3 || nto < 3) {

@@ -149,6 +149,17 @@ static bool curve_of(const struct pen_case *c, size_t n, const char *key,
 	return out->n > 1;
 }
 
+/* A value that was set: its digits as they are. */
+static struct pen_shown show_value(double v)
+{
+	struct pen_shown s;
+
+	if (v >= 0 && v < 1e15 && floor(v) == v)
+		return pen__show_whole(v);
+	snprintf(s.s, sizeof(s.s), "%.6g", v);
+	return s;
+}
+
 /* number: of the key; what others named it is no part of an id */
 static void put_curve(struct pen_text *t, const struct pen_group *g,
 		      size_t number, const char *key, const struct curve *c)
@@ -160,7 +171,7 @@ static void put_curve(struct pen_text *t, const struct pen_group *g,
 		.id = id,
 		.title = title,
 		.about = "The best of all settings with this value.",
-		.x = { key, pen__show_whole, 0 },
+		.x = { key, show_value, 0 },
 		.y = { "samples/s", pen__show_count, 0 },
 		.x_at = c->x,
 		.n = c->n,

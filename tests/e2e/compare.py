@@ -104,6 +104,28 @@ def test_errors(tmp):
     run("compare", "a.json", code=2)
 
 
+def test_rows(tmp):
+    """Rows that say they delivered something else have no rate here, too."""
+    os.chdir(tmp)
+    for name, factor in (("a", 1), ("b", 1.3)):
+        with open(f"{name}.jsonl", "w", encoding="utf-8") as f:
+            for i in range(6):
+                row = {"experiment": "formats", "setup": "npy", "arm": "npy",
+                       "samples_per_s": factor * (1000 + i)}
+                f.write(json.dumps(row) + "\n")
+                for bad in ({"wrong": True}, {"wrong": "why"}, {"oom": True},
+                            {"n_skipped": 1},
+                            {"n_rows": 3, "expected_rows": 4},
+                            {"expected_rows": 4},
+                            {"content_sum": "1", "expected_sum": "2"}):
+                    f.write(json.dumps({**row, **bad, "samples_per_s": 9e9 *
+                                        (i + 1)}) + "\n")
+    one, = compare("a.jsonl", "b.jsonl")
+    f = figures(one)["npy: throughput"]
+    check(f["differs"] and f["better"] and abs(f["change"] - 0.3) < 0.01,
+          f"{f}")
+
+
 def test_few(tmp):
     """A rule that cannot be held against anything says so."""
     os.chdir(tmp)

@@ -167,6 +167,41 @@ def plain(tmp):
         pane.close()
 
 
+def test_ranks(tmp):
+    """mpirun reads what its ranks print through pipes: one of them says now and
+    then how it goes, and that it is one of several."""
+    if not shutil.which("mpirun"):
+        print("mpirun is not installed")
+        return
+    subprocess.run([PENSTOCK, "gen", f"{tmp}/d", "files=64", "shape=64"],
+                   check=True, capture_output=True)
+    mpirun = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2",
+              PENSTOCK]
+    jobs = [[*TRAIN, "train.epochs=32", "output.folder=ranks"],
+            ["load", "d", "epochs=0", "--seconds", "5"],
+            ["load", "d", "epochs=0", "--seconds", "5", "cache=ddict"]]
+    lines = [r"epoch \d+ of 32, \d+ of 8 steps \(.* %, .* left\), .* "
+             r"samples/s, .*B/s, utilisation .* %", r"loading, .* left\), .* "
+             r"samples/s, .*B/s", r"loading, .* left\), .* samples/s, .*B/s"]
+    ran = [subprocess.Popen([*mpirun, *args], cwd=tmp, text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+           for args in jobs]
+    for p, line in zip(ran, lines):
+        try:
+            _, err = p.communicate(timeout=60)
+        finally:
+            p.kill()
+        said = [x for x in err.splitlines() if x.startswith("penstock:")]
+        check(not p.returncode and said, f"{p.args}: {p.returncode}: {err}")
+        for x in said:
+            check(re.fullmatch(rf"penstock: {line}, \d+ of \d+ batches ready "
+                               r"\(first of 2 ranks\)", x), repr(x))
+        # of both, they would come in pairs
+        done = [x.split("(")[0] for x in said]
+        check(len(set(done)) == len(done), f"{said}")
+        check("\x1b" not in err, repr(err))
+
+
 def test_load(tmp):
     subprocess.run([PENSTOCK, "gen", f"{tmp}/d", "files=64", "shape=64"],
                    check=True, capture_output=True)

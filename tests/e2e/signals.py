@@ -121,7 +121,24 @@ def test_waiting(tmp):
     p = start("load", "d/x.npy", *slow, "batch_size=1000", "shuffle=true",
               "threads=1", "--json")
     doc = json.loads(end(p, threads(p, "pen-worker"), signal.SIGINT))
-    check(doc["partial"] is True, "load is partial")
+    check(doc["partial"] is True and doc["phase"] == "loading",
+          "load is partial")
+
+
+def test_verify(tmp):
+    """The same, of a command that reads everything."""
+    os.chdir(tmp)
+    subprocess.run([PENSTOCK, "gen", "d/x.npy", "samples=4000", "shape=16"],
+                   check=True, capture_output=True)
+    for flags in (["--json"], []):
+        p = start("verify", "d/x.npy", "store=fault", "store.delay=500ms",
+                  "batch_size=1000", "threads=1", "read_size=64", *flags)
+        out = end(p, threads(p, "pen-worker"), signal.SIGTERM)
+        if flags:
+            doc = json.loads(out)
+            check(doc["partial"] and doc["phase"] == "reading", out)
+        else:
+            check("interrupted" in out, out)
 
 
 def threads(p, name):
@@ -140,14 +157,51 @@ def threads(p, name):
 def test_opening(tmp):
     """Many files on a slow store are being indexed."""
     os.chdir(tmp)
-    slow = ["store=fault", "store.delay=500ms"]
+    slow = ["store=fault", "store.delay=100ms"]
     p = start("run", *TRAIN, *["loader." + s for s in slow],
               "dataset.num_files_train=400", "output.folder=out", "--json")
     doc = json.loads(end(p, threads(p, "pen-index"), signal.SIGINT))
     check(doc["partial"] is True and not doc["epochs"], "a run is partial")
-    p = start("load", "data/default_small/train", *slow, "--json")
-    out = end(p, threads(p, "pen-index"), signal.SIGTERM)
-    check(not out, f"nothing was loaded: {out}")
+    for flags in (["--json"], ["--json", "-o", "r.json"], ["-o", "r.json"],
+                  ["--drop-cache", "--json"], []):
+        p = start("load", "data/default_small/train", *slow, *flags)
+        out = end(p, threads(p, "pen-index"), signal.SIGTERM)
+        if "--json" in flags:
+            unopened(json.loads(out))
+        else:
+            check("interrupted while indexing" in out, out)
+        if "-o" in flags:
+            with open("r.json", encoding="utf-8") as f:
+                unopened(json.load(f))
+            os.remove("r.json")
+
+
+    for command in ("verify", "inspect"):
+        p = start(command, "data/default_small/train", *slow, "--json")
+        out = end(p, threads(p, "pen-index"), signal.SIGINT)
+        if command == "verify":
+            doc = json.loads(out)
+            check(doc["partial"] and doc["phase"] == "indexing", out)
+
+
+def unopened(doc):
+    """What a load has to tell that was ended before the first batch; it can be
+    shown and compared."""
+    check(doc["partial"] is True and doc["phase"] == "indexing", str(doc))
+    check(doc["samples"] == 0 and doc["epochs"] == [] and doc["open_s"] > 0,
+          str(doc))
+    with open("u.json", "w", encoding="utf-8") as f:
+        json.dump(doc, f)
+    for args in (["report", "u.json", "-o", "u.html"],
+                 ["compare", "u.json", "u.json"]):
+        p = subprocess.run([PENSTOCK, *args], capture_output=True, text=True,
+                           timeout=60)
+        check(not p.returncode, f"{args}: {p.stderr}")
+        check("interrupted" in p.stdout or args[0] == "report", p.stdout)
+    with open("u.html", encoding="utf-8") as f:
+        page = f.read()
+    check("interrupted while indexing" in page, "the page says so")
+    check("nan" not in page.split("<script>")[0].split(), "no numbers")
 
 
 def test_evaluate(tmp):

@@ -89,6 +89,56 @@ def test_hostile(tmp):
         page = f.read()
     check("<script>alert" not in page and "Best rate by" in page, "markup")
     check(">nan<" not in page and ">inf<" not in page, "no numbers")
+    check('"nan' not in page and '"-nan' not in page, "no coordinates")
+
+
+def test_json(tmp):
+    """A row a line, and no others."""
+    os.chdir(tmp)
+    run("gen", "d", "files=10", "shape=8")
+    out = run("sweep", "d", "threads=1,2", "--repeats", "1", "--json")
+    got = [json.loads(line) for line in out.splitlines()]
+    check(got == rows("sweep.jsonl") and len(got) == 2, out)
+
+
+def test_fractions(tmp):
+    """Values that are no whole numbers keep their digits on the axis."""
+    os.chdir(tmp)
+    with open("s.jsonl", "w", encoding="utf-8") as f:
+        for v in ("0.25", "0.5", "1.5"):
+            f.write(json.dumps({
+                "experiment": "sweep", "path": "d", "host": "h",
+                "setup": f"x={v}", "set": {"x": v},
+                "samples_per_s": 1.25 * float(v)}) + "\n")
+    run("report", "s.jsonl", "-o", "s.html")
+    with open("s.html", encoding="utf-8") as f:
+        page = f.read()
+    check(">0.25<" in page and ">0.5<" in page and ">1.5<" in page, "values")
+    check("1.88 samples/s" in page, "a rate of few a second")
+
+
+def test_stopped(tmp):
+    """A signal that comes to the sweep alone ends the run under way, too."""
+    os.chdir(tmp)
+    run("gen", "d", "files=50", "shape=8")
+    for command in (["sweep", "--repeats", "1", "-o", "s.jsonl",
+                     "threads=1,2"], ["tune", "--seconds", "1000"]):
+        p = subprocess.Popen([PENSTOCK, *command, "d", "epochs=1000000",
+                              "store=fault", "store.delay=1ms"],
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             text=True)
+        while p.poll() is None and not children(p.pid):
+            pass
+        p.send_signal(signal.SIGTERM)
+        _, err = p.communicate(timeout=60)
+        check(p.returncode == 128 + signal.SIGTERM,
+              f"{command}: exit {p.returncode}: {err}")
+        check(not os.path.exists("s.jsonl"), "a row of half a run")
+
+
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as f:
+        return f.read().split()
 
 
 def test_workload(tmp):
@@ -129,10 +179,41 @@ def test_tune(tmp):
     check(best[0]["samples_per_s"] == max(f["samples_per_s"] for f in best),
           "the best comes first")
     check(got["tried"] > 5 and got["runs"] > got["tried"], f"{got}")
+    check(got["recommended"] in [f["settings"] for f in best if
+                                 f["default"] != got["beats_defaults"]],
+          f"what it says to set: {got}")
     out = run("tune", "d", "threads=1", "store=posix", "--seconds", "1")
     check("threads=" not in out.split("In Python")[0].split("lowest")[1],
           f"given settings stay: {out}")
     check("penstock.Loader" in out and "As YAML" in out, out)
+
+
+def plan(*args):
+    return [tuple(c) for c in
+            json.loads(run("tune", *args, "--dry-run", "--json"))["candidates"]]
+
+
+def test_plan(tmp):
+    """What would be tried, each once, without what is given."""
+    os.chdir(tmp)
+    got = plan("d")
+    check(() in got and len(got) == len(set(got)) > 5, f"{got}")
+    check(len(run("tune", "d", "--dry-run").splitlines()) == len(got), "text")
+    check(any("store=posix" in c for c in got), f"{got}")
+    for key in ("store=uring", "queue_depth=8", "threads=2", "prefetch=4"):
+        given = plan("d", key)
+        name = key.split("=", maxsplit=1)[0]
+        check(len(given) == len(set(given)) > 3, f"{key}: {given}")
+        check(not any(s.startswith(name + "=") for c in given for s in c),
+              f"{key} is given: {given}")
+    check(any("queue_depth=64" in c for c in plan("d", "store=uring")),
+          "reads in flight of a store that is given")
+    chunks = [c for c in plan("d", "sampler=block")
+              if any(s.startswith("sampler.chunk=") for s in c)]
+    check(len(chunks) == 4 and not any("threads" in s for c in chunks
+                                       for s in c), f"{chunks}")
+    check(any("reader.read_threads=1" in c for c in plan("x.yaml")),
+          "a workload of one's own")
 
 
 def test_errors(tmp):

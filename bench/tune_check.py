@@ -1,0 +1,242 @@
+#!/usr/bin/python3
+"""Is what `penstock tune` says to set any good? For data of three kinds, every
+setting that tune would try runs in an exhaustive `penstock sweep`; then tune
+searches the same grid on its own; then its choice and the sweep's best run
+against one another, in turns. The ratio of their rates (median over median) is
+the answer: 1 is as good as trying everything, and 0.9 is wanted.
+
+    bench/tune_check.py [--dir DIR] [--penstock EXE] [--quick] [KIND...]
+
+Some five minutes in all, on a machine that does nothing else; --quick only
+shows that all of it works. Data is made once below DIR and kept.
+"""
+import argparse
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+WANTED = 0.9
+
+# name: what makes it, its path below DIR, settings of the runs
+KINDS = {
+    "rows": (["samples={rows}", "shape=256", "dtype=float32"], "rows.npy",
+             ["batch_size=256", "shuffle=true"]),
+    "files": (["files={files}", "samples=1", "shape=64x64", "dtype=float32"],
+              "files", ["batch_size=64", "shuffle=true"]),
+    "cells": (["samples={cells}", "genes=2000", "format.compression=gzip"],
+              "cells.h5ad", ["batch_size=256", "sampler=block"]),
+}
+SIZES = {"rows": 200000, "files": 4000, "cells": 30000}
+QUICK = {"rows": 20000, "files": 400, "cells": 3000}
+
+
+class Times:
+    """Seconds of a cell of the sweep, of tune, of a run at the end."""
+
+    def __init__(self, quick):
+        self.passes = 1 if quick else 2
+        self.cell = 0.05 if quick else 0.25
+        self.tune = 4 if quick else 40
+        self.last = 0.2 if quick else 1.0
+        self.repeats = 5
+
+
+def say(text):
+    print(text, flush=True)
+
+
+class Check:
+    """One kind of data, and the command that is looked at."""
+
+    def __init__(self, args, name, scratch):
+        self.exe = args.penstock
+        self.times = Times(args.quick)
+        self.name = name
+        self.scratch = scratch
+        sizes = QUICK if args.quick else SIZES
+        self.make, path, self.settings = KINDS[name]
+        self.make = [m.format(**sizes) for m in self.make]
+        self.path = os.path.join(args.dir, "quick" if args.quick else "full",
+                                 path)
+
+    def run(self, *words, quiet=False):
+        """What the command prints; None when it fails and may."""
+        p = subprocess.run([self.exe, *words], capture_output=True, text=True,
+                           check=False)
+        if p.returncode and not quiet:
+            sys.exit(f"{' '.join(words)}: exit {p.returncode}: "
+                     f"{p.stderr.strip()}")
+        return None if p.returncode else p.stdout
+
+    def prepare(self):
+        if not os.path.exists(self.path):
+            os.makedirs(os.path.dirname(self.path), exist_ok=True)
+            self.run("gen", self.path, *self.make)
+        self.rate((), 2 * self.times.last)      # into memory
+
+    def rate(self, settings, seconds):
+        """Samples a second with these settings."""
+        out = self.run("load", self.path, *self.settings, *settings,
+                       "epochs=0", "--seconds", f"{seconds}", "--json",
+                       "--quiet", quiet=True)
+        return json.loads(out)["samples_per_s"] if out else None
+
+    def grid(self):
+        """Every setting that tune tries, as a tuple of words."""
+        out = self.run("tune", self.path, *self.settings, "--dry-run",
+                       "--json")
+        return [tuple(c) for c in json.loads(out)["candidates"]]
+
+    def sweep(self, group, axes, number):
+        """One run of every cell that has these fixed words: {cell: rate}."""
+        rows = os.path.join(self.scratch, f"{self.name}-{number}.jsonl")
+        words = [f"{k}={','.join(v)}" for k, v in axes]
+        out = self.run("sweep", self.path, *self.settings, *words, *group,
+                       "epochs=0", "--fixed", f"--seconds={self.times.cell}",
+                       "--repeats", "1", "-o", rows, "--quiet", quiet=True)
+        if out is None:
+            return {}
+        with open(rows, encoding="utf-8") as f:
+            got = [json.loads(line) for line in f]
+        return {frozenset(r["setup"].split()) | frozenset(group):
+                r["samples_per_s"] for r in got}
+
+    def exhaustive(self, grid):
+        """All of the grid, some passes: {cell: [rate]}, and what failed."""
+        groups, alone = split(grid)
+        found = {}
+        jobs = [("sweep", g, axes) for g, axes in groups.items()]
+        jobs += [("load", c, None) for c in alone]
+        for turn in range(self.times.passes):
+            random.Random(turn).shuffle(jobs)
+            for i, (kind, words, axes) in enumerate(jobs):
+                if kind == "sweep":
+                    got = self.sweep(words, axes, f"{turn}-{i}")
+                else:
+                    got = {frozenset(words):
+                           self.rate(words, self.times.cell)}
+                for cell, rate in got.items():
+                    if rate is not None:
+                        found.setdefault(cell, []).append(rate)
+        return found
+
+    def duel(self, a, b):
+        """Rates of both, in turns, each first as often as the other."""
+        got = {a: [], b: []}
+        for turn in range(self.times.repeats):
+            for words in ((a, b), (b, a))[turn % 2]:
+                got[words].append(self.rate(words, self.times.last))
+        return got[a], got[b]
+
+
+def split(grid):
+    """The grid as sweeps: those that differ in threads and prefetch only are
+    one, when all combinations are there; the others are runs of their own."""
+    groups, alone = {}, []
+    for cell in grid:
+        key = tuple(w for w in cell if not varied(w))
+        axes = tuple(w for w in cell if varied(w))
+        if axes:
+            groups.setdefault(key, []).append(axes)
+        else:
+            alone.append(cell)
+    out = {}
+    for key, cells in groups.items():
+        values = {}
+        for cell in cells:
+            for word in cell:
+                name, value = word.split("=")
+                values.setdefault(name, [])
+                if value not in values[name]:
+                    values[name].append(value)
+        n = 1
+        for v in values.values():
+            n *= len(v)
+        # a list of one value is no list to sweep
+        if n == len(cells) and n > 1 and all(len(v) > 1
+                                             for v in values.values()):
+            out[key] = list(values.items())
+        else:
+            alone += [c + key for c in cells]
+    return out, alone
+
+
+def varied(word):
+    return word.split("=")[0] in ("threads", "prefetch")
+
+
+def named(words):
+    return " ".join(words) or "defaults"
+
+
+def look_at(check):
+    """The ratio for one kind of data."""
+    start = time.monotonic()
+    check.prepare()
+    grid = check.grid()
+    found = check.exhaustive(grid)
+    lost = [c for c in grid if frozenset(c) not in found]
+    if len(lost) == len(grid):
+        sys.exit(f"{check.name}: no setting works")
+    best = max((c for c in grid if frozenset(c) in found),
+               key=lambda c: statistics.median(found[frozenset(c)]))
+    swept = time.monotonic() - start
+    tuned = json.loads(check.run("tune", check.path, *check.settings,
+                                 "--seconds", f"{check.times.tune}", "--json",
+                                 "--quiet"))
+    choice = tuple(tuned["recommended"])
+    say(f"{check.name}: {len(grid)} settings, {len(lost)} do not work here; "
+        f"sweep {swept:.0f} s, tune {tuned['seconds']:.0f} s of "
+        f"{check.times.tune}")
+    say(f"  sweep's best   {named(best)}")
+    say(f"  tune's choice  {named(choice)}")
+    if set(choice) == set(best):
+        say("  ratio          1.00 (the same settings)")
+        return 1.0
+    a, b = check.duel(choice, best)
+    if None in a or None in b:
+        sys.exit(f"{check.name}: a setting that worked does not any more")
+    ratio = statistics.median(a) / statistics.median(b)
+    say(f"  samples/s      tune {statistics.median(a):.4g} "
+        f"({min(a):.4g} .. {max(a):.4g}), sweep {statistics.median(b):.4g} "
+        f"({min(b):.4g} .. {max(b):.4g})")
+    say(f"  ratio          {ratio:.2f}"
+        f"{'' if ratio >= WANTED else f'  BELOW {WANTED}'}")
+    return ratio
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
+    p.add_argument("kinds", nargs="*", metavar="KIND",
+                   help=f"of {', '.join(KINDS)}; without any, all")
+    p.add_argument("--dir", default=os.path.join(SOURCE, "build",
+                                                 "tune-data"),
+                   help="where data is made and kept (%(default)s)")
+    p.add_argument("--penstock", default=os.path.join(
+        SOURCE, "build", "release", "src", "cli", "penstock"),
+        help="the command (%(default)s)")
+    p.add_argument("--quick", action="store_true",
+                   help="small data and short runs: numbers mean nothing")
+    args = p.parse_args()
+    for name in args.kinds:
+        if name not in KINDS:
+            p.error(f"no kind '{name}'; there are {', '.join(KINDS)}")
+    if not os.access(args.penstock, os.X_OK):
+        p.error(f"{args.penstock} is not there; build it, or give --penstock")
+    start = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="tune-check.") as scratch:
+        ratios = {name: look_at(Check(args, name, scratch))
+                  for name in args.kinds or KINDS}
+    worst = min(ratios, key=ratios.get)
+    say(f"worst: {worst}, {ratios[worst]:.2f} (wanted {WANTED}); "
+        f"{time.monotonic() - start:.0f} s in all")
+    return 0 if args.quick or ratios[worst] >= WANTED else 1
+
+
+sys.exit(main())

@@ -1,0 +1,56 @@
+/* What tune tries and what it found; its files share it. */
+#ifndef PEN_CLI_TUNE_H
+#define PEN_CLI_TUNE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TUNE_MOST 256
+#define TUNE_ARGS 128
+#define TUNE_SETTINGS 8
+#define TUNE_RUNS 32
+#define TUNE_KEYS 5
+#define TUNE_LEAST 0.03 /* that is worth setting something for */
+
+struct candidate {
+	char set[TUNE_SETTINGS][64]; /* "threads=2" */
+	size_t n;
+	double rate[TUNE_RUNS]; /* of the last round on */
+	size_t nruns;
+	double median;
+	bool is_default;
+};
+
+struct tune {
+	const char *target;
+	bool workload, cold, json, quiet, dry;
+	const char *fixed[TUNE_ARGS];
+	size_t nfixed;
+	bool given[TUNE_KEYS]; /* keys that the user has settled */
+	double budget;
+	struct candidate c[TUNE_MOST];
+	size_t n;
+	uint64_t start_ns, runs, failed;
+	double epochs; /* of a run's second, for workloads */
+	double over_s; /* of all runs: starting, opening, ending */
+	/* where those leave their results: "output.folder=" and a path */
+	char folder[4096];
+	char why[256];
+};
+
+/* tune_plan.c: candidates, the defaults first; what is given stays. */
+void tune_plan(struct tune *);
+/* This argument settles a key: it is not varied. */
+void tune_settled(struct tune *, const char *key);
+/* "threads=2 store=posix", or "defaults" */
+void tune_name(const struct candidate *, char *buf, size_t cap);
+
+/* tune_print.c: of the first n, which were the last ones in. */
+struct candidate *tune_default(struct tune *, size_t n); /* NULL: not there */
+/* Beyond noise, and not by a little? */
+bool tune_better(const struct candidate *, const struct candidate *dflt);
+int tune_print(struct tune *, size_t n);
+int tune_print_plan(const struct tune *);
+
+#endif

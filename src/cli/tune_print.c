@@ -1,0 +1,210 @@
+/* tune: the answer, for people and for programs. */
+#include "cli/tune.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "cli/cli.h"
+#include "report/spread.h"
+
+bool tune_better(const struct candidate *c, const struct candidate *dflt)
+{
+	double from[TUNE_RUNS], to[TUNE_RUNS];
+	struct pen_change by;
+
+	memcpy(from, dflt->rate, dflt->nruns * sizeof(*from));
+	memcpy(to, c->rate, c->nruns * sizeof(*to));
+	by = pen__change(from, dflt->nruns, to, c->nruns, TUNE_LEAST);
+	return by.differs && by.share > 0;
+}
+
+struct candidate *tune_default(struct tune *t, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (t->c[i].is_default)
+			return &t->c[i];
+	return NULL;
+}
+
+/* What to set: the best, or the defaults when nothing beats them. */
+static const struct candidate *choice_of(struct tune *t, size_t n)
+{
+	const struct candidate *dflt = tune_default(t, n);
+
+	if (!dflt || isnan(dflt->median) || tune_better(&t->c[0], dflt))
+		return &t->c[0];
+	return dflt;
+}
+
+static void print_yaml(const struct tune *t, const struct candidate *c)
+{
+	printf("\nAs YAML:\n");
+	if (!c->n)
+		printf("  # the defaults are best\n");
+	for (size_t i = 0; i < c->n; i++) {
+		const char *eq = strchr(c->set[i], '=');
+		const char *dot = strrchr(c->set[i], '.');
+
+		if (t->workload && dot && dot < eq) {
+			if (!i)
+				printf("  reader:\n");
+			printf("    %.*s: %s\n", (int)(eq - dot - 1), dot + 1,
+			       eq + 1);
+		} else {
+			printf("  %.*s: %s\n", (int)(eq - c->set[i]), c->set[i],
+			       eq + 1);
+		}
+	}
+}
+
+static bool is_word(const char *v)
+{
+	char *end;
+
+	(void)strtod(v, &end);
+	return *end && strcmp(v, "true") && strcmp(v, "false");
+}
+
+static void print_python(const struct tune *t, const struct candidate *c)
+{
+	struct pen_text path = { .ascii = true };
+	bool dotted = false;
+
+	if (t->workload)
+		return;
+	pen__json_quote(&path, t->target); /* as Python has strings, too */
+	printf("In Python:\n  penstock.Loader(%s", path.p ? path.p : "");
+	pen__text_fini(&path);
+	for (size_t i = 0; i < c->n; i++) {
+		const char *eq = strchr(c->set[i], '=');
+		const char *value = !strcmp(eq + 1, "true")    ? "True"
+				    : !strcmp(eq + 1, "false") ? "False"
+							       : eq + 1;
+		const char *quote = is_word(eq + 1) ? "\"" : "";
+
+		if (memchr(c->set[i], '.', (size_t)(eq - c->set[i]))) {
+			printf(", %s\"%.*s\": %s%s%s", dotted ? "" : "**{",
+			       (int)(eq - c->set[i]), c->set[i], quote, value,
+			       quote);
+			dotted = true;
+		} else {
+			printf(", %.*s=%s%s%s", (int)(eq - c->set[i]),
+			       c->set[i], quote, value, quote);
+		}
+	}
+	printf("%s)\n", dotted ? "}" : "");
+}
+
+static void print_text(struct tune *t, size_t n)
+{
+	const struct candidate *dflt = tune_default(t, n);
+	const struct candidate *best = choice_of(t, n);
+	char name[256];
+
+	printf("%s: %zu settings tried in %s runs, %s\n", shown(t->target),
+	       t->n, grouped(t->runs),
+	       human_time((double)(pen__now_ns() - t->start_ns) / 1e9));
+	if (t->failed)
+		printf("  (%s failed: %s)\n", counted(t->failed, "run"),
+		       shown(t->why));
+	printf("\n  %12s %21s  %s\n", "samples/s", "lowest .. highest",
+	       "settings");
+	for (size_t i = 0; i < n; i++) {
+		const struct candidate *c = &t->c[i];
+		double sorted[TUNE_RUNS];
+
+		if (isnan(c->median))
+			continue;
+		memcpy(sorted, c->rate, c->nruns * sizeof(*sorted));
+		pen__median(sorted, c->nruns);
+		tune_name(c, name, sizeof(name));
+		printf("  %12s %9s .. %9s  %s\n", human_count(c->median),
+		       human_count(sorted[0]),
+		       human_count(sorted[c->nruns - 1]), name);
+	}
+	if (dflt && isnan(dflt->median))
+		printf("\nThe defaults do not work here.\n");
+	else if (dflt == best)
+		printf("\nNothing beats the defaults beyond noise: leave "
+		       "them.\n");
+	else if (dflt)
+		printf("\nBest: %.2f times the defaults.\n",
+		       best->median / dflt->median);
+	print_yaml(t, best);
+	print_python(t, best);
+}
+
+static void json_settings(struct pen_text *j, const char *key,
+			  const struct candidate *c)
+{
+	pen__json_open(j, key, '[');
+	for (size_t k = 0; k < c->n; k++)
+		pen__json_str(j, NULL, c->set[k]);
+	pen__json_close(j, ']');
+}
+
+/* What would be tried. */
+int tune_print_plan(const struct tune *t)
+{
+	struct pen_text j = { 0 };
+	char name[256];
+
+	for (size_t i = 0; i < t->n && !t->json; i++) {
+		tune_name(&t->c[i], name, sizeof(name));
+		printf("%s\n", name);
+	}
+	if (!t->json)
+		return EXIT_OK;
+	pen__json_open(&j, NULL, '{');
+	pen__json_str(&j, "schema", "penstock.tune_plan/1");
+	pen__json_str(&j, "target", t->target);
+	pen__json_open(&j, "candidates", '[');
+	for (size_t i = 0; i < t->n; i++)
+		json_settings(&j, NULL, &t->c[i]);
+	pen__json_close(&j, ']');
+	pen__json_close(&j, '}');
+	return text_out(&j, NULL);
+}
+
+static int print_json(struct tune *t, size_t n)
+{
+	const struct candidate *best = choice_of(t, n);
+	struct pen_text j = { 0 };
+
+	pen__json_open(&j, NULL, '{');
+	pen__json_str(&j, "schema", "penstock.tune/1");
+	pen__json_str(&j, "target", t->target);
+	pen__json_int(&j, "tried", t->n);
+	pen__json_int(&j, "runs", t->runs);
+	pen__json_num(&j, "seconds",
+		      (double)(pen__now_ns() - t->start_ns) / 1e9);
+	pen__json_bool(&j, "beats_defaults", !best->is_default);
+	json_settings(&j, "recommended", best);
+	pen__json_open(&j, "finalists", '[');
+	for (size_t i = 0; i < n; i++) {
+		const struct candidate *c = &t->c[i];
+
+		pen__json_open(&j, NULL, '{');
+		pen__json_bool(&j, "default", c->is_default);
+		pen__json_num(&j, "samples_per_s", c->median);
+		json_settings(&j, "settings", c);
+		pen__json_open(&j, "runs", '[');
+		for (size_t k = 0; k < c->nruns; k++)
+			pen__json_num(&j, NULL, c->rate[k]);
+		pen__json_close(&j, ']');
+		pen__json_close(&j, '}');
+	}
+	pen__json_close(&j, ']');
+	pen__json_close(&j, '}');
+	return text_out(&j, NULL);
+}
+
+int tune_print(struct tune *t, size_t n)
+{
+	if (t->json)
+		return print_json(t, n);
+	print_text(t, n);
+	return EXIT_OK;
+}
