@@ -57,7 +57,8 @@ static inline int procs_bcast(struct pen_comm *c, void *buf, size_t n, int root,
 		rc = procs_move(p->fd[c->rank ? 0 : root], buf, n, c->rank);
 	if (c->rank && c->rank != root)
 		rc = procs_move(p->fd[0], buf, n, false);
-	for (int i = 1; !c->rank && i < c->size && !rc; i++)
+	/* the last first: it may be killed by what another does next */
+	for (int i = c->size - 1; !c->rank && i > 0 && !rc; i--)
 		if (i != root)
 			rc = procs_move(p->fd[i], buf, n, true);
 	return rc ? procs_gone(c, err) : 0;
