@@ -104,9 +104,39 @@ static void gather_nomem(struct pen_comm *c)
 		pen__mem_fail_nth(1, true);
 	CHECK_EQ(pen__comm_gather(c, "abc", 3, &all, len, &e), PEN_ENOMEM);
 	CHECK(all == NULL);
-	CHECK(e.code == PEN_ENOMEM && strstr(e.msg, "memory"));
+	CHECK(e.code == PEN_ENOMEM);
+	CHECK(strstr(e.msg, c->rank ? "rank 0 failed: out of memory"
+				    : "out of memory") == e.msg);
 	pen__mem_fail_nth(0, false);
 	CHECK_EQ(pen__comm_barrier(c, &e), 0);
+}
+
+/* So it is with opening, and with channels, whichever rank it is. */
+static void open_nomem(struct pen_comm *c)
+{
+	const int last = c->size - 1;
+	struct pen_channel *ch = NULL;
+	struct pen_comm *other = NULL;
+	struct pen_err e = { 0 };
+	char want[64];
+
+	snprintf(want, sizeof(want), "rank %d failed: out of memory", last);
+	if (c->rank == last)
+		pen__mem_fail_nth(1, true);
+	CHECK_EQ(pen__comm_open(&other, &e), PEN_ENOMEM);
+	CHECK(!other &&
+	      strstr(e.msg, c->rank == last ? "out of memory" : want) == e.msg);
+	if (c->size > 1) {
+		e.msg[0] = '\0';
+		CHECK_EQ(pen__comm_channel(c, &ch, &e), PEN_ENOMEM);
+		CHECK(!ch && strstr(e.msg, c->rank == last ? "out of memory"
+							   : want) == e.msg);
+	}
+	pen__mem_fail_nth(0, false);
+	CHECK_EQ(pen__comm_barrier(c, &e), 0);
+	/* and works when there is memory again */
+	if (CHECK_EQ(pen__comm_open(&other, &e), 0))
+		pen__comm_close(other);
 }
 
 /* One host, or two of which the first has one rank. */
@@ -142,7 +172,7 @@ static void agreement(struct pen_comm *c)
 	CHECK_EQ(e.sys, 5);
 	CHECK_STR(e.where, "the file");
 	snprintf(want, sizeof(want),
-		 c->rank == low ? "rank%d" : "rank %d: ", low);
+		 c->rank == low ? "rank%d" : "rank %d failed: ", low);
 	CHECK(strstr(e.msg, want) == e.msg);
 	/* nobody asks for the error */
 	CHECK_EQ(pen__comm_agree(c, c->rank ? 0 : PEN_EDATA, NULL), PEN_EDATA);
@@ -215,6 +245,7 @@ static int all(struct pen_comm *c, int nnodes)
 	gathers(c, 1);
 	gathers(c, 1 << 20);
 	gather_nomem(c);
+	open_nomem(c);
 	agreement(c);
 	channels(c);
 	several(c);

@@ -37,6 +37,16 @@ static inline int procs_move(int fd, void *p, size_t n, bool send_it)
 	return 0;
 }
 
+/* Rank 0 found one gone: those who wait for rank 0 are to hear of it, too. */
+static inline int procs_gone(struct pen_comm *c, struct pen_err *err)
+{
+	const struct procs *p = c->priv;
+
+	for (int i = 1; !c->rank && i < c->size; i++)
+		shutdown(p->fd[i], SHUT_RDWR);
+	return pen__fail(err, PEN_EIO, "ranks", "one is gone");
+}
+
 static inline int procs_bcast(struct pen_comm *c, void *buf, size_t n, int root,
 			      struct pen_err *err)
 {
@@ -47,10 +57,11 @@ static inline int procs_bcast(struct pen_comm *c, void *buf, size_t n, int root,
 		rc = procs_move(p->fd[c->rank ? 0 : root], buf, n, c->rank);
 	if (c->rank && c->rank != root)
 		rc = procs_move(p->fd[0], buf, n, false);
-	for (int i = 1; !c->rank && i < c->size && !rc; i++)
+	/* the last first: it may be killed by what another does next */
+	for (int i = c->size - 1; !c->rank && i > 0 && !rc; i--)
 		if (i != root)
 			rc = procs_move(p->fd[i], buf, n, true);
-	return rc ? pen__fail(err, rc, "ranks", "one is gone") : 0;
+	return rc ? procs_gone(c, err) : 0;
 }
 
 static inline int procs_reduce(struct pen_comm *c, double *v, size_t n,
@@ -74,7 +85,7 @@ static inline int procs_reduce(struct pen_comm *c, double *v, size_t n,
 	}
 	free(other);
 	if (rc)
-		return pen__fail(err, rc, "ranks", "one is gone");
+		return procs_gone(c, err);
 	return procs_bcast(c, v, n * sizeof(*v), 0, err);
 }
 
@@ -82,31 +93,44 @@ static inline int procs_gather(struct pen_comm *c, const void *mine, size_t n,
 			       void **all, size_t *len, struct pen_err *err)
 {
 	struct procs *p = c->priv;
-	size_t at = n;
-	char *to;
+	size_t at = 0;
+	char *to = NULL, ok = 1;
 
-	if (c->rank) {
-		if (procs_move(p->fd[0], &n, sizeof(n), true) ||
-		    procs_move(p->fd[0], (void *)(uintptr_t)mine, n, true))
-			return pen__fail(err, PEN_EIO, "ranks", "one is gone");
-		return 0;
+	if (c->rank && (procs_move(p->fd[0], &n, sizeof(n), true) ||
+			procs_move(p->fd[0], &ok, 1, false)))
+		return procs_gone(c, err);
+	for (int i = 0; !c->rank && i < c->size; i++) {
+		len[i] = n;
+		if (i && procs_move(p->fd[i], &len[i], sizeof(n), false))
+			return procs_gone(c, err);
+		at += len[i];
 	}
-	to = pen__alloc(n + 1, 1);
+	/* as MPI does: rank 0 says whether it has room for all */
+	if (!c->rank) {
+		to = pen__alloc(at + 1, 1);
+		ok = to != NULL;
+	}
+	for (int i = 1; !c->rank && i < c->size; i++)
+		if (procs_move(p->fd[i], &ok, 1, true))
+			goto fail;
+	if (!ok)
+		return c->rank ? pen__fail(err, PEN_ENOMEM, "ranks",
+					   "rank 0 failed: out of memory")
+			       : pen__fail_nomem(err, "ranks", at);
+	if (c->rank)
+		return procs_move(p->fd[0], (void *)(uintptr_t)mine, n, true)
+			       ? procs_gone(c, err)
+			       : 0;
 	memcpy(to, mine, n);
-	len[0] = n;
-	for (int i = 1; i < c->size; i++) {
-		if (procs_move(p->fd[i], &n, sizeof(n), false))
+	at = n;
+	for (int i = 1; i < c->size; at += len[i++])
+		if (procs_move(p->fd[i], to + at, len[i], false))
 			goto fail;
-		to = pen__realloc(to, at + n + 1, 1);
-		if (procs_move(p->fd[i], to + at, n, false))
-			goto fail;
-		at += len[i] = n;
-	}
 	*all = to;
 	return 0;
 fail:
 	pen__free(to);
-	return pen__fail(err, PEN_EIO, "ranks", "one is gone");
+	return procs_gone(c, err);
 }
 
 static inline void procs_close(struct pen_comm *c)

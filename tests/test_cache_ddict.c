@@ -270,8 +270,9 @@ static void test_processes(void)
 
 /* --- ranks --- */
 
-static struct pen_loader *open_rank(struct pen_comm *c, const char *how,
-				    struct pen_err *err)
+/* nth: the allocation that fails in opening; 0: none. */
+static struct pen_loader *open_short(struct pen_comm *c, const char *how,
+				     uint64_t nth, struct pen_err *err)
 {
 	struct pen_spec *spec = NULL;
 	struct pen_loader *l = NULL;
@@ -283,10 +284,18 @@ static struct pen_loader *open_rank(struct pen_comm *c, const char *how,
 		 how);
 	CHECK_EQ(eng_spec(&spec, text, err), 0);
 	spec->comm = c;
+	pen__mem_fail_nth(nth, false);
 	if (pen_loader_open(&l, spec, err))
 		l = NULL;
+	pen__mem_fail_nth(0, false);
 	pen_spec_free(spec);
 	return l;
+}
+
+static struct pen_loader *open_rank(struct pen_comm *c, const char *how,
+				    struct pen_err *err)
+{
+	return open_short(c, how, 0, err);
 }
 
 static int rank_loads(struct pen_comm *c, void *how)
@@ -388,6 +397,115 @@ static void test_one_fails(void)
 		CHECK_EQ(status[i], 0);
 }
 
+/* One that fails in the first epoch is heard of where the others wait for it,
+ * and none of them waits when closing. */
+static int rank_breaks(struct pen_comm *c, void *how)
+{
+	struct pen_err err = { 0 };
+	struct pen_loader *l;
+
+	(void)how;
+	l = open_rank(c,
+		      c->rank == 1 ? "epochs=3 store=fault store.fail_nth=40"
+				   : "epochs=3",
+		      &err);
+	if (!CHECK(l != NULL))
+		return 1;
+	CHECK_EQ(eng_run(l, 3, NULL, &err), PEN_EIO);
+	if (!CHECK(!strstr(err.msg, "rank 1 failed: ") == (c->rank == 1)))
+		fprintf(stderr, "%d: %s: %s\n", c->rank, err.where, err.msg);
+	pen_loader_close(l);
+	pen__comm_close(c);
+	return test_failures != 0;
+}
+
+/* So it is with one that only stops. */
+static int rank_stops(struct pen_comm *c, void *how)
+{
+	struct pen_err err = { 0 };
+	struct pen_loader *l = open_rank(c, how, &err);
+	struct pen_batch *b;
+
+	if (!CHECK(l != NULL))
+		return 1;
+	if (c->rank == 1) {
+		CHECK_EQ(pen_loader_next(l, &b, &err), 0);
+		pen_batch_unref(b);
+	} else {
+		CHECK_EQ(eng_run(l, 3, NULL, &err), PEN_ECLOSED);
+		CHECK(strstr(err.msg, "rank 1 ended") != NULL);
+	}
+	pen_loader_close(l);
+	pen__comm_close(c);
+	return test_failures != 0;
+}
+
+/* After the first epoch one may stop: it serves the others until they do. */
+static int rank_stops_later(struct pen_comm *c, void *how)
+{
+	struct pen_err err = { 0 };
+	struct pen_loader *l = open_rank(c, how, &err);
+	uint64_t rows = 0;
+
+	if (!CHECK(l != NULL))
+		return 1;
+	CHECK_EQ(run_right(l, c->rank == 1 ? 1 : 3, &rows, &err), PEN_END);
+	pen_loader_close(l);
+	pen__comm_close(c);
+	return test_failures != 0;
+}
+
+/* Opening, with the n-th allocation of one rank failing. */
+static int rank_short(struct pen_comm *c, void *nth)
+{
+	struct pen_err err = { 0 };
+	struct pen_loader *l;
+	double v[2];
+
+	l = open_short(c, "epochs=2", c->rank == 1 ? *(uint64_t *)nth : 0,
+		       &err);
+	v[0] = l ? 0 : err.code;
+	v[1] = -v[0];
+	CHECK_EQ(pen__comm_reduce(c, v, 2, PEN_MIN, NULL), 0);
+	CHECK(v[0] == -v[1]);
+	if (!l && !CHECK(!strstr(err.msg, "rank 1 failed: ") == (c->rank == 1)))
+		fprintf(stderr, "%d: %s: %s\n", c->rank, err.where, err.msg);
+	if (l)
+		CHECK_EQ(eng_run(l, 2, NULL, &err), PEN_END);
+	pen_loader_close(l);
+	pen__comm_close(c);
+	return test_failures != 0;
+}
+
+static void test_short(void)
+{
+	for (uint64_t nth = 1; nth < 500; nth += 1 + nth / 4) {
+		int status[PROCS_MAX];
+
+		procs_run(2, true, rank_short, &nth, status);
+		if (!CHECK(!status[0] && !status[1]))
+			fprintf(stderr, "allocation %d: %#x %#x\n", (int)nth,
+				(unsigned)status[0], (unsigned)status[1]);
+	}
+}
+
+static void test_ends(void)
+{
+	static int (*const ends[])(struct pen_comm *,
+				   void *) = { rank_breaks, rank_stops,
+					       rank_stops_later };
+	char how[] = "epochs=3";
+
+	for (int i = 0; i < 6; i++) {
+		int status[PROCS_MAX];
+
+		procs_run(3, i % 2, ends[i / 2], how, status);
+		for (int r = 0; r < 3; r++)
+			if (!CHECK_EQ(status[r], 0))
+				fprintf(stderr, "rank %d, end %d\n", r, i);
+	}
+}
+
 int main(void)
 {
 	eng_start("cache_ddict");
@@ -402,6 +520,8 @@ int main(void)
 		test_ranks(2, true, "epochs=3");
 		test_ranks(4, true, "epochs=3 cache.width=2");
 		test_one_fails();
+		test_ends();
+		test_short();
 		test_death();
 	}
 	for (size_t i = 0; i < sizeof(eng_sets) / sizeof(eng_sets[0]); i++)

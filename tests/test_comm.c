@@ -292,7 +292,7 @@ static void one_fails(struct pen_comm *c)
 	CHECK_EQ(rc, PEN_EDATA);
 	CHECK_EQ(e.code, PEN_EDATA);
 	CHECK_STR(e.where, "thing");
-	CHECK_STR(e.msg, "rank 2: is broken");
+	CHECK_STR(e.msg, "rank 2 failed: is broken");
 	/* one more word of it on the way out meets who is closing already */
 	if (c->rank == 3)
 		CHECK_EQ(pen__comm_agree(c, rc, &e), PEN_EDATA);
@@ -335,8 +335,41 @@ static void many_fail(struct pen_comm *c)
 	if (c->rank)
 		rc = pen__fail(&e, -c->rank, "thing", "%d", c->rank);
 	CHECK_EQ(pen__comm_agree(c, rc, &e), -1);
-	CHECK_STR(e.msg, c->rank == 1 ? "1" : "rank 1: 1");
+	CHECK_STR(e.msg, c->rank == 1 ? "1" : "rank 1 failed: 1");
+	/* who was told may tell again: the rank stays who it was */
+	CHECK_EQ(pen__comm_agree(c, c->rank == 1 ? 0 : -7, &e), -7);
+	CHECK_STR(e.msg, "rank 1 failed: 1");
+	if (c->rank == 1)
+		pen__fail(&e, -7, "thing", "1");
+	CHECK_EQ(pen__comm_agree(c, -7, &e), -7);
+	CHECK_STR(e.msg, c->rank == 1 ? "1" : "rank 1 failed: 1");
 	CHECK_EQ(pen__comm_agree(c, c->rank == 3 ? PEN_EIO : 0, NULL), PEN_EIO);
+}
+
+/* Rank 1 wants to end together, and the others do not know yet. */
+static void one_parts(struct pen_comm *c)
+{
+	struct pen_err e = { 0 };
+	int rc;
+
+	CHECK_EQ(pen__comm_barrier(c, &e), 0);
+	if (c->rank != 1) {
+		CHECK_EQ(pen__comm_barrier(c, &e), PEN_ECLOSED);
+		CHECK(strstr(e.msg, "rank 1 ended") != NULL);
+	}
+	if (c->rank == 3) {
+		rc = pen__fail(&e, PEN_EDATA, "thing", "is broken");
+		CHECK_EQ(pen__comm_agree(c, rc, &e), PEN_EDATA);
+	}
+	pen__comm_part(c);
+	CHECK_EQ(pen__comm_barrier(c, &e), 0);
+}
+
+/* Nor is one waited for that closes at once. */
+static void one_closes(struct pen_comm *c)
+{
+	if (c->rank != 2)
+		pen__comm_part(c);
 }
 
 /* Who fails without a transport still has the error that says why. */
@@ -364,7 +397,8 @@ static void act(void *arg, unsigned i)
 static void ranks(void)
 {
 	static void (*const scenes[])(struct pen_comm *) = {
-		one_fails, one_leaves, mixed, many_fail, no_transport
+		one_fails, one_leaves, mixed,	    many_fail,
+		one_parts, one_closes, no_transport
 	};
 	struct pen_team *team;
 	struct pen_err e = { 0 };

@@ -5,6 +5,7 @@
 #include "ddict.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,8 +15,10 @@
 /* Every byte costs ThreadSanitizer several. */
 #ifdef __SANITIZE_THREAD__
 #define LARGE_MIB 16
+#define HUGE_NEEDS UINT64_MAX
 #else
-#define LARGE_MIB 256
+#define LARGE_MIB 64
+#define HUGE_NEEDS ((uint64_t)3 << 30)
 #endif
 
 static void basics(void)
@@ -325,6 +328,34 @@ static void budget(void)
 	pen__free(big);
 }
 
+/* One that has no room for another index can be cleared all the same. */
+static void clear_full(void)
+{
+	const char *const set[] = { "memory=4MiB", "keys=100000" };
+	struct pen_ddict *d = open_with(set, 2);
+	uint8_t *big = pen__calloc(1 << 20, 1);
+	struct pen_err err = { 0 };
+
+	for (int round = 0; round < 3; round++) {
+		for (uint64_t size = 8192; size; size /= 2)
+			for (uint64_t n = 0;
+			     !pen_ddict_put(d, num(size << 32 | n),
+					    value(big, size - 1), NULL);
+			     n++)
+				;
+		CHECK(round || stats_of(d).free_bytes < 256);
+		CHECK_EQ(pen_ddict_clear(d, &err), 0);
+		CHECK_EQ(length(d), 0);
+		CHECK_EQ(pen_ddict_contains(d, num(1), NULL), 0);
+		CHECK_EQ(pen_ddict_put(d, num(1), value(big, 1 << 20), &err),
+			 0);
+		CHECK(has(d, num(1), big, 1 << 20));
+		CHECK_EQ(pen_ddict_clear(d, &err), 0);
+	}
+	pen_ddict_close(d);
+	pen__free(big);
+}
+
 static void frozen(void)
 {
 	struct pen_ddict *d = open_sized("memory=4MiB");
@@ -391,6 +422,52 @@ static void large(void)
 	CHECK_EQ(length(d), 1);
 	pen_ddict_close(d);
 	pen__free(big);
+}
+
+/* 1 GiB, where that much memory can be had: pages come from the kernel and go
+ * back at once. What is read is never written, so it takes none. */
+static void huge(void)
+{
+	const uint64_t n = (uint64_t)1 << 30, step = n / 16 - 1;
+	struct pen_ddict *d;
+	struct pen_key k = text("huge");
+	struct pen_got *g;
+	uint64_t len = 8, wrong = 0;
+	uint8_t *p;
+
+	if (HUGE_NEEDS > pen__memory_available()) {
+		printf("left out: a value of 1 GiB: it takes memory that is "
+		       "not there now\n");
+		return;
+	}
+	p = mmap(NULL, n, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (!CHECK(p != MAP_FAILED))
+		return;
+	for (uint64_t i = 0; i < n; i += step)
+		p[i] = (uint8_t)(1 + i / step);
+	p[n - 1] = 77;
+	d = open_sized("memory=1040MiB");
+	CHECK_EQ(pen_ddict_put(d, k, value(p, n), NULL), 0);
+	CHECK_EQ(pen_ddict_get(d, k, &wrong, &len, NULL), PEN_ENOMEM);
+	CHECK_EQ(len, n);
+	if (CHECK_EQ(pen_ddict_get_many(d, &k, 1, &g, NULL), 0)) {
+		const uint8_t *v = g->values[0].data;
+
+		CHECK_EQ(g->values[0].len, n);
+		for (uint64_t i = 0; i < n; i += step)
+			wrong += v[i] != 1 + i / step || v[i + 1] != 0;
+		CHECK(v[n - 1] == 77 && v[n - 2] == 0);
+		pen_got_free(g);
+	}
+	CHECK_EQ(wrong, 0);
+	CHECK_EQ(stats_of(d).value_bytes, n);
+	CHECK_EQ(pen_ddict_put(d, num(1), value(p, 64 << 20), NULL),
+		 PEN_ENOMEM);
+	CHECK_EQ(pen_ddict_pop(d, k, NULL, NULL), 0);
+	CHECK_EQ(pen_ddict_put(d, num(1), value(p, 64 << 20), NULL), 0);
+	pen_ddict_close(d);
+	munmap(p, n);
 }
 
 struct threads {
@@ -484,9 +561,11 @@ int main(void)
 	lent_long();
 	random_use();
 	budget();
+	clear_full();
 	frozen();
 	wrong_settings();
 	large();
+	huge();
 	threads();
 	no_memory();
 	return test_end();

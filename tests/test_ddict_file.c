@@ -82,7 +82,8 @@ static void round_trip(void)
 	d = open_with(writable, 3);
 	compare(d);
 	CHECK_EQ(pen_ddict_put(d, num(1), value("x", 1), &err), 0);
-	CHECK_EQ(pen_ddict_persist(d, "/proc/none/x", &err), PEN_ENOTFOUND);
+	CHECK_EQ(pen_ddict_persist(d, FILE_NAME ".none/x", &err),
+		 PEN_ENOTFOUND);
 	pen_ddict_close(d);
 }
 
@@ -198,6 +199,91 @@ static void damaged_key(void)
 	CHECK(strstr(err.where, FILE_NAME) != NULL);
 }
 
+static int see_key(void *arg, struct pen_key k)
+{
+	(void)k;
+	++*(uint64_t *)arg;
+	return 0;
+}
+
+/* What is still there is got, or an error; never a signal, never zeros that
+ * were not put. */
+static void use_cut(struct pen_ddict *d, size_t n)
+{
+	static uint8_t buf[MOST + 16];
+	struct pen_err err = { 0 };
+	uint64_t seen = 0, turn;
+
+	for (uint64_t i = 0; i < 40; i++) {
+		struct pen_key k = num(i);
+		uint64_t len = sizeof(buf);
+		struct pen_got *g;
+		int rc = pen_ddict_get(d, k, buf, &len, &err);
+
+		CHECK_EQ(rc, PEN_ESTALE);
+		CHECK(strstr(err.msg, "cut short") != NULL);
+		CHECK(strstr(err.where, FILE_NAME) != NULL);
+		rc = pen_ddict_get_many(d, &k, 1, &g, &err);
+		CHECK_EQ(rc, PEN_ESTALE);
+		if (!rc)
+			CHECK(is_whole(g->values[0], i, &turn));
+		CHECK_EQ(pen_ddict_contains(d, k, &err), PEN_ESTALE);
+	}
+	CHECK_EQ(pen_ddict_keys(d, -1, see_key, &seen, &err), PEN_ESTALE);
+	CHECK_EQ(pen_ddict_persist(d, FILE_NAME ".4", &err), PEN_ESTALE);
+	CHECK(access(FILE_NAME ".4", F_OK));
+	CHECK_EQ(length(d), 41);
+	CHECK_EQ(stats_of(d).total_bytes, n);
+}
+
+/* A file that is cut short, or emptied and written anew, while it is mapped. */
+static void cut_short(void)
+{
+	const char *const set[] = { "restore=" FILE_NAME };
+	struct pen_ddict *d = open_sized("memory=8MiB");
+	uint8_t *p, buf[MOST + 16];
+	size_t n, to[8];
+
+	for (uint64_t i = 0; i < 40; i++)
+		CHECK_EQ(pen_ddict_put(d, num(i), made(i, 1, buf), NULL), 0);
+	CHECK_EQ(pen_ddict_put(d, text("key"), value("x", 1), NULL), 0);
+	CHECK_EQ(pen_ddict_persist(d, FILE_NAME, NULL), 0);
+	pen_ddict_close(d);
+	p = slurp(&n);
+	to[0] = n - 16; /* within the last page: no signal comes of it */
+	to[1] = (n - 1) & ~(size_t)4095;
+	to[2] = n / 2;
+	to[3] = 4096 + 100;
+	to[4] = 4096;
+	to[5] = 100;
+	to[6] = 0;
+	to[7] = n; /* 0, and as long as before */
+	for (int i = 0; i < 8; i++) {
+		spit(p, n);
+		d = open_with(set, 1);
+		CHECK(has(d, text("key"), "x", 1));
+		if (to[i] == n)
+			CHECK_EQ(truncate(FILE_NAME, 0), 0);
+		CHECK_EQ(truncate(FILE_NAME, (off_t)to[i]), 0);
+		use_cut(d, n);
+		pen_ddict_close(d);
+	}
+	pen__free(p);
+}
+
+/* What a program that was killed had begun to save is removed. */
+static void left_over(void)
+{
+	const char *stale = FILE_NAME ".2000000000.tmp";
+	struct pen_ddict *d = open_sized("memory=2MiB");
+	int fd = open(stale, O_WRONLY | O_CREAT, 0600);
+
+	CHECK(fd >= 0 && !close(fd));
+	CHECK_EQ(pen_ddict_persist(d, FILE_NAME, NULL), 0);
+	CHECK(access(stale, F_OK));
+	pen_ddict_close(d);
+}
+
 /* The disk is full amid many pieces. */
 static void no_room(void)
 {
@@ -230,6 +316,8 @@ int main(void)
 	empty();
 	damaged();
 	damaged_key();
+	cut_short();
+	left_over();
 	no_room();
 	unlink(FILE_NAME);
 	return test_end();

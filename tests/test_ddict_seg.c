@@ -31,7 +31,7 @@ static bool is(struct pen_seg *s, uint64_t key, uint64_t turn)
 	bool ok;
 
 	CHECK_EQ(pen__seg_pin(s, &pin, NULL), 0);
-	pen__shard_find(s, &k, NULL, 1, &v);
+	CHECK_EQ(pen__shard_find(s, &k, NULL, 1, &v, NULL), 0);
 	ok = is_whole(v, key, &t) && t == turn;
 	pen__seg_unpin(s, pin);
 	return ok;
@@ -54,7 +54,8 @@ static void epochs_come_round(void)
 		for (uint64_t i = 0; i < 30; i++) {
 			wrong += put(s, 1, i * 100);
 			wrong += pen__seg_pin(s, &pin[i], NULL) != 0;
-			pen__shard_find(s, &k, NULL, 1, &v[i]);
+			wrong += pen__shard_find(s, &k, NULL, 1, &v[i], NULL) !=
+				 0;
 			pen__seg_settle(s, &pin[i]);
 			for (uint64_t t = 1; t < 100; t++)
 				wrong += put(s, 1, i * 100 + t);
@@ -206,12 +207,12 @@ static void index_beside_large(void)
 	v = value(buf, len);
 	if (!pen__shard_put(s, &k, &v, 1, NULL)) {
 		v = (struct pen_value){ 0 };
-		pen__shard_find(s, &k, NULL, 1, &v);
+		wrong += pen__shard_find(s, &k, NULL, 1, &v, NULL) != 0;
 		wrong += v.len != len || memcmp(v.data, buf, len) != 0;
 	}
 	for (uint64_t i = 0; i < n; i++) {
 		k = num(i);
-		pen__shard_find(s, &k, NULL, 1, &v);
+		wrong += pen__shard_find(s, &k, NULL, 1, &v, NULL) != 0;
 		wrong += !v.data || v.len;
 	}
 	CHECK_EQ(wrong, 0);

@@ -225,6 +225,7 @@ static void killed_reader(void)
 	struct pen_ddict *d = attach();
 	struct pen_rng rng = pen__rng(7, 7);
 	uint64_t wrong;
+	siginfo_t info;
 	pid_t pid;
 
 	wrong = use(d, &rng, 0, 300);
@@ -232,7 +233,10 @@ static void killed_reader(void)
 	await();
 	CHECK_EQ(stats_of(d).nprocesses, 2);
 	kill(pid, SIGKILL);
-	/* not reaped yet: it is a zombie, which holds nothing any more */
+	/* not reaped yet: it is a zombie, which holds nothing any more, and is
+	 * none of those who have it */
+	CHECK_EQ(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	CHECK_EQ(stats_of(d).nprocesses, 1);
 	wrong += use(d, &rng, 1, 10000);
 	CHECK_EQ(wrong, 0);
 	CHECK_EQ(reap(pid), SIGKILL);

@@ -632,7 +632,7 @@ static void with_ranks(void)
 	run_ranks(&j, 2, busy, "loader.store=fault\nloader.store.fail_nth=3\n");
 	CHECK_EQ(j.d[0].rc, PEN_EIO);
 	CHECK_EQ(j.d[1].rc, PEN_EIO);
-	CHECK(strstr(j.d[0].err.msg, "rank 1: "));
+	CHECK(strstr(j.d[0].err.msg, "rank 1 failed: "));
 	CHECK(!runs_there("out/result.json"));
 	end_ranks(&j);
 	run_ranks(&j, 2,

@@ -10,6 +10,7 @@
  */
 #include "comm/comm.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -23,7 +24,8 @@ enum call {
 	CALL_GATHER,
 	CALL_CHANNEL,
 	CALL_WINDOW,
-	CALL_CLOSE,
+	CALL_PART,
+	CALL_CLOSE, /* the highest */
 };
 
 /* What the ranks said: the lowest of each, the last is -highest call. */
@@ -108,10 +110,20 @@ static int vote(struct pen_comm *c, enum call call, int rc, double *v,
 		struct pen_err *err)
 {
 	v[FAILED] = rc < 0 ? c->rank : c->size;
-	v[LEAVING] = call == CALL_CLOSE ? c->rank : c->size;
+	v[LEAVING] = call >= CALL_PART ? c->rank : c->size;
 	v[CALL_LOW] = call;
 	v[CALL_HIGH] = -(double)call;
 	return c->ops->reduce(c, v, NVOTES, PEN_MIN, err);
+}
+
+/* The rank that it says has failed, or -1: who was told may say it again. */
+static int told_of(const char *msg)
+{
+	int rank = -1, n = 0;
+
+	if (sscanf(msg, "rank %d failed: %n", &rank, &n) != 1 || !n)
+		return -1;
+	return rank;
 }
 
 /* The error of rank `root` to all; its own stays as it is. */
@@ -131,8 +143,14 @@ static int spread(struct pen_comm *c, int root, int rc, struct pen_err *err)
 	if (failed)
 		return failed;
 	e.where[sizeof(e.where) - 1] = e.msg[sizeof(e.msg) - 1] = '\0';
-	pen__fail(err, e.code, e.where, "rank %d: %s", root,
-		  e.msg[0] ? e.msg : "failed");
+	/* the rank itself knows better */
+	if (told_of(e.msg) == c->rank && rc == e.code)
+		return rc;
+	if (told_of(e.msg) >= 0)
+		pen__fail(err, e.code, e.where, "%s", e.msg);
+	else
+		pen__fail(err, e.code, e.where, "rank %d failed: %s", root,
+			  e.msg[0] ? e.msg : "no more is known");
 	if (err)
 		err->sys = e.sys;
 	return e.code;
@@ -176,6 +194,19 @@ static void leave(struct pen_comm *c)
 		if (v[FAILED] < c->size)
 			(void)spread(c, (int)v[FAILED], 0, NULL);
 		else if (v[CALL_LOW] == CALL_CLOSE)
+			return;
+	}
+}
+
+void pen__comm_part(struct pen_comm *c)
+{
+	double v[NVOTES];
+
+	while (c->size > 1 && !vote(c, CALL_PART, 0, v, NULL)) {
+		if (v[FAILED] < c->size)
+			(void)spread(c, (int)v[FAILED], 0, NULL);
+		else if (v[CALL_LOW] == CALL_PART ||
+			 -v[CALL_HIGH] == CALL_CLOSE)
 			return;
 	}
 }

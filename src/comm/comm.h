@@ -12,7 +12,8 @@
  *	pen__comm_close(comm);
  *
  * A rank that dies, or leaves without closing, takes the job with it (mpirun's
- * and srun's doing), never leaves it waiting.
+ * and srun's doing). Where they do not, who waits for one of its own machine is
+ * told within a second or two (PEN_EIO).
  */
 #ifndef PEN_COMM_COMM_H
 #define PEN_COMM_COMM_H
@@ -83,10 +84,16 @@ int pen__comm_gather(struct pen_comm *, const void *mine, size_t n, void **all,
 /*
  * A barrier that also tells of failure: every rank gives its rc (0 or a
  * negative pen_code); when any failed, all get the lowest failed rank's code
- * and error (others' messages say which rank it was). Returns that code. Costs
- * what a barrier costs.
+ * and error (others' messages begin with "rank N failed: "). Returns that code.
+ * Costs what a barrier costs.
  */
 int pen__comm_agree(struct pen_comm *, int rc, struct pen_err *err);
+/*
+ * Waits until all ranks are here, or close. Those that are in another call get
+ * PEN_ECLOSED out of it, and come by their own way. For what a rank has to end
+ * together with the others and cannot know where they are.
+ */
+void pen__comm_part(struct pen_comm *);
 
 /*
  * Not collective: ends every rank of the job and this process, at once and

@@ -16,8 +16,11 @@
  *
  * After an MPI error nothing more is asked of MPI, and the process does not
  * finalize: the launcher sees one that left without, and ends the others. So it
- * is with a process that ends and did not close.
+ * is with a process that ends and did not close. A launcher that lets the
+ * others live leaves them waiting for it, so who waits long looks whether the
+ * ranks of its host are there, and takes one that is not for such an error.
  */
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -26,6 +29,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "base/alive.h"
 #include "base/clock.h"
 #include "comm/bell.h"
 #include "comm/mpi_int.h"
@@ -34,6 +38,8 @@
 #define NAP_NS 50000
 /* Open MPI looks at its sockets only in every eighth test. */
 #define TESTS 8
+/* Between two looks whether the ranks of this host live. */
+#define LOOK_NS 500000000u
 /* MPI counts are int: more goes in pieces. */
 #define PIECE ((size_t)1 << 30)
 #define TAG 1
@@ -46,7 +52,14 @@
 #define FEW 8
 struct board {
 	struct pen_bell bell;
-	double said[][FEW]; /* 2 * local_size */
+	atomic_int lost;    /* the first rank that was missed, + 1 */
+	double said[][FEW]; /* 2 * local_size, and then the mates */
+};
+
+/* A rank of this host. */
+struct mate {
+	struct pen_alive process;
+	int rank;
 };
 
 struct ranks {
@@ -55,7 +68,10 @@ struct ranks {
 	MPI_Comm world;	      /* all ranks, and nobody else's */
 	MPI_Win window;	      /* holds the board */
 	struct board *board;  /* NULL: this host has no memory to share */
+	struct mate *mates;   /* local_size of them, on the board */
 	uint64_t nreductions; /* calls of the bell */
+	int level;	      /* of threads: the least of any rank */
+	int lost;	      /* a rank that ended while others waited; -1 */
 	bool broken;
 };
 
@@ -73,6 +89,16 @@ static struct ranks *ranks_of(struct pen_comm *c)
 	return c->priv;
 }
 
+static int broken(const struct ranks *r, struct pen_err *err)
+{
+	if (r->lost >= 0)
+		return pen__fail(err, PEN_EIO, "ranks",
+				 "rank %d has ended; start the job again",
+				 r->lost);
+	return pen__fail(err, PEN_EIO, "MPI",
+			 "rank %d: an earlier MPI call failed", r->comm.rank);
+}
+
 static int mpi_fail(struct ranks *r, int code, const char *call,
 		    struct pen_err *err)
 {
@@ -83,15 +109,11 @@ static int mpi_fail(struct ranks *r, int code, const char *call,
 	pthread_mutex_lock(&mpi.lock);
 	mpi.broken = true;
 	pthread_mutex_unlock(&mpi.lock);
+	if (r->lost >= 0)
+		return broken(r, err);
 	(void)MPI_Error_string(code, text, &n);
 	return pen__fail(err, PEN_EIO, call, "rank %d: %.200s", r->comm.rank,
 			 text);
-}
-
-static int broken(const struct ranks *r, struct pen_err *err)
-{
-	return pen__fail(err, PEN_EIO, "MPI",
-			 "rank %d: an earlier MPI call failed", r->comm.rank);
 }
 
 /*
@@ -109,10 +131,39 @@ static void take_nap(void)
 		prctl(PR_SET_TIMERSLACK, slack, 0, 0, 0);
 }
 
+/* Whether one of this host has ended; now and then, by *looked, 0 at first. */
+static bool is_lost(struct ranks *r, uint64_t *looked)
+{
+	const uint64_t now = pen__now_ns();
+	uint64_t space;
+
+	if (!*looked)
+		*looked = now;
+	if (!r->mates || now - *looked < LOOK_NS)
+		return false;
+	*looked = now;
+	space = pen__alive_space();
+	for (int i = 0; i < r->comm.local_size; i++) {
+		int first = 0;
+
+		if (i == r->comm.local_rank ||
+		    pen__alive_is(&r->mates[i].process, space))
+			continue;
+		/* others end because of it, and are not who it was */
+		if (atomic_compare_exchange_strong(&r->board->lost, &first,
+						   r->mates[i].rank + 1))
+			first = r->mates[i].rank + 1;
+		r->lost = first - 1;
+		return true;
+	}
+	return false;
+}
+
 /* Test until done. `bell`: it rings when all of this host have come. */
 static int test_until(struct ranks *r, MPI_Request *req, struct pen_bell *bell)
 {
-	uint64_t since = 0;
+	uint64_t since = 0, looked = 0;
+	bool lost = false;
 	int done = 0;
 
 	for (;;) {
@@ -122,6 +173,10 @@ static int test_until(struct ranks *r, MPI_Request *req, struct pen_bell *bell)
 			if (rc != MPI_SUCCESS || done)
 				return rc;
 		}
+		/* it may have ended after this call: one more test */
+		if (lost)
+			return MPI_ERR_OTHER;
+		lost = is_lost(r, &looked);
 		if (!since)
 			since = pen__now_ns();
 		if (pen__now_ns() - since < SPIN_NS) {
@@ -183,14 +238,14 @@ static double combine(double a, double b, enum pen_reduce how)
  * rings, and no rank waits for another to pass something on, which takes long
  * where ranks are more than cores.
  */
-static void reduce_on_board(struct ranks *r, double *v, size_t n,
-			    enum pen_reduce how)
+static int reduce_on_board(struct ranks *r, double *v, size_t n,
+			   enum pen_reduce how, struct pen_err *err)
 {
 	const int size = r->comm.local_size;
 	const uint64_t call = ++r->nreductions;
 	double(*said)[FEW] = r->board->said + (call & 1 ? size : 0);
 	struct pen_bell *bell = &r->board->bell;
-	uint64_t since = 0;
+	uint64_t since = 0, looked = 0;
 
 	memcpy(said[r->comm.local_rank], v, n * sizeof(*v));
 	pen__bell_arrive(bell, call, (unsigned)size);
@@ -199,13 +254,15 @@ static void reduce_on_board(struct ranks *r, double *v, size_t n,
 			since = pen__now_ns();
 		if (pen__now_ns() - since < SPIN_NS)
 			sched_yield();
-		else
-			pen__bell_wait(bell, call);
+		else if (!pen__bell_wait(bell, call) && is_lost(r, &looked) &&
+			 !pen__bell_rung(bell, call))
+			return mpi_fail(r, MPI_ERR_OTHER, "ranks", err);
 	}
 	memcpy(v, said[0], n * sizeof(*v));
 	for (int i = 1; i < size; i++)
 		for (size_t k = 0; k < n; k++)
 			v[k] = combine(v[k], said[i][k], how);
+	return 0;
 }
 
 static int mpi_reduce(struct pen_comm *c, double *v, size_t n,
@@ -224,10 +281,8 @@ static int mpi_reduce(struct pen_comm *c, double *v, size_t n,
 		return broken(r, err);
 	if (!n)
 		return 0;
-	if (r->board && c->nnodes == 1 && n <= FEW) {
-		reduce_on_board(r, v, n, how);
-		return 0;
-	}
+	if (r->board && c->nnodes == 1 && n <= FEW)
+		return reduce_on_board(r, v, n, how, err);
 	for (size_t k; n; v += k, n -= k) {
 		k = n < most ? n : most;
 		rc = reduce_piece(r, v, (int)k, ops[how], err);
@@ -353,7 +408,7 @@ static int mpi_gather(struct pen_comm *c, const void *mine, size_t n,
 	if (rc)
 		goto fail;
 	if (!room.ok)
-		return pen__fail_nomem(err, "rank 0", room.total);
+		return pen__mpi_nomem(r->world, 0, room.total, err);
 	if (c->rank)
 		return carry(r, (void *)(uintptr_t)mine, n, c->rank, err);
 	rc = take_all(r, mine, len, buf, err);
@@ -373,7 +428,7 @@ static int mpi_channel(struct pen_comm *c, struct pen_channel **out,
 
 	if (r->broken)
 		return broken(r, err);
-	if (mpi.level < MPI_THREAD_MULTIPLE)
+	if (r->level < MPI_THREAD_MULTIPLE)
 		return pen__fail(err, PEN_ENOTSUP, "MPI",
 				 "was started without MPI_THREAD_MULTIPLE");
 	return pen__mpi_channel(r->world, r->host, out, err);
@@ -389,6 +444,13 @@ static int mpi_window(struct pen_comm *c, int to, double *us,
 	return pen__mpi_window(r->world, to, us, err);
 }
 
+static void quit(void)
+{
+	pthread_mutex_lock(&mpi.lock);
+	mpi.nopen--;
+	pthread_mutex_unlock(&mpi.lock);
+}
+
 static void mpi_close(struct pen_comm *c)
 {
 	struct ranks *r = ranks_of(c);
@@ -398,9 +460,7 @@ static void mpi_close(struct pen_comm *c)
 			(void)MPI_Win_free(&r->window);
 		(void)MPI_Comm_free(&r->world);
 	}
-	pthread_mutex_lock(&mpi.lock);
-	mpi.nopen--;
-	pthread_mutex_unlock(&mpi.lock);
+	quit();
 	r->host->free(r);
 }
 
@@ -421,6 +481,31 @@ static const struct pen_comm_ops mpi_ops = {
 	.channel = mpi_channel,
 	.window = mpi_window,
 };
+
+int pen__mpi_lacking(MPI_Comm ranks, bool found)
+{
+	int rank = 0, least;
+
+	(void)MPI_Comm_rank(ranks, &rank);
+	least = found ? INT_MAX : rank;
+	if (MPI_Allreduce(MPI_IN_PLACE, &least, 1, MPI_INT, MPI_MIN, ranks) !=
+	    MPI_SUCCESS)
+		return 0;
+	return least == INT_MAX ? -1 : least;
+}
+
+int pen__mpi_nomem(MPI_Comm ranks, int lacking, size_t bytes,
+		   struct pen_err *err)
+{
+	int rank = 0;
+
+	(void)MPI_Comm_rank(ranks, &rank);
+	if (rank == lacking)
+		return pen__fail_nomem(err, "ranks", bytes);
+	return pen__fail(err, PEN_ENOMEM, "ranks",
+			 "rank %d failed: out of memory: %zu bytes asked for",
+			 lacking, bytes);
+}
 
 /*
  * Hosts are told apart by who shares memory, and numbered by their lowest
@@ -455,6 +540,7 @@ static int share_board(struct ranks *r, MPI_Comm local)
 {
 	const int n = r->comm.local_size;
 	struct board *board = NULL;
+	struct mate *mates;
 	MPI_Aint mine = 0, size;
 	int unit, ok;
 	int rc;
@@ -462,7 +548,9 @@ static int share_board(struct ranks *r, MPI_Comm local)
 	if (n == 1)
 		return MPI_SUCCESS;
 	if (r->comm.local_rank == 0)
-		mine = (MPI_Aint)(sizeof(*board) + sizeof(double[2][FEW]) * n);
+		mine = (MPI_Aint)(sizeof(*board) +
+				  (sizeof(double[2][FEW]) + sizeof(*mates)) *
+					  (size_t)n);
 	rc = MPI_Win_allocate_shared(mine, 1, MPI_INFO_NULL, local, &board,
 				     &r->window);
 	if (rc == MPI_SUCCESS)
@@ -471,15 +559,21 @@ static int share_board(struct ranks *r, MPI_Comm local)
 	if (ok && mine)
 		memset(board, 0, (size_t)mine);
 	rc = MPI_Allreduce(MPI_IN_PLACE, &ok, 1, MPI_INT, MPI_MIN, local);
-	if (rc == MPI_SUCCESS && ok)
-		r->board = board;
+	if (rc != MPI_SUCCESS || !ok)
+		return rc;
+	mates = (struct mate *)(void *)(board->said + 2 * (size_t)n);
+	pen__alive_init(&mates[r->comm.local_rank].process);
+	mates[r->comm.local_rank].rank = r->comm.rank;
+	rc = MPI_Barrier(local);
+	r->board = board;
+	r->mates = mates;
 	return rc;
 }
 
-static int find_place(struct ranks *r)
+/* All ranks, and how many threads the least of them lets in. */
+static int find_ranks(struct ranks *r)
 {
 	struct pen_comm *c = &r->comm;
-	MPI_Comm local;
 	int rc;
 
 	rc = MPI_Comm_dup(MPI_COMM_WORLD, &r->world);
@@ -489,9 +583,20 @@ static int find_place(struct ranks *r)
 		rc = MPI_Comm_rank(r->world, &c->rank);
 	if (rc == MPI_SUCCESS)
 		rc = MPI_Comm_size(r->world, &c->size);
+	r->level = mpi.level;
 	if (rc == MPI_SUCCESS)
-		rc = MPI_Comm_split_type(r->world, MPI_COMM_TYPE_SHARED,
-					 c->rank, MPI_INFO_NULL, &local);
+		rc = MPI_Allreduce(MPI_IN_PLACE, &r->level, 1, MPI_INT, MPI_MIN,
+				   r->world);
+	return rc;
+}
+
+static int find_place(struct ranks *r)
+{
+	MPI_Comm local;
+	int rc;
+
+	rc = MPI_Comm_split_type(r->world, MPI_COMM_TYPE_SHARED, r->comm.rank,
+				 MPI_INFO_NULL, &local);
 	if (rc != MPI_SUCCESS)
 		return rc;
 	rc = MPI_Comm_set_errhandler(local, MPI_ERRORS_RETURN);
@@ -560,15 +665,26 @@ static int enter(struct pen_err *err)
 	return rc;
 }
 
-static int init(struct ranks *r, struct pen_err *err)
+/* found: there is memory to keep r in; all ranks fail where one has none. */
+static int init(struct ranks *r, bool found, struct pen_err *err)
 {
-	int rc;
+	int rc, lacking;
 
 	pthread_mutex_lock(&mpi.lock);
 	rc = enter(err);
 	pthread_mutex_unlock(&mpi.lock);
 	if (rc)
 		return rc;
+	rc = find_ranks(r);
+	if (rc != MPI_SUCCESS)
+		return mpi_fail(r, rc, "MPI", err);
+	lacking = pen__mpi_lacking(r->world, found);
+	if (lacking >= 0) {
+		rc = pen__mpi_nomem(r->world, lacking, sizeof(*r), err);
+		(void)MPI_Comm_free(&r->world);
+		quit();
+		return rc;
+	}
 	rc = find_place(r);
 	return rc == MPI_SUCCESS ? 0 : mpi_fail(r, rc, "MPI", err);
 }
@@ -581,18 +697,17 @@ static int mpi_open(const struct pen_comm_host *host, struct pen_comm **out,
 		    struct pen_err *err)
 {
 	struct ranks *r = host->alloc(1, sizeof(*r));
+	struct ranks here = { .host = host, .lost = -1 };
 	int rc;
 
-	if (!r)
-		return pen__fail_nomem(err, "MPI", sizeof(*r));
-	*r = (struct ranks){ .host = host };
-	r->comm.ops = &mpi_ops;
-	r->comm.priv = r;
-	rc = init(r, err);
+	here.comm.ops = &mpi_ops;
+	rc = init(&here, r != NULL, err);
 	if (rc) {
 		host->free(r);
 		return rc;
 	}
+	*r = here;
+	r->comm.priv = r;
 	*out = &r->comm;
 	return 0;
 }

@@ -167,20 +167,22 @@ static const struct pen_channel_ops channel_ops = {
 int pen__mpi_channel(MPI_Comm ranks, const struct pen_comm_host *host,
 		     struct pen_channel **out, struct pen_err *err)
 {
-	struct channel *ch;
+	struct channel *ch = host->alloc(1, sizeof(*ch));
+	const int lacking = pen__mpi_lacking(ranks, ch != NULL);
 	MPI_Comm comm;
 	int rc;
 
-	/* first what all have to come to */
-	rc = MPI_Comm_dup(ranks, &comm);
-	if (rc != MPI_SUCCESS)
-		return mpi_failed(rc, "MPI_Comm_dup", err);
-	(void)MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-	ch = host->alloc(1, sizeof(*ch));
-	if (!ch) {
-		(void)MPI_Comm_free(&comm);
-		return pen__fail_nomem(err, "MPI", sizeof(*ch));
+	/* none begins what others will not come to */
+	if (lacking >= 0) {
+		host->free(ch);
+		return pen__mpi_nomem(ranks, lacking, sizeof(*ch), err);
 	}
+	rc = MPI_Comm_dup(ranks, &comm);
+	if (rc != MPI_SUCCESS) {
+		host->free(ch);
+		return mpi_failed(rc, "MPI_Comm_dup", err);
+	}
+	(void)MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
 	*ch = (struct channel){ .host = host, .comm = comm };
 	ch->channel.ops = &channel_ops;
 	ch->channel.priv = ch;

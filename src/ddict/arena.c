@@ -198,7 +198,7 @@ uint64_t pen__arena_alloc(struct pen_seg *s, uint64_t size, bool *full)
 	off = from_bins(s, size);
 	if (!off)
 		off = from_top(s, size, full);
-	if (off || !*full)
+	if (off)
 		return off;
 	/* what killed processes read or were filling is nobody's */
 	pen__seg_drop_dead(s);
@@ -366,6 +366,8 @@ void pen__arena_forget(struct pen_seg *s)
 	h->nretired = 0;
 	h->nfreed++;
 	h->lost_epoch = atomic_load(&h->epoch);
+	/* who died may have been half through with this */
+	forget_births(s);
 	advance(s);
 }
 

@@ -102,9 +102,9 @@ static int ask_local(struct got *g, int owner, const struct pen_key *k,
 
 	if (rc)
 		return rc;
-	pen__shard_find(s, k, p->at, p->n, g->values);
+	rc = pen__shard_find(s, k, p->at, p->n, g->values, err);
 	pen__seg_settle(s, &g->pin[owner]);
-	return 0;
+	return rc;
 }
 
 static int ask_remote(struct got *g, int owner, const struct pen_key *k,
@@ -232,55 +232,20 @@ PEN_API int pen_ddict_get_many(struct pen_ddict *d, const struct pen_key *k,
 	return rc;
 }
 
-static int fail_absent(struct pen_err *err)
-{
-	return pen__fail(err, PEN_ENOTFOUND, "dictionary",
-			 "there is no such key");
-}
-
-/* Copies a value to where there is room for *len. */
-static int deliver(struct pen_value v, void *buf, uint64_t *len,
-		   struct pen_err *err)
-{
-	const uint64_t room = *len;
-
-	if (!v.data)
-		return fail_absent(err);
-	*len = v.len;
-	if (v.len > room)
-		return pen__fail(err, PEN_ENOMEM, "dictionary",
-				 "the value has %llu bytes, and there is room "
-				 "for %llu",
-				 (unsigned long long)v.len,
-				 (unsigned long long)room);
-	if (v.len)
-		memcpy(buf, v.data, v.len);
-	return 0;
-}
-
 PEN_API int pen_ddict_get(struct pen_ddict *d, struct pen_key k, void *buf,
 			  uint64_t *len, struct pen_err *err)
 {
 	struct pen_seg *s = d->seg[d->first + pen__ddict_owner(d, k)];
 	struct pen_got *got;
-	struct pen_value v;
-	struct pen_pin pin;
 	int rc;
 
-	if (!s) {
-		rc = pen_ddict_get_many(d, &k, 1, &got, err);
-		if (rc)
-			return rc;
-		rc = deliver(got->values[0], buf, len, err);
-		pen_got_free(got);
-		return rc;
-	}
-	rc = pen__seg_pin(s, &pin, err);
+	if (s)
+		return pen__shard_get(s, k, buf, len, err);
+	rc = pen_ddict_get_many(d, &k, 1, &got, err);
 	if (rc)
 		return rc;
-	pen__shard_find(s, &k, NULL, 1, &v);
-	rc = deliver(v, buf, len, err);
-	pen__seg_unpin(s, pin);
+	rc = pen__value_copy(got->values[0], buf, len, err);
+	pen_got_free(got);
 	return rc;
 }
 
@@ -311,7 +276,8 @@ PEN_API int pen_ddict_contains(struct pen_ddict *d, struct pen_key k,
 	if (d->seg[owner]) {
 		rc = pen__seg_pin(d->seg[owner], &pin, err);
 		if (!rc) {
-			pen__shard_find(d->seg[owner], &k, NULL, 1, &v);
+			rc = pen__shard_find(d->seg[owner], &k, NULL, 1, &v,
+					     err);
 			pen__seg_unpin(d->seg[owner], pin);
 		}
 	} else {
@@ -401,35 +367,81 @@ static int put_remote(struct pen_ddict *d, int to, const struct pen_key *k,
 	return rc;
 }
 
-/* To one rank of every group: first what travels, all at once. */
-static int put_dealt(struct pen_ddict *d, const struct pen_deal *deal,
-		     const struct pen_key *k, const struct pen_value *v,
-		     struct pen_err *err)
+struct pen_puts {
+	struct pen_ddict *d;
+	const struct pen_key *k;
+	const struct pen_value *v;
+	struct pen_deal deal;
+	int rc; /* of what was put here */
+	struct pen_err err;
+	struct part part[]; /* of each rank */
+};
+
+static int puts_new(struct pen_puts **out, struct pen_ddict *d,
+		    const struct pen_key *k, const struct pen_value *v,
+		    uint64_t n, struct pen_err *err)
 {
-	struct part *part = pen__calloc((size_t)d->size, sizeof(*part));
-	uint64_t naps = 0;
-	int rc = 0;
+	struct pen_puts *p = pen__calloc(
+		1, sizeof(*p) + (size_t)d->size * sizeof(p->part[0]));
+	int rc;
 
-	if (!part)
+	if (!p)
 		return pen__fail_nomem(err, "dictionary", (size_t)d->size);
-	for (int i = 0; i < d->size && !rc; i++) {
-		struct part *t = &part[i];
+	p->d = d;
+	p->k = k;
+	p->v = v;
+	rc = pen__deal_make(&p->deal, d, k, n, err);
+	if (rc) {
+		pen__free(p);
+		return rc;
+	}
+	*out = p;
+	return 0;
+}
 
-		t->pick = part_of(deal, i % d->width);
+/* To one rank of every group: first what travels, all at once. */
+static void puts_send(struct pen_puts *p)
+{
+	struct pen_ddict *d = p->d;
+
+	for (int i = 0; i < d->size && !p->rc; i++) {
+		struct part *t = &p->part[i];
+
+		t->pick = part_of(&p->deal, i % d->width);
 		if (d->seg[i] || !t->pick.n)
 			continue;
-		t->pick = cut(v, t->pick);
-		rc = pen__remote_make(&t->r, PEN_OP_PUT, k, v, &t->pick, err);
-		if (!rc)
-			rc = pen__remote_send(d, &t->r, i, err);
-		t->sent = !rc;
+		t->pick = cut(p->v, t->pick);
+		p->rc = pen__remote_make(&t->r, PEN_OP_PUT, p->k, p->v,
+					 &t->pick, &p->err);
+		if (!p->rc)
+			p->rc = pen__remote_send(d, &t->r, i, &p->err);
+		t->sent = !p->rc;
 	}
-	for (int i = 0; i < d->size && !rc; i++)
-		if (d->seg[i] && part[i].pick.n)
-			rc = put_local(d->seg[i], k, v, &part[i].pick, err);
+	for (int i = 0; i < d->size && !p->rc; i++)
+		if (d->seg[i] && p->part[i].pick.n)
+			p->rc = put_local(d->seg[i], p->k, p->v,
+					  &p->part[i].pick, &p->err);
+}
+
+bool pen__puts_landed(struct pen_puts *p)
+{
+	for (int i = 0; i < p->d->size; i++)
+		if (p->part[i].sent && !pen__call_done(&p->part[i].r.call))
+			return false;
+	return true;
+}
+
+int pen__puts_end(struct pen_puts *p, struct pen_err *err)
+{
+	struct pen_ddict *d = p->d;
+	uint64_t naps = 0;
+	int rc = p->rc;
+
+	if (rc && err)
+		*err = p->err;
 	for (int i = 0; i < d->size; i++) {
-		struct part *t = &part[i];
-		struct pen_pick all = part_of(deal, i % d->width);
+		struct part *t = &p->part[i];
+		struct pen_pick all = part_of(&p->deal, i % d->width);
 
 		if (t->sent) {
 			const int failed = put_sent(d, &t->r, t->pick.n, &all,
@@ -437,31 +449,45 @@ static int put_dealt(struct pen_ddict *d, const struct pen_deal *deal,
 
 			rc = rc ? rc : failed;
 			if (!rc)
-				rc = put_remote(d, i, k, v, all, err);
+				rc = put_remote(d, i, p->k, p->v, all, err);
 		}
 		pen__remote_fini(&t->r);
 	}
-	pen__free(part);
+	pen__deal_fini(&p->deal);
+	pen__free(p);
 	return rc;
+}
+
+int pen__ddict_put_begin(struct pen_ddict *d, const struct pen_key *k,
+			 const struct pen_value *v, uint64_t n,
+			 struct pen_puts **out, struct pen_err *err)
+{
+	struct pen_puts *p = NULL;
+	int rc;
+
+	*out = NULL;
+	if (!n)
+		return 0;
+	if (d->size == 1)
+		return pen__shard_put(d->mine, k, v, n, err);
+	rc = puts_new(&p, d, k, v, n, err);
+	if (rc)
+		return rc;
+	puts_send(p);
+	if (!d->wire)
+		return pen__puts_end(p, err);
+	*out = p;
+	return 0;
 }
 
 PEN_API int pen_ddict_put_many(struct pen_ddict *d, const struct pen_key *k,
 			       const struct pen_value *v, uint64_t n,
 			       struct pen_err *err)
 {
-	struct pen_deal deal;
-	int rc;
+	struct pen_puts *p;
+	int rc = pen__ddict_put_begin(d, k, v, n, &p, err);
 
-	if (!n)
-		return 0;
-	if (d->size == 1)
-		return pen__shard_put(d->mine, k, v, n, err);
-	rc = pen__deal_make(&deal, d, k, n, err);
-	if (rc)
-		return rc;
-	rc = put_dealt(d, &deal, k, v, err);
-	pen__deal_fini(&deal);
-	return rc;
+	return p ? pen__puts_end(p, err) : rc;
 }
 
 PEN_API int pen_ddict_put(struct pen_ddict *d, struct pen_key k,
@@ -498,7 +524,7 @@ static int pop_one(struct pen_ddict *d, int owner, struct pen_key k,
 	if (!rc)
 		rc = pen__remote_values(&t->r, &t->pick, g->values, err);
 	if (!rc && !g->values[0].data)
-		rc = fail_absent(err);
+		rc = pen__value_absent(err);
 	return rc;
 }
 
@@ -554,12 +580,16 @@ static int for_all(struct pen_ddict *d, enum pen_op op,
 {
 	int rc = 0;
 
-	for (int i = 0; i < d->size && !rc; i++) {
+	/* one that fails does not keep the others from it */
+	for (int i = 0; i < d->size; i++) {
+		struct pen_err *say = rc ? NULL : err;
 		struct pen_remote r = { 0 };
+		int failed;
 
-		rc = d->seg[i] ? here(d->seg[i], err)
-			       : ask_rank(d, &r, i, op, NULL, err);
+		failed = d->seg[i] ? here(d->seg[i], say)
+				   : ask_rank(d, &r, i, op, NULL, say);
 		pen__remote_fini(&r);
+		rc = rc ? rc : failed;
 	}
 	return rc;
 }

@@ -3,7 +3,9 @@
  * one after another in the order they had. So it is mapped and used in place,
  * by any number of processes, read-only. Head and index are checked whenever
  * one is opened; the records on demand, since that reads all of them, and
- * bounds at every use.
+ * bounds at every use. A file that is cut short while it is mapped is an error
+ * of the call that finds out, never a signal; but what was lent before that is
+ * in the hands of who has it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,8 +18,10 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/guard.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "base/stale.h"
 #include "ddict/seg.h"
 
 #define VERSION 1
@@ -84,6 +88,74 @@ static uint64_t head_sum(const struct image *m)
 	return sum_of(buf, sizeof(buf));
 }
 
+/* --- a file that shrinks --- */
+
+static int fail_cut(const struct pen_seg *s, struct pen_err *err)
+{
+	return pen__fail(err, PEN_ESTALE, s->where,
+			 "was cut short while it was in use; save the "
+			 "dictionary anew, and open it again");
+}
+
+/*
+ * Cut short within its last page a file reads as zeros there, without a signal.
+ * So one byte is looked at again whenever something was read: the last of that
+ * page that is not zero, or any where all are.
+ */
+static void find_witness(struct pen_seg *s)
+{
+	const uint64_t page = (s->size - 1) & ~(uint64_t)4095;
+
+	s->witness = s->size - 1;
+	while (s->witness > page && !s->base[s->witness])
+		s->witness--;
+	s->seen = s->base[s->witness];
+}
+
+struct touch {
+	const struct pen_seg *s;
+	int (*fn)(void *);
+	void *arg;
+	bool whole;
+};
+
+static int touch(void *arg)
+{
+	struct touch *t = arg;
+	int rc = t->fn(t->arg);
+	const volatile uint8_t *witness = t->s->base + t->s->witness;
+
+	t->whole = *witness == t->s->seen;
+	return rc;
+}
+
+int pen__image_touch(const struct pen_seg *s, int (*fn)(void *), void *arg,
+		     struct pen_err *err)
+{
+	struct touch t = { s, fn, arg, false };
+	bool lost = false;
+	int rc;
+
+	if (s->head)
+		return fn(arg);
+	rc = pen__guard_run(touch, &t, &lost);
+	return lost || !t.whole ? fail_cut(s, err) : rc;
+}
+
+uint64_t pen__image_records(const struct pen_seg *s, uint64_t *at,
+			    const struct pen_seg_rec **out, uint64_t n)
+{
+	const struct pen_seg_table *t = pen__table_of(s);
+	const uint64_t slots = t->nbuckets * PEN_BUCKET;
+	uint64_t k = 0;
+
+	for (; *at < slots && k < n; ++*at) {
+		out[k] = pen__slot_rec(s, atomic_load(&t->slot[*at]));
+		k += out[k] != NULL;
+	}
+	return k;
+}
+
 /* --- saving --- */
 
 struct out {
@@ -145,22 +217,30 @@ static int by_place(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* All records, as they lie; *n of them. NULL: no memory. */
-static const struct pen_seg_rec **list(struct pen_seg *s, uint64_t *n)
-{
-	const struct pen_seg_table *t = pen__table_of(s);
-	const uint64_t slots = t->nbuckets * PEN_BUCKET;
-	const uint64_t most = s->head ? atomic_load(&s->head->nkeys) : s->nkeys;
-	const struct pen_seg_rec **r = pen__alloc(most + 1, sizeof(*r));
+/* A shard on its way out. What it takes is freed by who calls, since a saved
+ * shard may be lost at any point. */
+struct body {
+	struct pen_seg *s;
+	struct out *o;
+	struct image *m;
+	const struct pen_seg_rec **r; /* the records, as they lie */
+	uint64_t n;
+	struct pen_seg_table *t; /* of where they will be */
+	struct pen_err *err;
+};
 
-	*n = 0;
-	for (uint64_t i = 0; r && i < slots && *n < most; i++) {
-		r[*n] = pen__slot_rec(s, atomic_load(&t->slot[i]));
-		*n += r[*n] != NULL;
-	}
-	if (r)
-		qsort(r, *n, sizeof(*r), by_place);
-	return r;
+static bool list(struct body *b)
+{
+	const struct pen_seg *s = b->s;
+	const uint64_t most = s->head ? atomic_load(&s->head->nkeys) : s->nkeys;
+	uint64_t at = 0;
+
+	b->r = pen__alloc(most + 1, sizeof(*b->r));
+	if (!b->r)
+		return false;
+	b->n = pen__image_records(s, &at, b->r, most);
+	qsort(b->r, b->n, sizeof(*b->r), by_place);
+	return true;
 }
 
 static int write_records(struct out *o, const struct pen_seg_rec **r,
@@ -173,63 +253,54 @@ static int write_records(struct out *o, const struct pen_seg_rec **r,
 	return rc ? rc : flush(o, err);
 }
 
-/* The index of where the records will be; m gets its sizes and sums. */
-static struct pen_seg_table *index_of(const struct pen_seg_rec **r, uint64_t n,
-				      struct image *m)
+/* The index; the head gets its sizes and sums. */
+static bool make_index(struct body *b)
 {
-	struct pen_seg_table *t;
+	struct image *m = b->m;
 	uint64_t at;
 
-	m->nkeys = n;
-	m->nbuckets = pen__table_buckets(n);
+	m->nkeys = b->n;
+	m->nbuckets = pen__table_buckets(b->n);
 	at = m->data_at = HEAD + pen__table_bytes(m->nbuckets);
-	t = pen__calloc(pen__table_bytes(m->nbuckets), 1);
-	if (!t)
-		return NULL;
-	t->nbuckets = m->nbuckets;
-	for (uint64_t i = 0; i < n; i++) {
-		const uint64_t hash = pen__key_hash(pen__rec_key(r[i]));
+	b->t = pen__calloc(pen__table_bytes(m->nbuckets), 1);
+	if (!b->t)
+		return false;
+	b->t->nbuckets = m->nbuckets;
+	for (uint64_t i = 0; i < b->n; i++) {
+		const uint64_t hash = pen__key_hash(pen__rec_key(b->r[i]));
 
-		pen__table_insert(t, pen__slot_make(at, hash), hash);
-		at += pen__rec_size(r[i]);
-		m->value_bytes += pen__rec_value(r[i]).len;
+		pen__table_insert(b->t, pen__slot_make(at, hash), hash);
+		at += pen__rec_size(b->r[i]);
+		m->value_bytes += pen__rec_value(b->r[i]).len;
 	}
 	m->size = at;
-	m->table_sum = sum_of(t, pen__table_bytes(m->nbuckets));
-	return t;
+	m->table_sum = sum_of(b->t, pen__table_bytes(m->nbuckets));
+	return true;
 }
 
 /* The file but for its head, which is written last. */
-static int write_body(struct pen_seg *s, struct out *o, struct image *m,
-		      struct pen_err *err)
+static int write_body(void *arg)
 {
-	struct pen_seg_table *t = NULL;
-	const struct pen_seg_rec **r;
-	uint64_t n;
+	struct body *b = arg;
+	struct out *o = b->o;
 	int rc;
 
-	r = list(s, &n);
-	if (r)
-		t = index_of(r, n, m);
-	if (!t) {
-		pen__free(r);
-		return pen__fail_nomem(err, o->path, n * 8);
-	}
-	rc = emit(o, t, pen__table_bytes(m->nbuckets), err);
+	if (!list(b) || !make_index(b))
+		return pen__fail_nomem(b->err, o->path, b->n * 8);
+	rc = emit(o, b->t, pen__table_bytes(b->m->nbuckets), b->err);
 	if (!rc)
-		rc = flush(o, err);
+		rc = flush(o, b->err);
 	o->sum = (struct sum){ 1, 2 };
 	if (!rc)
-		rc = write_records(o, r, n, err);
-	m->data_sum = sum_end(&o->sum);
-	pen__free(t);
-	pen__free(r);
+		rc = write_records(o, b->r, b->n, b->err);
+	b->m->data_sum = sum_end(&o->sum);
 	return rc;
 }
 
 static int write_file(struct pen_seg *s, struct out *o, struct image *m,
 		      struct pen_err *err)
 {
+	struct body b = { .s = s, .o = o, .m = m, .err = err };
 	int rc;
 
 	if (lseek(o->fd, HEAD, SEEK_SET) != HEAD)
@@ -237,9 +308,11 @@ static int write_file(struct pen_seg *s, struct out *o, struct image *m,
 	rc = s->head ? pen__seg_lock(s, err) : 0;
 	if (rc)
 		return rc;
-	rc = write_body(s, o, m, err);
+	rc = pen__image_touch(s, write_body, &b, err);
 	if (s->head)
 		pen__seg_unlock(s);
+	pen__free(b.t);
+	pen__free(b.r);
 	if (rc)
 		return rc;
 	m->head_sum = head_sum(m);
@@ -261,9 +334,10 @@ int pen__image_save(struct pen_seg *s, const char *path, struct pen_image about,
 	int rc;
 
 	memcpy(m.magic, magic, sizeof(magic));
-	if (snprintf(tmp, sizeof(tmp), "%s.tmp.%d", path, (int)getpid()) >=
+	if (snprintf(tmp, sizeof(tmp), "%s.%d.tmp", path, (int)getpid()) >=
 	    (int)sizeof(tmp))
 		return pen__fail(err, PEN_EINVAL, path, "the name is too long");
+	pen__stale_remove(path);
 	o = pen__calloc(1, sizeof(*o));
 	if (!o)
 		return pen__fail_nomem(err, path, sizeof(*o));
@@ -334,13 +408,39 @@ static int check_body(struct pen_seg *s, const struct image *m,
 	return 0;
 }
 
+struct opening {
+	struct pen_seg *s;
+	const char *where;
+	bool verify;
+	struct pen_image about;
+	struct pen_err *err;
+};
+
+static int check_all(void *arg)
+{
+	struct opening *o = arg;
+	const struct image *m = (const void *)o->s->base;
+	int rc = check_head(m, o->s->size, o->where, o->err);
+
+	if (!rc)
+		rc = check_body(o->s, m, o->where, o->verify, o->err);
+	o->about = (struct pen_image){ m->shard, m->nshards, m->spread };
+	find_witness(o->s);
+	return rc;
+}
+
 int pen__image_map(struct pen_seg *s, const char *where, bool verify,
 		   struct pen_image *about, struct pen_err *err)
 {
-	const struct image *m;
+	struct opening o = { s, where, verify, { 0 }, err };
+	const size_t n = strlen(where);
 	void *p;
 	int rc;
 
+	/* the end of a path tells more than its beginning */
+	snprintf(s->where, sizeof(s->where), "%s",
+		 where + (n < sizeof(s->where) ? 0 : n - sizeof(s->where) + 1));
+	pen__guard_install();
 	if (s->size < HEAD)
 		return pen__fail(err, PEN_EDATA, where,
 				 "is no saved dictionary");
@@ -348,12 +448,9 @@ int pen__image_map(struct pen_seg *s, const char *where, bool verify,
 	if (p == MAP_FAILED)
 		return pen__fail_sys(err, errno, where, "cannot be mapped");
 	s->base = p;
-	m = p;
-	rc = check_head(m, s->size, where, err);
-	if (!rc)
-		rc = check_body(s, m, where, verify, err);
+	rc = pen__image_touch(s, check_all, &o, err);
 	if (!rc && about)
-		*about = (struct pen_image){ m->shard, m->nshards, m->spread };
+		*about = o.about;
 	return rc;
 }
 

@@ -218,37 +218,21 @@ static int open_machine(struct pen_ddict *d, struct pen_err *err)
 
 /* --- ranks --- */
 
-/* Where the ranks are, on all of them. */
-static int exchange(struct pen_comm *c, void *all, const void *mine, size_t n,
-		    struct pen_err *err)
-{
-	size_t *lens = pen__calloc((size_t)c->size, sizeof(*lens));
-	void *got = NULL;
-	int rc;
-
-	if (!lens)
-		return pen__fail_nomem(err, "ranks", (size_t)c->size * 8);
-	rc = pen__comm_gather(c, mine, n, &got, lens, err);
-	if (!rc && got)
-		memcpy(all, got, n * (size_t)c->size);
-	pen__free(got);
-	pen__free(lens);
-	return rc ? rc : pen__comm_bcast(c, all, n * (size_t)c->size, 0, err);
-}
-
 /* Names only these ranks know: a number for all, and the rank. */
 static void peer_name(char *buf, size_t cap, uint64_t job, int rank)
 {
 	snprintf(buf, cap, "rank.%016llx.%d", (unsigned long long)job, rank);
 }
 
-static void map_peers(struct pen_ddict *d, const int *node, uint64_t job)
+/* node: of every rank, as bytes. */
+static void map_peers(struct pen_ddict *d, const char *node, uint64_t job)
 {
 	for (int i = 0; i < d->size; i++) {
 		char name[64];
-		int fd;
+		int fd, at;
 
-		if (i == d->rank || node[i] != d->comm->node)
+		memcpy(&at, node + (size_t)i * sizeof(at), sizeof(at));
+		if (i == d->rank || at != d->comm->node)
 			continue;
 		peer_name(name, sizeof(name), job, i);
 		/* where it cannot be had, the wire leads there */
@@ -262,18 +246,19 @@ static int share(struct pen_ddict *d, struct pen_err *err)
 	struct pen_comm *c = d->comm;
 	struct pen_door *door = NULL;
 	uint64_t job = 0;
-	char name[64];
-	int *node = pen__calloc((size_t)c->size, sizeof(*node));
+	char name[64], *node = NULL;
+	size_t *len = pen__calloc((size_t)c->size, sizeof(*len));
 	int rc, sock;
 
 	if (getrandom(&job, sizeof(job), 0) != sizeof(job))
 		job = (uint64_t)getpid();
-	rc = node ? 0 : pen__fail_nomem(err, "ranks", (size_t)c->size);
+	rc = len ? 0 : pen__fail_nomem(err, "ranks", (size_t)c->size * 8);
 	rc = pen__comm_agree(c, rc, err);
 	if (!rc)
 		rc = pen__comm_bcast(c, &job, sizeof(job), 0, err);
 	if (!rc)
-		rc = exchange(c, node, &c->node, sizeof(*node), err);
+		rc = pen__wire_exchange(c, &c->node, sizeof(c->node), &node,
+					len, err);
 	if (rc)
 		goto out;
 	peer_name(name, sizeof(name), job, d->rank);
@@ -287,6 +272,7 @@ static int share(struct pen_ddict *d, struct pen_err *err)
 	pen__door_close(door);
 out:
 	pen__free(node);
+	pen__free(len);
 	return rc;
 }
 
@@ -332,12 +318,26 @@ static int connect_ranks(struct pen_ddict *d, struct pen_err *err)
 	return 0;
 }
 
-/* Ranks that deal keys in different ways would not find them. */
+/* A number that differs for texts that do, as good as always. */
+static double number_of(const char *text)
+{
+	const struct pen_key k = { text, strlen(text) };
+
+	return (double)(pen__key_hash(k) >> 12);
+}
+
+/* Ranks that deal keys in different ways would not find them; nor would those
+ * meet that connect in different ways. */
 static int compare_settings(struct pen_ddict *d, struct pen_err *err)
 {
 	const double mine[] = {
-		d->width,   d->o.spread,	  (double)d->o.keys,
-		d->o.share, d->o.restore != NULL, d->o.writable
+		d->width,
+		d->o.spread,
+		(double)d->o.keys,
+		d->o.share,
+		d->o.restore != NULL,
+		d->o.writable,
+		number_of(d->o.transport),
 	};
 	enum { N = sizeof(mine) / sizeof(mine[0]) };
 	double v[2 * N];
@@ -351,9 +351,9 @@ static int compare_settings(struct pen_ddict *d, struct pen_err *err)
 	for (int i = 0; i < N && !rc; i++)
 		if (v[i] != -v[N + i])
 			rc = pen__fail(err, PEN_EINVAL, "settings",
-				       "width, spread, keys, share, restore "
-				       "and writable have to be the same on "
-				       "all ranks");
+				       "width, spread, keys, share, restore, "
+				       "writable and transport have to be the "
+				       "same on all ranks");
 	return rc;
 }
 
@@ -456,17 +456,23 @@ PEN_API void pen_ddict_close(struct pen_ddict *d)
 
 PEN_API int pen_ranks_open(struct pen_ranks **out, struct pen_err *err)
 {
-	struct pen_ranks *r = pen__calloc(1, sizeof(*r));
+	struct pen_comm *comm;
+	struct pen_ranks *r;
 	int rc;
 
 	*out = NULL;
-	if (!r)
-		return pen__fail_nomem(err, "ranks", sizeof(*r));
-	rc = pen__comm_open(&r->comm, err);
+	rc = pen__comm_open(&comm, err);
+	if (rc)
+		return rc;
+	r = pen__calloc(1, sizeof(*r));
+	rc = r ? 0 : pen__fail_nomem(err, "ranks", sizeof(*r));
+	rc = pen__comm_agree(comm, rc, err);
 	if (rc) {
+		pen__comm_close(comm);
 		pen__free(r);
 		return rc;
 	}
+	r->comm = comm;
 	r->pid = (uint64_t)getpid();
 	*out = r;
 	return 0;

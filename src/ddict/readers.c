@@ -4,72 +4,17 @@
  * do so is counted in memory of its own, which the kernel clears in a forked
  * child, so that the child becomes a process of its own at first use.
  *
- * A process is taken for dead when its number is not there, is a zombie's, or
- * belongs to one that was started at another time. One in another name space
- * of process numbers cannot be judged, and counts as alive.
+ * A process that was killed is recognised (base/alive.h), and what it held is
+ * given up.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
+#include "base/alive.h"
 #include "ddict/seg.h"
 
-/* State and start time from /proc/PID/stat; false: it cannot be read. */
-static bool look(uint64_t pid, char *state, uint64_t *born)
+static bool is_dead(const struct pen_seg_proc *p, uint64_t space)
 {
-	char path[64], buf[1024];
-	const char *p;
-	ssize_t n;
-	int fd;
+	const struct pen_alive a = { atomic_load(&p->pid), p->born, p->ns };
 
-	snprintf(path, sizeof(path), "/proc/%llu/stat",
-		 (unsigned long long)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	n = read(fd, buf, sizeof(buf) - 1);
-	close(fd);
-	if (n <= 0)
-		return false;
-	buf[n] = '\0';
-	/* the name may hold anything, so from the last bracket on */
-	p = strrchr(buf, ')');
-	if (!p || p[1] != ' ' || !p[2])
-		return false;
-	*state = p[2];
-	for (int i = 0; i < 20 && p; i++)
-		p = strchr(p + 1, ' ');
-	if (!p)
-		return false;
-	*born = strtoull(p + 1, NULL, 10);
-	return true;
-}
-
-static uint64_t name_space(void)
-{
-	struct stat st;
-
-	return stat("/proc/self/ns/pid", &st) ? 0 : (uint64_t)st.st_ino;
-}
-
-static bool is_dead(const struct pen_seg_proc *p, uint64_t ns)
-{
-	const uint64_t pid = atomic_load(&p->pid);
-	uint64_t born;
-	char state;
-
-	if (!ns || p->ns != ns)
-		return false;
-	if (kill((pid_t)pid, 0) && errno == ESRCH)
-		return true;
-	if (!look(pid, &state, &born))
-		return false;
-	return state == 'Z' || state == 'X' || (p->born && born != p->born);
+	return a.pid && !pen__alive_is(&a, space);
 }
 
 static void drop(struct pen_seg_head *h, struct pen_seg_proc *p)
@@ -88,11 +33,11 @@ static void drop(struct pen_seg_head *h, struct pen_seg_proc *p)
 void pen__seg_drop_dead(struct pen_seg *s)
 {
 	struct pen_seg_head *h = s->head;
-	const uint64_t ns = name_space();
+	const uint64_t space = pen__alive_space();
 	const uint32_t n = atomic_load(&h->nprocs);
 
 	for (uint32_t i = 0; i < n && i < PEN_SEG_PROCESSES; i++)
-		if (atomic_load(&h->proc[i].pid) && is_dead(&h->proc[i], ns))
+		if (is_dead(&h->proc[i], space))
 			drop(h, &h->proc[i]);
 }
 
@@ -117,12 +62,16 @@ uint64_t pen__seg_oldest(struct pen_seg *s, bool dead)
 
 unsigned pen__seg_nprocs(struct pen_seg *s)
 {
+	const uint64_t space = pen__alive_space();
 	unsigned n = 0;
 
 	if (!s->head)
 		return 1;
-	for (uint32_t i = 0; i < atomic_load(&s->head->nprocs); i++)
-		n += atomic_load(&s->head->proc[i].pid) != 0;
+	for (uint32_t i = 0; i < atomic_load(&s->head->nprocs); i++) {
+		const struct pen_seg_proc *p = &s->head->proc[i];
+
+		n += atomic_load(&p->pid) && !is_dead(p, space);
+	}
 	return n;
 }
 
@@ -138,7 +87,7 @@ int pen__proc_join(struct pen_seg *s, struct pen_err *err)
 {
 	struct pen_seg_head *h = s->head;
 	struct pen_seg_proc *p;
-	char state;
+	struct pen_alive me;
 	int i = find_entry(h);
 
 	if (i < 0) {
@@ -150,14 +99,14 @@ int pen__proc_join(struct pen_seg *s, struct pen_err *err)
 				 "%d processes use it, and no more can",
 				 PEN_SEG_PROCESSES);
 	p = &h->proc[i];
-	p->ns = name_space();
-	if (!look((uint64_t)getpid(), &state, &p->born))
-		p->born = 0;
+	pen__alive_init(&me);
+	p->ns = me.space;
+	p->born = me.born;
 	if (atomic_load(&h->nprocs) <= (uint32_t)i)
 		atomic_store(&h->nprocs, (uint32_t)i + 1);
-	atomic_store(&p->pid, (uint64_t)getpid());
+	atomic_store(&p->pid, me.pid);
 	s->self->proc = (uint32_t)i;
-	atomic_store(&s->self->pid, (uint64_t)getpid());
+	atomic_store(&s->self->pid, me.pid);
 	return 0;
 }
 

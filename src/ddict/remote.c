@@ -312,11 +312,14 @@ static int serve_values(struct pen_ddict *d, struct request *q,
 			return fail_request(err);
 		q->values[0] = (struct pen_value){ 0 };
 		rc = pen__shard_pop(d->mine, q->keys[0], q->values, err);
-		if (rc && rc != PEN_ENOTFOUND)
-			return rc;
+		if (rc == PEN_ENOTFOUND)
+			rc = 0;
 	} else {
-		pen__shard_find(d->mine, q->keys, NULL, q->h.n, q->values);
+		rc = pen__shard_find(d->mine, q->keys, NULL, q->h.n, q->values,
+				     err);
 	}
+	if (rc)
+		return rc;
 	pen__seg_settle(d->mine, &room->pin);
 	pen__shard_count(d->mine, 0, 0, q->h.n);
 	return reply_values(out, room, q, err);

@@ -13,7 +13,9 @@
 #include "base/mem.h"
 #include "ddict/ddict_int.h"
 
+/* Keys and bytes that are read in at a time. */
 #define GROUP 4096
+#define GROUP_BYTES ((uint64_t)16 << 20)
 
 /* What decides who owns a key, for one replica. */
 static uint64_t spread_of(const struct pen_ddict *d)
@@ -125,38 +127,78 @@ static int count_files(const char *path, uint32_t *n, struct pen_err *err)
 			      "no dictionary was saved there");
 }
 
-/* Keys of a saved shard on their way in. */
+/*
+ * Keys and values of a saved shard on their way in. They are copied first: the
+ * file may be cut short, and what puts them holds locks.
+ */
 struct batch {
-	struct pen_ddict *d;
 	struct pen_seg *from;
+	uint64_t at; /* the slot to go on with */
+	uint64_t n, bytes;
+	struct pen_block room;
 	const char *name;
 	struct pen_err *err;
-	uint64_t n;
 	struct pen_key key[GROUP];
 	struct pen_value value[GROUP];
 };
 
-static int put_batch(struct batch *b)
+/* The next ones, and what they take. */
+static int look(void *arg)
 {
-	const uint64_t n = b->n;
+	struct batch *b = arg;
+	const struct pen_seg_rec *r;
 
-	b->n = 0;
-	pen__shard_find(b->from, b->key, NULL, n, b->value);
-	for (uint64_t i = 0; i < n; i++)
-		if (!b->value[i].data)
+	for (b->n = b->bytes = 0; b->n < GROUP && b->bytes < GROUP_BYTES;
+	     b->n++) {
+		struct pen_key *k = &b->key[b->n];
+
+		if (!pen__image_records(b->from, &b->at, &r, 1))
+			break;
+		*k = pen__rec_key(r);
+		r = pen__table_find(b->from, *k, pen__key_hash(*k));
+		if (!r)
 			return pen__fail(b->err, PEN_EDATA, b->name,
 					 "damaged: a key is not where the "
 					 "index says; save the dictionary "
 					 "anew");
-	return pen_ddict_put_many(b->d, b->key, b->value, n, b->err);
+		b->value[b->n] = pen__rec_value(r);
+		b->bytes += b->value[b->n].len + (k->bytes ? k->number : 0);
+	}
+	return 0;
 }
 
-static int add_key(void *arg, struct pen_key k)
+static int copy(void *arg)
 {
 	struct batch *b = arg;
+	uint8_t *to = b->room.p;
 
-	b->key[b->n++] = k;
-	return b->n == GROUP ? put_batch(b) : 0;
+	for (uint64_t i = 0; i < b->n; i++) {
+		struct pen_value *v = &b->value[i];
+		struct pen_key *k = &b->key[i];
+
+		if (k->bytes) {
+			memcpy(to, k->bytes, k->number);
+			k->bytes = to;
+			to += k->number;
+		}
+		memcpy(to, v->data, v->len);
+		v->data = to;
+		to += v->len;
+	}
+	return 0;
+}
+
+static int put_batch(struct pen_ddict *d, struct batch *b)
+{
+	int rc = pen__image_touch(b->from, look, b, b->err);
+
+	if (!rc && pen__block_reserve(&b->room, b->bytes + 1))
+		rc = pen__fail_nomem(b->err, b->name, b->bytes);
+	if (!rc)
+		rc = pen__image_touch(b->from, copy, b, b->err);
+	if (!rc)
+		rc = pen_ddict_put_many(d, b->key, b->value, b->n, b->err);
+	return rc;
 }
 
 static int read_file(struct pen_ddict *d, const char *name, struct pen_err *err)
@@ -166,14 +208,13 @@ static int read_file(struct pen_ddict *d, const char *name, struct pen_err *err)
 
 	if (!b)
 		return pen__fail_nomem(err, name, sizeof(*b));
-	b->d = d;
 	b->name = name;
 	b->err = err;
 	rc = pen__image_open(&b->from, name, d->o.verify, NULL, err);
-	if (!rc)
-		rc = pen__shard_keys(b->from, add_key, b, err);
-	if (!rc)
-		rc = put_batch(b);
+	do
+		rc = rc ? rc : put_batch(d, b);
+	while (!rc && b->n);
+	pen__block_fini(&b->room);
 	pen__seg_close(b->from);
 	pen__free(b);
 	return rc;

@@ -134,6 +134,9 @@ struct pen_seg {
 	const struct pen_seg_table *table;
 	uint64_t nkeys, value_bytes;
 	_Atomic uint64_t ngets, nserved;
+	uint64_t witness; /* a byte that tells whether the file is whole */
+	uint8_t seen;	  /* what it was */
+	char where[64];	  /* the file */
 };
 
 /* --- seg.c --- */
@@ -219,6 +222,8 @@ uint64_t pen__table_bytes(uint64_t nbuckets);
 uint64_t pen__table_buckets(uint64_t nkeys); /* for so many */
 /* Into a table nobody reads yet. */
 void pen__table_insert(struct pen_seg_table *, uint64_t slot, uint64_t hash);
+/* Under the lock: without a new one, for which there is no room. */
+void pen__table_empty(struct pen_seg *);
 
 /* Counters have one writer at a time, who holds the lock. */
 static inline void pen__seg_add(_Atomic uint64_t *to, uint64_t n)
@@ -268,10 +273,19 @@ int pen__shard_put_some(struct pen_seg *, const struct pen_key *,
 bool pen__put_nap(struct pen_put *, uint64_t *naps);
 /*
  * Pinned (or frozen) only. *at: picks keys[at[i]] and values[at[i]], of n;
- * NULL: all in order.
+ * NULL: all in order. PEN_ESTALE, here and below: a saved shard whose file was
+ * cut short, so that not all of what is mapped is there.
  */
-void pen__shard_find(struct pen_seg *, const struct pen_key *,
-		     const uint32_t *at, uint64_t n, struct pen_value *out);
+int pen__shard_find(struct pen_seg *, const struct pen_key *,
+		    const uint32_t *at, uint64_t n, struct pen_value *out,
+		    struct pen_err *err);
+/* One, copied to buf; as pen_ddict_get(). */
+int pen__shard_get(struct pen_seg *, struct pen_key, void *buf, uint64_t *len,
+		   struct pen_err *err);
+/* Copies a value to where there is room for *len, which becomes its own. */
+int pen__value_copy(struct pen_value, void *buf, uint64_t *len,
+		    struct pen_err *err);
+int pen__value_absent(struct pen_err *err); /* PEN_ENOTFOUND */
 /* PEN_ENOTFOUND; the value stays while pinned. */
 int pen__shard_pop(struct pen_seg *, struct pen_key, struct pen_value *out,
 		   struct pen_err *err);
@@ -298,5 +312,14 @@ int pen__image_open(struct pen_seg **out, const char *path, bool verify,
 		    struct pen_image *about, struct pen_err *err);
 int pen__image_map(struct pen_seg *, const char *where, bool verify,
 		   struct pen_image *about, struct pen_err *err);
+/*
+ * fn(arg) touches a shard that may be a saved one: a file that was cut short is
+ * PEN_ESTALE and not a signal. fn must hold nothing then.
+ */
+int pen__image_touch(const struct pen_seg *, int (*fn)(void *), void *arg,
+		     struct pen_err *err);
+/* n records from slot *at on, which moves; fewer: there are no more. */
+uint64_t pen__image_records(const struct pen_seg *, uint64_t *at,
+			    const struct pen_seg_rec **out, uint64_t n);
 
 #endif

@@ -311,9 +311,20 @@ int pen__shard_put(struct pen_seg *s, const struct pen_key *k,
 	return rc;
 }
 
-void pen__shard_find(struct pen_seg *s, const struct pen_key *k,
-		     const uint32_t *at, uint64_t n, struct pen_value *out)
+struct find {
+	struct pen_seg *s;
+	const struct pen_key *k;
+	const uint32_t *at;
+	uint64_t n;
+	struct pen_value *out;
+};
+
+static int find_all(void *arg)
 {
+	const struct find *f = arg;
+	const struct pen_key *k = f->k;
+	const uint32_t *at = f->at;
+	const uint64_t n = f->n;
 	const struct pen_seg_rec *rec[GROUP];
 	struct pen_key key[GROUP];
 	uint64_t hash[GROUP];
@@ -325,16 +336,86 @@ void pen__shard_find(struct pen_seg *s, const struct pen_key *k,
 			key[j] = k[at ? at[i + j] : i + j];
 			hash[j] = pen__key_hash(key[j]);
 		}
-		pen__table_find_many(s, key, hash, m, rec);
+		pen__table_find_many(f->s, key, hash, m, rec);
 		for (uint32_t j = 0; j < m; j++) {
-			struct pen_value *v = out + (at ? at[i + j] : i + j);
+			struct pen_value *v = f->out + (at ? at[i + j] : i + j);
 
 			*v = (struct pen_value){ 0 };
 			if (rec[j])
 				*v = pen__rec_value(rec[j]);
 		}
 	}
+	return 0;
+}
+
+int pen__shard_find(struct pen_seg *s, const struct pen_key *k,
+		    const uint32_t *at, uint64_t n, struct pen_value *out,
+		    struct pen_err *err)
+{
+	struct find f = { s, k, at, n, out };
+	int rc = s->head ? find_all(&f)
+			 : pen__image_touch(s, find_all, &f, err);
+
 	pen__shard_count(s, 0, n, 0);
+	return rc;
+}
+
+int pen__value_absent(struct pen_err *err)
+{
+	return pen__fail(err, PEN_ENOTFOUND, "dictionary",
+			 "there is no such key");
+}
+
+int pen__value_copy(struct pen_value v, void *buf, uint64_t *len,
+		    struct pen_err *err)
+{
+	const uint64_t room = *len;
+
+	if (!v.data)
+		return pen__value_absent(err);
+	*len = v.len;
+	if (v.len > room)
+		return pen__fail(err, PEN_ENOMEM, "dictionary",
+				 "the value has %llu bytes, and there is room "
+				 "for %llu",
+				 (unsigned long long)v.len,
+				 (unsigned long long)room);
+	if (v.len)
+		memcpy(buf, v.data, v.len);
+	return 0;
+}
+
+struct get {
+	struct find find;
+	struct pen_value v;
+	void *buf;
+	uint64_t *len;
+	struct pen_err *err;
+};
+
+static int find_and_copy(void *arg)
+{
+	struct get *g = arg;
+
+	(void)find_all(&g->find);
+	return pen__value_copy(g->v, g->buf, g->len, g->err);
+}
+
+int pen__shard_get(struct pen_seg *s, struct pen_key k, void *buf,
+		   uint64_t *len, struct pen_err *err)
+{
+	struct get g = { .buf = buf, .len = len, .err = err };
+	struct pen_pin pin;
+	int rc = pen__seg_pin(s, &pin, err);
+
+	if (rc)
+		return rc;
+	g.find = (struct find){ s, &k, NULL, 1, &g.v };
+	rc = s->head ? find_and_copy(&g)
+		     : pen__image_touch(s, find_and_copy, &g, err);
+	pen__shard_count(s, 0, 1, 0);
+	pen__seg_unpin(s, pin);
+	return rc;
 }
 
 static int begin(struct pen_seg *s, struct pen_err *err)
@@ -369,31 +450,31 @@ int pen__shard_pop(struct pen_seg *s, struct pen_key k, struct pen_value *out,
 		retire(s, off);
 	}
 	pen__seg_unlock(s);
-	return off ? 0
-		   : pen__fail(err, PEN_ENOTFOUND, "dictionary",
-			       "there is no such key");
+	return off ? 0 : pen__value_absent(err);
 }
 
 int pen__shard_clear(struct pen_seg *s, struct pen_err *err)
 {
 	struct pen_seg_head *h = s->head;
-	bool full;
+	bool full, large;
 	int rc = begin(s, err);
 
 	if (rc)
 		return rc;
-	if (pen__table_reset(s, &full)) {
-		rc = fail_full(s, 4096, full, err);
-	} else {
-		atomic_store(&h->nkeys, 0);
-		atomic_store(&h->value_bytes, 0);
-		atomic_store(&h->live_bytes,
-			     pen__table_bytes(pen__table_of(s)->nbuckets));
-		pen__arena_forget(s);
-		(void)pen__arena_rebuild(s);
-	}
+	/* one that is full has no room for another index */
+	large = pen__table_reset(s, &full) != 0;
+	if (large)
+		pen__table_empty(s);
+	atomic_store(&h->nkeys, 0);
+	atomic_store(&h->value_bytes, 0);
+	atomic_store(&h->live_bytes,
+		     pen__table_bytes(pen__table_of(s)->nbuckets));
+	pen__arena_forget(s);
+	(void)pen__arena_rebuild(s);
+	if (large)
+		(void)pen__table_reset(s, &full);
 	pen__seg_unlock(s);
-	return rc;
+	return 0;
 }
 
 int pen__shard_freeze(struct pen_seg *s, struct pen_err *err)
@@ -410,13 +491,74 @@ int pen__shard_freeze(struct pen_seg *s, struct pen_err *err)
 	return 0;
 }
 
+/* A key of a saved shard, taken out of it before it is shown to anyone. */
+struct key_step {
+	const struct pen_seg *s;
+	uint64_t at;
+	struct pen_key key;
+	uint8_t *copy;
+	bool found;
+};
+
+static int next_key(void *arg)
+{
+	struct key_step *k = arg;
+	const struct pen_seg_rec *r;
+
+	k->found = pen__image_records(k->s, &k->at, &r, 1) == 1;
+	if (k->found)
+		k->key = pen__rec_key(r);
+	return 0;
+}
+
+static int copy_key(void *arg)
+{
+	struct key_step *k = arg;
+
+	memcpy(k->copy, k->key.bytes, k->key.number);
+	k->key.bytes = k->copy;
+	return 0;
+}
+
+static int image_keys(struct pen_seg *s, int (*fn)(void *, struct pen_key),
+		      void *arg, struct pen_err *err)
+{
+	struct key_step k = { .s = s };
+	struct pen_block room = { 0 };
+	int rc;
+
+	for (;;) {
+		rc = pen__image_touch(s, next_key, &k, err);
+		if (rc || !k.found)
+			break;
+		if (k.key.bytes) {
+			if (pen__block_reserve(&room, k.key.number + 1)) {
+				rc = pen__fail_nomem(err, s->where,
+						     k.key.number);
+				break;
+			}
+			k.copy = room.p;
+			rc = pen__image_touch(s, copy_key, &k, err);
+		}
+		if (!rc)
+			rc = fn(arg, k.key);
+		if (rc)
+			break;
+	}
+	pen__block_fini(&room);
+	return rc;
+}
+
 int pen__shard_keys(struct pen_seg *s, int (*fn)(void *, struct pen_key),
 		    void *arg, struct pen_err *err)
 {
 	const struct pen_seg_table *t;
 	struct pen_pin pin;
-	int rc = pen__seg_pin(s, &pin, err);
+	int rc;
 
+	if (!s->head)
+		return image_keys(s, fn, arg, err);
+	rc = pen__seg_pin(s, &pin, err);
 	if (rc)
 		return rc;
 	t = pen__table_of(s);

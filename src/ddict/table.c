@@ -309,6 +309,15 @@ int pen__table_reset(struct pen_seg *s, bool *full)
 	return replace(s, MIN_BUCKETS, false, full);
 }
 
+void pen__table_empty(struct pen_seg *s)
+{
+	struct pen_seg_table *t = own_table(s);
+
+	for (uint64_t i = 0; i < t->nbuckets * PEN_BUCKET; i++)
+		atomic_store(&t->slot[i], PEN_SLOT_EMPTY);
+	atomic_store(&s->head->ngone, 0);
+}
+
 int pen__table_reserve(struct pen_seg *s, uint64_t n, bool *full)
 {
 	struct pen_seg_head *h = s->head;

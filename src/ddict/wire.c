@@ -34,7 +34,7 @@ int pen__wire_exchange(struct pen_comm *comm, const void *mine, size_t n,
 		goto fail;
 	for (int i = 0; i < comm->size; i++)
 		if (!pen__add(total, len[i], &total))
-			rc = PEN_ENOMEM;
+			rc = pen__fail_nomem(err, "ranks", SIZE_MAX);
 	if (!rc && comm->rank) {
 		all = pen__alloc(total, 1);
 		rc = all ? 0 : pen__fail_nomem(err, "ranks", total);
@@ -106,6 +106,7 @@ void pen__wire_close(struct pen_wire *w)
 struct card {
 	char host[sizeof(((struct pen_peer *)0)->host)];
 	int node;
+	struct pen_alive process;
 };
 
 /* Who is where: for messages, so a name cut short does no harm. */
@@ -120,6 +121,7 @@ static int learn_hosts(struct pen_wire *w, struct pen_comm *comm,
 	rc = pen__comm_agree(comm, rc, err);
 	if (!rc) {
 		(void)gethostname(mine.host, sizeof(mine.host) - 1);
+		pen__alive_init(&mine.process);
 		rc = pen__wire_exchange(comm, &mine, sizeof(mine), &all, len,
 					err);
 	}
@@ -129,6 +131,7 @@ static int learn_hosts(struct pen_wire *w, struct pen_comm *comm,
 		memcpy(&c, all + (size_t)i * sizeof(c), sizeof(c));
 		memcpy(w->peers[i].host, c.host, sizeof(c.host) - 1);
 		w->peers[i].node = c.node;
+		w->peers[i].process = c.process;
 	}
 	pen__free(all);
 	pen__free(len);

@@ -118,6 +118,13 @@ int pen__wire_open(struct pen_wire **out, struct pen_comm *,
  */
 void pen__wire_close(struct pen_wire *);
 
+/*
+ * Collective: every rank's bytes to all ranks, in rank order, one allocation
+ * that is the caller's; len[size] is filled. Fails on all ranks or on none.
+ */
+int pen__wire_exchange(struct pen_comm *, const void *mine, size_t n,
+		       char **all, size_t *len, struct pen_err *err);
+
 /* "tcp", "mpi", or "none" for a process alone. */
 const char *pen__wire_name(const struct pen_wire *);
 /* What was chosen and why, one line; the same on all ranks; until close. */

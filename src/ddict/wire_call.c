@@ -161,12 +161,16 @@ static void call(struct pen_wire *w, struct pen_call *c, uint8_t kind)
 	c->reply = NULL;
 	c->reply_len = c->got = 0;
 	c->out = (struct pen_msg){ .iov = c->req, .kind = kind };
-	if (c->to < 0 || c->to >= w->size || c->to == w->rank || c->nreq < 0 ||
-	    !total_of(c->req, c->nreq, &c->out.total)) {
+	if (c->to < 0 || c->to >= w->size || c->to == w->rank || c->nreq < 0) {
+		finish(c,
+		       pen__fail(&c->err, PEN_EINVAL, "wire",
+				 "%d is no other rank of %d", c->to, w->size));
+		return;
+	}
+	if (!total_of(c->req, c->nreq, &c->out.total)) {
 		finish(c, pen__fail(&c->err, PEN_EINVAL, "wire",
-				    "%d is no other rank of %d, or the request "
-				    "has no length",
-				    c->to, w->size));
+				    "more than 512 GiB at once to rank %d",
+				    c->to));
 		return;
 	}
 	c->out.niov = (uint32_t)c->nreq;

@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <sys/types.h>
 
+#include "base/alive.h"
 #include "ddict/wire.h"
 
 #define PEN_PIECE ((uint32_t)256 << 10)
@@ -65,6 +66,7 @@ struct pen_peer {
 	int rank;
 	char host[64];
 	int node;
+	struct pen_alive process;
 
 	pthread_mutex_t lock; /* of all up to here */
 	struct pen_msg *first, **last;
@@ -179,8 +181,4 @@ void pen__wire_drain(struct pen_wire *);
 void pen__wire_probe(struct pen_wire *, struct pen_call *);
 int pen__wire_answer_probe(struct pen_reply *, const void *req, size_t n,
 			   struct pen_err *err);
-
-/* Every rank's bytes to all ranks, in rank order; len[size] is filled. */
-int pen__wire_exchange(struct pen_comm *, const void *mine, size_t n,
-		       char **all, size_t *len, struct pen_err *err);
 #endif

@@ -10,7 +10,8 @@
  * kilobytes.
  *
  * MPI does not tell of a rank that died, so every rank lets hear of itself now
- * and then, and one that is silent for long counts as gone.
+ * and then, and one that is silent for long counts as gone. Of those of this
+ * host the kernel knows.
  */
 #include <sched.h>
 #include <stdio.h>
@@ -19,6 +20,7 @@
 
 #include "base/clock.h"
 #include "base/futex.h"
+#include "base/guard.h"
 #include "base/mem.h"
 #include "base/team.h"
 #include "ddict/wire_int.h"
@@ -38,6 +40,8 @@
 
 #define PING_NS 5000000000u
 #define SILENT_NS 30000000000u
+/* Between two looks whether the ranks of this host live. */
+#define LOOK_NS 1000000000u
 
 struct mpi {
 	struct pen_wire *wire;
@@ -57,6 +61,7 @@ struct mpi {
 	int to[SENDS];
 	uint64_t *heard; /* when, of each rank */
 	uint64_t looked; /* after the silent, last */
+	uint64_t called; /* the roll of this host, last */
 	bool said_bye;
 };
 
@@ -105,13 +110,31 @@ static void mpi_kick(struct pen_wire *w, struct pen_peer *p)
 
 /* --- sending --- */
 
-/* Copies the peer's next piece; 0: there is none. */
+struct copy {
+	char *to;
+	struct iovec from;
+};
+
+static int copy(void *arg)
+{
+	const struct copy *c = arg;
+
+	memcpy(c->to, c->from.iov_base, c->from.iov_len);
+	return 0;
+}
+
+/*
+ * Copies the peer's next piece; 0: there is none. *lost: some of it is not
+ * there any more, in a file that was mapped and cut short.
+ */
 static size_t pack(struct pen_peer *p, char *to, struct pen_msg **done,
-		   bool *more)
+		   bool *more, bool *lost)
 {
 	struct pen_msg *msg;
 	struct pen_frame f;
 	size_t n = 0;
+
+	*lost = false;
 
 	pthread_mutex_lock(&p->lock);
 	msg = p->first;
@@ -120,13 +143,14 @@ static size_t pack(struct pen_peer *p, char *to, struct pen_msg **done,
 		memcpy(to, &f, sizeof(f));
 		n = sizeof(f);
 		while (n < sizeof(f) + f.len) {
-			struct iovec iov;
+			struct copy c = { .to = to + n };
 
-			if (!pen__msg_iov(msg, sizeof(f) + f.len - n, &iov, 1))
+			if (*lost || !pen__msg_iov(msg, sizeof(f) + f.len - n,
+						   &c.from, 1))
 				break;
-			memcpy(to + n, iov.iov_base, iov.iov_len);
-			pen__msg_advance(msg, iov.iov_len);
-			n += iov.iov_len;
+			pen__guard_run(copy, &c, lost);
+			pen__msg_advance(msg, c.from.iov_len);
+			n += c.from.iov_len;
 		}
 		pen__msg_next(p, done);
 	}
@@ -145,15 +169,19 @@ static int send_some(struct mpi *m, struct pen_err *err)
 		char *buf = buffer(m, RECVS + i);
 		int rank;
 		size_t len;
-		bool more;
+		bool more, lost;
 
 		if (m->reqs[RECVS + i])
 			continue;
 		rank = next_ready(m);
 		if (rank < 0)
 			break;
-		len = pack(&m->wire->peers[rank], buf, &done, &more);
-		if (len)
+		len = pack(&m->wire->peers[rank], buf, &done, &more, &lost);
+		if (lost)
+			pen__peer_gone(&m->wire->peers[rank], PEN_EIO,
+				       "is lost: what it was to get was in a "
+				       "file that was cut short");
+		else if (len)
 			rc = m->channel->ops->send(m->channel, buf, len, rank,
 						   &m->reqs[RECVS + i], err);
 		m->to[i] = rank;
@@ -259,6 +287,28 @@ static void keep_company(struct mpi *m, uint64_t now)
 	}
 }
 
+/* Those of this host that have ended. */
+static void call_roll(struct mpi *m, uint64_t now)
+{
+	const struct pen_wire *w = m->wire;
+	uint64_t space;
+
+	if (now - m->called < LOOK_NS)
+		return;
+	m->called = now;
+	space = pen__alive_space();
+	for (int i = 0; i < w->size; i++) {
+		struct pen_peer *p = &w->peers[i];
+
+		if (i == w->rank || p->gone ||
+		    p->node != w->peers[w->rank].node ||
+		    pen__alive_is(&p->process, space))
+			continue;
+		pen__peer_gone(p, p->said_bye ? PEN_ECLOSED : PEN_EIO,
+			       p->said_bye ? "has closed" : "has ended");
+	}
+}
+
 static void end_all(struct mpi *m, const struct pen_err *err)
 {
 	char why[160];
@@ -361,6 +411,7 @@ static void run(void *arg, unsigned thread)
 		}
 		now = pen__now_ns();
 		keep_company(m, now);
+		call_roll(m, now);
 		if (atomic_load(&m->wire->closing) && over(m))
 			break;
 		if (n)
@@ -413,7 +464,7 @@ static int mpi_new(struct mpi **out, struct pen_wire *w, struct pen_err *err)
 		mpi_free(m);
 		return pen__fail_nomem(err, "mpi", (RECVS + SENDS) * BUFFER);
 	}
-	m->looked = pen__now_ns();
+	m->looked = m->called = pen__now_ns();
 	for (size_t i = 0; i < n; i++)
 		m->heard[i] = m->looked;
 	*out = m;

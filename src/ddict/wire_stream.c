@@ -92,6 +92,8 @@ enum pen_stream_state pen__stream_send(struct pen_stream *c,
 			MSG_NOSIGNAL | MSG_DONTWAIT);
 		if (n < 0 && errno == EINTR)
 			continue;
+		if (n < 0 && errno == EFAULT)
+			atomic_store(&c->no_source, true);
 		if (n < 0)
 			return errno == EAGAIN || errno == ENOBUFS
 				       ? PEN_STREAM_FULL

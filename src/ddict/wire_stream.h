@@ -17,6 +17,7 @@ struct pen_stream {
 	/* sending; under the peer's lock */
 	size_t sent; /* of the first message's piece, its frame counted in */
 	bool blocked;
+	_Atomic bool no_source; /* what is to be sent is not there any more */
 
 	/* receiving */
 	struct pen_frame frame;

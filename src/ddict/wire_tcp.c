@@ -51,7 +51,18 @@ struct tcp {
 	_Atomic bool complete;	 /* no more will come */
 	_Atomic bool give_up;	 /* open failed: no good-byes */
 	bool said_bye;
+	struct tcp *next_open;
 };
+
+/*
+ * All of this process. A child that it forks has their sockets, too, and would
+ * keep the connections of a rank that is gone; so it closes them.
+ */
+static struct {
+	pthread_mutex_t lock;
+	pthread_once_t once;
+	struct tcp *first;
+} open_wires = { .lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT };
 
 static struct epoll_event event(uint32_t events, uint32_t on, uint32_t i)
 {
@@ -99,7 +110,8 @@ static void push_out(struct tcp *t, struct pen_stream *c, struct pen_msg **done)
 	case PEN_STREAM_IDLE:
 		block(t, c, false);
 		break;
-	default: /* broken: the thread gets to know of it by itself */
+	default: /* broken: the thread gets to know of it, on both sides */
+		(void)shutdown(c->fd, SHUT_RDWR);
 		break;
 	}
 }
@@ -130,9 +142,14 @@ static void tcp_kick(struct pen_wire *w, struct pen_peer *p)
 static void part(struct pen_stream *c, int e)
 {
 	struct pen_peer *p = c->peer;
+	const int fd = c->fd;
 	char why[120];
 
-	if (p->said_bye)
+	if (atomic_load(&c->no_source))
+		snprintf(why, sizeof(why),
+			 "is lost: what it was to get was in a file that was "
+			 "cut short");
+	else if (p->said_bye)
 		snprintf(why, sizeof(why), "has closed");
 	else if (e == EPIPE)
 		snprintf(why, sizeof(why), "has ended");
@@ -141,8 +158,9 @@ static void part(struct pen_stream *c, int e)
 			 e == EPROTO ? "it sends what makes no sense"
 				     : strerrordesc_np(e));
 	pen__peer_gone(p, p->said_bye ? PEN_ECLOSED : PEN_EIO, why);
-	close(c->fd);
+	/* in this order: a child that is forked now must not close another */
 	c->fd = -1;
+	close(fd);
 }
 
 static int adopt(struct tcp *t, int rank, int fd)
@@ -333,8 +351,55 @@ static void run(void *arg, unsigned thread)
 
 /* --- opening and closing --- */
 
+static void before_fork(void)
+{
+	pthread_mutex_lock(&open_wires.lock);
+}
+
+static void after_fork(void)
+{
+	pthread_mutex_unlock(&open_wires.lock);
+}
+
+static void in_child(void)
+{
+	for (struct tcp *t = open_wires.first; t; t = t->next_open)
+		for (int i = 0; i < t->wire->size; i++)
+			if (t->conns[i].fd >= 0)
+				close(t->conns[i].fd);
+	open_wires.first = NULL;
+	pthread_mutex_unlock(&open_wires.lock);
+}
+
+static void watch_forks(void)
+{
+	(void)pthread_atfork(before_fork, after_fork, in_child);
+}
+
+static void list_opened(struct tcp *t)
+{
+	pthread_once(&open_wires.once, watch_forks);
+	pthread_mutex_lock(&open_wires.lock);
+	t->next_open = open_wires.first;
+	open_wires.first = t;
+	pthread_mutex_unlock(&open_wires.lock);
+}
+
+static void unlist_opened(struct tcp *t)
+{
+	struct tcp **at = &open_wires.first;
+
+	pthread_mutex_lock(&open_wires.lock);
+	while (*at && *at != t)
+		at = &(*at)->next_open;
+	if (*at)
+		*at = t->next_open;
+	pthread_mutex_unlock(&open_wires.lock);
+}
+
 static void tcp_free(struct tcp *t)
 {
+	unlist_opened(t);
 	stop_listening(t);
 	if (t->epoll >= 0)
 		close(t->epoll);
@@ -408,6 +473,7 @@ static int tcp_new(struct tcp **out, struct pen_wire *w,
 		tcp_free(t);
 		return rc;
 	}
+	list_opened(t);
 	*out = t;
 	return 0;
 }

@@ -576,6 +576,19 @@ static int open_ranks(struct pen_dataset *ds, struct pen_err *err)
 	return 0;
 }
 
+int pen__dataset_refuse(const struct pen_spec *spec, int rc,
+			struct pen_err *err)
+{
+	struct pen_comm *comm = spec->comm;
+
+	if (!spec->tier || (!comm && pen__comm_open(&comm, NULL)))
+		return rc;
+	rc = pen__comm_agree(comm, rc, err);
+	if (!spec->comm)
+		pen__comm_close(comm);
+	return rc;
+}
+
 static int open_data(struct pen_dataset **out, const struct pen_spec *spec,
 		     bool loads, struct pen_err *err)
 {
@@ -583,15 +596,19 @@ static int open_data(struct pen_dataset **out, const struct pen_spec *spec,
 	struct pen_dataset *ds = pen__calloc(1, sizeof(*ds));
 	int rc;
 
-	if (!ds)
-		return pen__fail_nomem(err, "data set", sizeof(*ds));
-	rc = pen__spec_copy(&ds->spec, spec, err);
-	if (!rc && loads && ds->spec->tier)
+	rc = ds ? pen__spec_copy(&ds->spec, spec, err)
+		: pen__fail_nomem(err, "data set", sizeof(*ds));
+	if (rc) {
+		pen_dataset_close(ds);
+		return loads ? pen__dataset_refuse(spec, rc, err) : rc;
+	}
+	if (loads && ds->spec->tier)
 		rc = open_ranks(ds, err);
 	if (!rc)
 		rc = dataset_fill(ds, err);
 	if (rc) {
-		if (ds->comm)
+		/* once: all have to make the same calls */
+		if (ds->comm && !pen__tier_met(ds->store))
 			rc = pen__comm_agree(ds->comm, rc, err);
 		pen_dataset_close(ds);
 		return rc;

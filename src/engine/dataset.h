@@ -24,6 +24,9 @@ struct pen_dataset {
  * for. With ranks that is collective, as is closing it then. */
 int pen__dataset_open(struct pen_dataset **out, const struct pen_spec *,
 		      struct pen_err *err);
+/* This rank cannot even begin, for reason rc: tells the others, who are about
+ * to open it. Returns what is told. */
+int pen__dataset_refuse(const struct pen_spec *, int rc, struct pen_err *err);
 
 /* Numbers, one per element, from a .npy file or a text file; used for subset,
  * weights and labels. *bools: the file held booleans. */

@@ -2,10 +2,12 @@
  * The gate after the first epoch of ranks that share a cache. A rank that went
  * on at once would miss what others have not read yet, and read it itself; so
  * nothing of the second epoch is planned before all ranks have taken the first
- * one's last batch. That is one barrier in the life of a loader, in next().
+ * one's last batch. That is one barrier in the life of a loader, in next(). A
+ * rank that fails before it tells those who wait there when it closes.
  */
 #include "comm/comm.h"
 #include "engine/loader.h"
+#include "store/store.h"
 
 void pen__gate_shut(struct pen_loader *l, uint64_t epoch)
 {
@@ -50,4 +52,15 @@ int pen__gate_pass(struct pen_loader *l, struct pen_err *err)
 		pen__ring_push(l->ring, PEN_LANE_PLAN, &b->plan);
 	}
 	return rc;
+}
+
+void pen__gate_leave(struct pen_loader *l)
+{
+	struct pen_err why = l->stop;
+
+	/* where a rank has died nobody waits for the others */
+	if (!l->gate || why.code >= 0 || l->ds->store->lost->code)
+		return;
+	l->gate = false;
+	(void)pen__comm_agree(l->ds->comm, why.code, &why);
 }

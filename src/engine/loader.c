@@ -379,7 +379,8 @@ static int open_loader(struct pen_loader **out, const struct pen_spec *spec,
 	int rc = 0;
 
 	if (!l)
-		return pen__fail_nomem(err, "loader", sizeof(*l));
+		return pen__dataset_refuse(
+			spec, pen__fail_nomem(err, "loader", sizeof(*l)), err);
 	pthread_mutex_init(&l->lock, NULL);
 	pen__hist_init(&l->wait);
 	l->open_at = pen__now_ns();
@@ -389,6 +390,8 @@ static int open_loader(struct pen_loader **out, const struct pen_spec *spec,
 		rc = pen__asked_new(l, err);
 	if (!rc)
 		rc = fill(l, spec, err);
+	else
+		rc = pen__dataset_refuse(spec, rc, err);
 	/* all of a job, or none */
 	if (l->ds && l->ds->comm)
 		rc = pen__comm_agree(l->ds->comm, rc, err);
@@ -429,6 +432,7 @@ PEN_API void pen_loader_close(struct pen_loader *l)
 	while (atomic_load(&l->in_next))
 		sched_yield();
 	stop(l);
+	pen__gate_leave(l);
 	pen__workers_free(l);
 	pen__pool_close(l->pool);
 	pen__asked_free(l);

@@ -160,6 +160,7 @@ void pen__plan_chunk(const struct pen_loader *, uint64_t sample,
 void pen__gate_shut(struct pen_loader *, uint64_t epoch);
 bool pen__gate_keeps(struct pen_loader *, struct pen_pooled *);
 int pen__gate_pass(struct pen_loader *, struct pen_err *err);
+void pen__gate_leave(struct pen_loader *); /* closing; its threads are gone */
 
 /* The layout of every field (shapes.c), and memory of a batch with them. */
 int pen__shapes_settle(struct pen_loader *, struct pen_err *err);

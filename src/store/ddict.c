@@ -8,7 +8,8 @@
  * hash of 128 bits: another data set, or a file that has changed, has other
  * keys. Reads are collected until they are reaped, and then asked for all at
  * once: one request for each rank that owns some. What is not there is read
- * beneath, neighbours in one go, and put.
+ * beneath, neighbours in one go, and put. A read is over when it is there for
+ * all; while some are on their way to other machines the next ones are read.
  *
  * A dictionary that is full is no error: what did not fit is read again. Nor
  * is a rank that has closed. One that died is: its part is gone, and so is the
@@ -23,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/guard.h"
 #include "base/rng.h"
 #include "ddict/ddict.h"
@@ -31,6 +33,11 @@
 #include "store/tier.h"
 
 #define JOIN_MOST ((size_t)4 << 20) /* bytes of neighbours read at once */
+/* What takes so long to read, or has so many bytes, is put while more is read;
+ * less is not worth a message. Puts that are under way at a time. */
+#define PUT_NS 2000000u
+#define PUT_BYTES ((size_t)4 << 20)
+#define FLIGHTS 8
 
 struct name { /* a hash of 128 bits */
 	uint64_t a, b;
@@ -50,6 +57,7 @@ struct tier {
 	bool share;
 	struct pen_comm *comm;
 	struct pen_ddict *d;
+	bool met; /* the other ranks */
 	struct name *dir;
 	atomic_int state;
 	atomic_bool full;
@@ -71,15 +79,27 @@ struct rides {
 	struct ride *head, *tail;
 };
 
+/* A put under way, of rides that end with it. */
+struct flight {
+	struct pen_puts *puts;
+	struct rides rides;
+	unsigned n;
+	uint64_t bytes;
+	struct pen_key *keys;
+	struct pen_value *values;
+};
+
 struct tier_queue {
 	struct pen_queue *under;
 	struct ride *all, *free;
 	struct rides asked, missed; /* collected; to be read beneath */
 	struct pen_key *keys;
-	struct pen_value *values;
 	struct pen_io **reaped;
 	struct pen_done done;
-	unsigned busy, nasked, below, nput;
+	unsigned busy, nasked, below;
+	/* a ring; the one after those under way is being loaded */
+	struct flight flights[FLIGHTS];
+	unsigned first, nflights;
 };
 
 static const struct pen_opt opts[] = {
@@ -197,9 +217,10 @@ static void tier_close(struct pen_store *st)
 {
 	struct tier *t = st->priv;
 
-	/* others may still ask for what is here */
-	if (t->d && t->comm && atomic_load(&t->state) == WORKS)
-		(void)pen__comm_barrier(t->comm, NULL);
+	/* others may still ask for what is here, or wait somewhere for this
+	 * rank, which then is told to them; where one has died nobody waits */
+	if (t->d && t->comm && atomic_load(&t->state) != LOST)
+		pen__comm_part(t->comm);
 	pen_ddict_close(t->d);
 	pen__free(t->dir);
 	pen__over_fini(st);
@@ -227,6 +248,7 @@ static int open_dict(struct tier *t, struct pen_err *err)
 		snprintf(name, sizeof(name), "name=%s", t->name);
 		set[n++] = name;
 	}
+	t->met = true;
 	rc = pen__ddict_open(&t->d, t->comm, set, n, err);
 	if (!rc && err) /* joining tries what need not work */
 		pen__err_reset(err);
@@ -278,15 +300,41 @@ static struct ride *pop(struct rides *l)
 	return r;
 }
 
+static struct flight *flight_at(struct tier_queue *p, unsigned i)
+{
+	return &p->flights[(p->first + i) % FLIGHTS];
+}
+
 static void tier_queue_close(struct pen_queue *q)
 {
 	struct tier_queue *p = q->priv;
 
+	/* what they send is the caller's */
+	for (unsigned i = 0; i < p->nflights; i++)
+		(void)pen__puts_end(flight_at(p, i)->puts, NULL);
 	pen__queue_close(p->under);
+	for (unsigned i = 0; i < FLIGHTS; i++) {
+		pen__free(p->flights[i].keys);
+		pen__free(p->flights[i].values);
+	}
 	pen__free(p->all);
 	pen__free(p->keys);
-	pen__free(p->values);
 	pen__free(p->reaped);
+}
+
+static bool make_flights(struct pen_queue *q)
+{
+	struct tier_queue *p = q->priv;
+
+	for (unsigned i = 0; i < FLIGHTS; i++) {
+		struct flight *f = &p->flights[i];
+
+		f->keys = pen__calloc(q->depth, sizeof(*f->keys));
+		f->values = pen__calloc(q->depth, sizeof(*f->values));
+		if (!f->keys || !f->values)
+			return false;
+	}
+	return true;
 }
 
 static int tier_queue_open(struct pen_queue *q, struct pen_err *err)
@@ -296,9 +344,8 @@ static int tier_queue_open(struct pen_queue *q, struct pen_err *err)
 
 	p->all = pen__calloc(q->depth, sizeof(*p->all));
 	p->keys = pen__calloc(q->depth, sizeof(*p->keys));
-	p->values = pen__calloc(q->depth, sizeof(*p->values));
 	p->reaped = pen__calloc(q->depth, sizeof(*p->reaped));
-	if (p->all && p->keys && p->values && p->reaped)
+	if (p->all && p->keys && p->reaped && make_flights(q))
 		rc = pen__over_queue(q, &p->under, err);
 	else
 		rc = pen__fail_nomem(err, "ddict", q->depth * sizeof(*p->all));
@@ -426,31 +473,6 @@ static bool adjoins(const struct ride *r, const struct pen_io *with)
 	       r->io.len + with->len <= JOIN_MOST;
 }
 
-static void read_missed(struct pen_queue *q)
-{
-	struct tier_queue *p = q->priv;
-	const bool joins = !p->under->st->lends;
-
-	while (p->missed.head) {
-		struct ride *r = p->missed.head, *last = r, *rest = r->next;
-
-		r->io = *r->orig;
-		r->io.user = r;
-		r->more = NULL;
-		for (; joins && rest && adjoins(r, rest->orig);
-		     rest = rest->next) {
-			r->io.len += rest->orig->len;
-			last->more = rest;
-			rest->more = NULL;
-			last = rest;
-		}
-		if (p->under->st->ops->submit(p->under, &r->io))
-			return;
-		p->missed.head = rest;
-		p->below++;
-	}
-}
-
 struct copy {
 	void *to;
 	const void *from;
@@ -482,9 +504,10 @@ static void take_lent(struct tier_queue *p, struct pen_io *io)
 		ops->release(p->under, io);
 }
 
-/* What was read goes to those who wanted it, and is to be kept. */
+/* What was read goes to those who wanted it; what is to be kept is loaded. */
 static void share_out(struct tier_queue *p, struct ride *r, bool keep)
 {
+	struct flight *f = flight_at(p, p->nflights);
 	const int64_t res = r->io.res;
 	const int sys = r->io.sys;
 	int64_t at = 0;
@@ -500,42 +523,90 @@ static void share_out(struct tier_queue *p, struct ride *r, bool keep)
 			at += n;
 		}
 		if (n > 0 && keep) {
-			p->keys[p->nput] =
+			f->keys[f->n] =
 				(struct pen_key){ &r->key, sizeof(r->key) };
-			p->values[p->nput++] =
+			f->values[f->n++] =
 				(struct pen_value){ io->buf, (uint64_t)n };
+			f->bytes += (uint64_t)n;
+			r->io.res = n;
+			push(&f->rides, r);
+		} else {
+			end(p, r, n, sys);
 		}
-		end(p, r, n, sys);
 		r = more;
 	}
 }
 
-static void put(struct pen_queue *q)
+/* What came of a put; its rides are over. */
+static void arrive(struct pen_queue *q, struct flight *f, int rc,
+		   const struct pen_err *err)
 {
 	struct tier_queue *p = q->priv;
 	struct tier *t = q->st->priv;
-	struct pen_err err;
-	uint64_t bytes = 0;
-	int rc;
+	struct ride *r;
 
-	if (!p->nput)
-		return;
-	pen__err_reset(&err);
-	rc = pen_ddict_put_many(t->d, p->keys, p->values, p->nput, &err);
-	for (unsigned i = 0; i < p->nput; i++)
-		bytes += p->values[i].len;
 	if (rc == PEN_ENOMEM) {
 		atomic_store(&t->full, true);
 	} else if (rc) {
-		give_up(t, rc, &err);
+		give_up(t, rc, err);
 	} else {
-		atomic_fetch_add(&t->kept, p->nput);
-		atomic_fetch_add(&t->kept_bytes, bytes);
+		atomic_fetch_add(&t->kept, f->n);
+		atomic_fetch_add(&t->kept_bytes, f->bytes);
 	}
-	p->nput = 0;
+	while ((r = pop(&f->rides)))
+		end(p, r, r->io.res, 0);
+	f->n = 0;
+	f->bytes = 0;
+	f->puts = NULL;
 }
 
-/* At least min of those beneath, all of them put before they are returned. */
+/* The one that left first; waits for it. */
+static void land(struct pen_queue *q)
+{
+	struct tier_queue *p = q->priv;
+	struct flight *f = flight_at(p, 0);
+	struct pen_err err;
+	int rc;
+
+	pen__err_reset(&err);
+	rc = pen__puts_end(f->puts, &err);
+	p->first = (p->first + 1) % FLIGHTS;
+	p->nflights--;
+	arrive(q, f, rc, &err);
+}
+
+static void land_all_there(struct pen_queue *q)
+{
+	struct tier_queue *p = q->priv;
+
+	while (p->nflights && pen__puts_landed(flight_at(p, 0)->puts))
+		land(q);
+}
+
+/* What is loaded leaves; within a machine it is there at once. */
+static void depart(struct pen_queue *q)
+{
+	struct tier_queue *p = q->priv;
+	struct tier *t = q->st->priv;
+	struct flight *f = flight_at(p, p->nflights);
+	struct pen_err err;
+	int rc;
+
+	if (!f->n)
+		return;
+	pen__err_reset(&err);
+	rc = pen__ddict_put_begin(t->d, f->keys, f->values, f->n, &f->puts,
+				  &err);
+	if (!f->puts) {
+		arrive(q, f, rc, &err);
+		return;
+	}
+	/* one more has to be free for the next load */
+	if (++p->nflights == FLIGHTS)
+		land(q);
+}
+
+/* At least min of those beneath. */
 static void reap_below(struct pen_queue *q, unsigned min)
 {
 	struct tier_queue *p = q->priv;
@@ -559,9 +630,55 @@ static void reap_below(struct pen_queue *q, unsigned min)
 			bytes += (uint64_t)r->io.res;
 		share_out(p, r, keep);
 	}
-	put(q);
+	depart(q);
 	atomic_fetch_add(&t->reads, n);
 	atomic_fetch_add(&t->read_bytes, bytes);
+}
+
+/* One of those that were not there, and its neighbours; false: no more now. */
+static bool read_next(struct pen_queue *q, size_t *bytes)
+{
+	struct tier_queue *p = q->priv;
+	const bool joins = !p->under->st->lends;
+	struct ride *r = p->missed.head, *last = r, *rest;
+
+	if (!r)
+		return false;
+	rest = r->next;
+	r->io = *r->orig;
+	r->io.user = r;
+	r->more = NULL;
+	for (; joins && rest && adjoins(r, rest->orig); rest = rest->next) {
+		r->io.len += rest->orig->len;
+		last->more = rest;
+		rest->more = NULL;
+		last = rest;
+	}
+	if (p->under->st->ops->submit(p->under, &r->io))
+		return false;
+	*bytes += r->io.len;
+	p->missed.head = rest;
+	p->below++;
+	return true;
+}
+
+static void read_missed(struct pen_queue *q)
+{
+	struct tier_queue *p = q->priv;
+	const bool waits = p->under->st->waits;
+	uint64_t since = waits ? pen__now_ns() : 0;
+	size_t bytes = 0;
+
+	while (read_next(q, &bytes)) {
+		/* those that are read already need not wait for the others */
+		if (!waits ||
+		    (bytes < PUT_BYTES && pen__now_ns() - since < PUT_NS))
+			continue;
+		reap_below(q, p->below);
+		land_all_there(q);
+		since = pen__now_ns();
+		bytes = 0;
+	}
 }
 
 static unsigned tier_reap(struct pen_queue *q, unsigned min,
@@ -573,8 +690,16 @@ static unsigned tier_reap(struct pen_queue *q, unsigned min,
 	sort_out(q);
 	do {
 		read_missed(q);
-		reap_below(q, p->done.n < min ? min - p->done.n : 0);
-	} while (p->done.n < min && (p->below || p->missed.head));
+		reap_below(q, 0);
+		land_all_there(q);
+		if (p->done.n >= min)
+			break;
+		if (p->nflights)
+			land(q);
+		else
+			reap_below(q, min - p->done.n);
+	} while (p->done.n < min &&
+		 (p->below || p->missed.head || p->nflights));
 	n = pen__done_pop(&p->done, done, max);
 	p->busy -= n;
 	return n;
@@ -601,6 +726,13 @@ const struct pen_store_ops pen__store_ddict = {
 	.sink_write = pen__over_sink_write,
 	.sink_close = pen__over_sink_close,
 };
+
+bool pen__tier_met(const struct pen_store *st)
+{
+	const struct tier *t = st ? st->priv : NULL;
+
+	return t && st->ops == &pen__store_ddict && t->met;
+}
 
 bool pen__tier_stats(const struct pen_store *st, struct pen_tier_stats *out)
 {

@@ -16,6 +16,9 @@ struct pen_tier_stats {
 /* Before it is bound: over these ranks, which stay the caller's. Binding and
  * closing it is collective then. */
 void pen__tier_join(struct pen_store *, struct pen_comm *);
+/* Whether it has met the other ranks: from then on they know of what fails
+ * while it is bound. NULL, or another store: false. */
+bool pen__tier_met(const struct pen_store *);
 /* Of this process; false: st is no such store. */
 bool pen__tier_stats(const struct pen_store *st, struct pen_tier_stats *);
 struct pen_ddict *pen__tier_dict(const struct pen_store *);
