@@ -1,7 +1,8 @@
 """Sequences to numbers: penstock, and loops in plain C over the same file."""
 import os
+import shutil
 
-from tools import rate, run_json
+from tools import Missing, rate, run_json
 
 
 def vocabulary(tools, path):
@@ -80,4 +81,28 @@ def doc2vec(tools, work, path):
         lambda: tools.limits("warm", listed)
 
 
-KINDS = {"tokens_model": doc2vec, "tokens": tokens, "tokens_vocab": vocab}
+def dictionary(tools, work, path):
+    """Files a second into a dictionary of 4 ranks, without an index and with
+    one from before, beside 4 processes that only read and copy."""
+    if not shutil.which("mpirun"):
+        raise Missing("mpirun is not here")
+    cache = os.path.join(tools.scratch.name, "index")
+
+    def penstock(keep):
+        def measure():
+            if not keep:
+                shutil.rmtree(cache, ignore_errors=True)
+            r = run_json(["mpirun", "--allow-run-as-root", "--oversubscribe",
+                          "-n", "4", tools.penstock_path, "ddict", "load",
+                          path, "format=lines", f"index_cache={cache}",
+                          "--json"])
+            return 1 / r["seconds"]
+        return measure
+
+    return "files/s", {
+        "penstock": penstock(False), "penstock_indexed": penstock(True),
+        "limit": lambda: rate(tools.limits("place", path, 4, tools.seconds))
+    }, None
+
+
+KINDS = {"ddict_load": dictionary, "tokens_model": doc2vec, "tokens": tokens, "tokens_vocab": vocab}

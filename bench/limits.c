@@ -267,6 +267,7 @@ static const struct {
 	  cmd_cells },
 	{ "tokens", "copy|chars|vocab|dm FILE BATCH THREADS SECONDS", 5,
 	  cmd_tokens },
+	{ "place", "FILE PROCESSES SECONDS", 3, cmd_place },
 	{ "warm", "LIST", 1, cmd_warm },
 	{ "scan", "DIR", 1, cmd_scan },
 	{ "run", "COMMAND...", -1, cmd_run },

@@ -57,6 +57,7 @@ void cmd_files(char **arg);
 void cmd_decode(char **arg);
 void cmd_cells(char **arg);
 void cmd_tokens(char **arg);
+void cmd_place(char **arg);
 void cmd_warm(char **arg);
 void cmd_scan(char **arg);
 void cmd_make_tiny(char **arg);

@@ -119,11 +119,10 @@ def store_gather(threads, seconds, path, batch):
 
 def numpy_gather(threads, seconds, path, batch):
     import numpy
-    s = store(path)
-    s["x"][:] = 1
-    mm = numpy.asarray(s["x"])
+    with store(path) as s:
+        s["x"][:] = 1
+    mm = numpy.load(path + "/store/x.npy", mmap_mode="r")
     gather(lambda i: mm[i], seconds, batch)
-    s.discard()
 
 
 def import_time(threads, seconds, path, batch):

@@ -30,6 +30,7 @@ FASTA_1K = Fasta("fasta_1k", 100_000_020, 1024)
 FASTA_131K = Fasta("fasta_131k", 100_000_020, 131_072)
 CELLS = Cells("cells_200k", 200_000, 20_000, 1237)
 SEQUENCES = Sequences("seqs_1k", 65_472, 1024, 64)
+SEQUENCES_EIGHTH = Sequences("seqs_eighth", 130_944, 1024, 64)  # of a GiB
 DLIO_NPY4K = Dlio("dlio_npy4k", "npy", 4000, 4 * KIB)
 DLIO_NPY110K = Dlio("dlio_npy110k", "npy", 2000, 114_660)
 DLIO_JPEG110K = Dlio("dlio_jpeg110k", "jpeg", 2000, 114_660)
@@ -184,10 +185,12 @@ WORKS = {
                          SEQUENCES, 256, ["python", "numpy"], how="chars",
                          peer_seconds=10),
     "tokens_vocab": Work("tokens_vocab", [("limit", ">", 0.8),
-                                          ("dataset", ">", 200),
+                                          ("dataset", ">", 500),
                                           ("numpy", ">", 10)],
-                         SEQUENCES, 256, ["dataset", "numpy"],
+                         SEQUENCES_EIGHTH, 256, ["dataset", "counter", "numpy"],
                          peer_seconds=10),
+    "ddict_load": Work("ddict_load", [("limit", ">", 0.5)],
+                       SEQUENCES_EIGHTH, 1024),
     "python_rows_1k": Work("python_samples", [("command", ">", 0.9),
                                               ("torch_default", ">", 7),
                                               ("torch_batched", ">", 2)],

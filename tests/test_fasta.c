@@ -346,8 +346,8 @@ int main(void)
 	test_columns();
 	formats_make_with("make_sequences.py", "fasta", "fasta", "",
 			  "numpy, pysam");
-	formats_check(64);
-	formats_refuse(32);
+	formats_check(93);
+	formats_refuse(45);
 	test_damage();
 	test_drawn("drawn.fa");
 	test_drawn("drawn.fa.gz");

@@ -6,6 +6,7 @@
  */
 #include <fcntl.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "engine.h"
 
@@ -222,6 +223,32 @@ static void test_foreign_cache(void)
 	CHECK(from_cache(eng_total(set)));
 }
 
+/* One builds while others wait; what was left behind by a crash locks nobody
+ * out. */
+static void test_lock(void)
+{
+	const struct pen_index_key key = { 1, 2 };
+	const char *path = "cache/00000000000000010000000000000002.idx.lock";
+	atomic_bool stop = true;
+	bool waited;
+	int a, b;
+
+	a = pen__cache_lock("cache", &key, NULL, &waited);
+	CHECK(a >= 0 && !waited);
+	CHECK_EQ(access(path, F_OK), 0);
+	b = pen__cache_lock("cache", &key, &stop, &waited);
+	CHECK(b < 0);
+	pen__cache_unlock(b, "cache", &key);
+	pen__cache_unlock(a, "cache", &key);
+	CHECK(access(path, F_OK) != 0);
+	a = open(path, O_RDWR | O_CREAT, 0600);
+	CHECK(a >= 0 && !close(a));
+	a = pen__cache_lock("cache", &key, NULL, &waited);
+	CHECK(a >= 0 && !waited);
+	pen__cache_unlock(a, "cache", &key);
+	CHECK(pen__cache_lock("/proc/no/cache", &key, NULL, &waited) < 0);
+}
+
 static void test_other_options(void)
 {
 	struct pen_loader *l;
@@ -360,6 +387,7 @@ int main(void)
 			test_damaged_cache();
 	}
 	test_foreign_cache();
+	test_lock();
 	test_other_options();
 	test_racy();
 	test_shrinks("fail", "store=mmap", 0);

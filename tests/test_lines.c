@@ -1,6 +1,27 @@
 /* Sequences a line against plain Python: what is in them, and damage. */
 #include "formats.h"
 
+/* Of an id and a label only one could be written. */
+static void test_write(void)
+{
+	static const struct pen_field fields[] = {
+		{ .name = "seq", .dtype = PEN_U8, .ndim = 1, .shape = { 2 } },
+		{ .name = "id", .dtype = PEN_U8, .ndim = 1, .shape = { 1 } },
+		{ .name = "label", .dtype = PEN_I64 },
+	};
+	static const int64_t label = 7;
+	static const void *const data[] = { "AC", "x", &label };
+	const struct pen_table t = {
+		.nsamples = 1, .nfields = 3, .field = fields, .data = data
+	};
+	struct pen_err err = { 0 };
+	char path[160];
+
+	snprintf(path, sizeof(path), "%s/w.seq", golden_dir);
+	CHECK_EQ(eng_write(path, "lines", "", &t, &err), PEN_EINVAL);
+	CHECK(strstr(err.msg, "id or label"));
+}
+
 static void test_damage(void)
 {
 	static const struct pen_opts_kv all = { "fields", "all" };
@@ -17,8 +38,9 @@ int main(void)
 {
 	formats_make_with("make_sequences.py", "lines", "lines", "",
 			  "numpy, pysam");
-	formats_check(19);
-	formats_refuse(9);
+	formats_check(24);
+	formats_refuse(17);
 	test_damage();
+	test_write();
 	return test_end();
 }

@@ -274,6 +274,14 @@ static void hostile(void)
 		BAD("", "tokens=vocab vocab=t_bad", "no words"),
 		BAD("\n\n\r\n", "tokens=vocab vocab=t_bad", "no words"),
 		BAD("A\nA\n", "tokens=vocab vocab=t_bad", "there before"),
+		BAD("ACGT\nCGTA\nACGT\n", "tokens=kmers vocab=t_bad",
+		    "number 2, 'ACGT', was there before, as number 0"),
+		BAD("ACGT\t1\nACGT\t1\n", "tokens=dm vocab=t_bad",
+		    "there before"),
+		BAD("AC\nACGT\nAC\n", "tokens=kmers vocab=t_bad",
+		    "there before"),
+		BAD("<unk>\nAC\n<unk>\n", "tokens=vocab vocab=t_bad",
+		    "there before"),
 		BAD("A\0C\n", "tokens=vocab vocab=t_bad", "NULs"),
 		BAD("A\t-1\n", "tokens=vocab vocab=t_bad", "not a count"),
 		BAD("A\t99999999999999999999\n", "tokens=vocab vocab=t_bad",
@@ -454,6 +462,156 @@ static void counting(void)
 	pen__counts_fini(&a);
 }
 
+/* Three letters as digits; 64: not all are known. */
+static uint64_t word_of(const uint8_t *s)
+{
+	uint64_t v = 0;
+
+	for (unsigned j = 0; j < 3; j++) {
+		const char *at = strchr("ACGT", s[j]);
+
+		if (!at)
+			return 64;
+		v = v * 4 + (uint64_t)(strlen("ACGT") - strlen(at));
+	}
+	return v;
+}
+
+/* Numbers in every type, of every length, and no byte behind them. */
+static void types(void)
+{
+	static const struct {
+		const char *settings;
+		unsigned bytes;
+	} all[] = { { "tokens=kmers k=3 alphabet=ACGT dtype=uint8", 1 },
+		    { "tokens=kmers k=3 alphabet=ACGT dtype=uint16", 2 },
+		    { "tokens=kmers k=3 alphabet=ACGT dtype=int32", 4 },
+		    { "tokens=kmers k=3 alphabet=ACGT dtype=int64", 8 } };
+	uint8_t text[202], out[201 * 8];
+
+	for (unsigned i = 0; i < sizeof(text); i++)
+		text[i] = (uint8_t) "ACGTN"[pen__rng_at(4, i) % 5];
+	for (unsigned a = 0; a < 4; a++) {
+		struct pen_tokens *t;
+		struct pen_err err;
+
+		CHECK_EQ(open_tokens(&t, all[a].settings, &err), 0);
+		for (unsigned n = 0; n <= 200; n++) {
+			const struct pen_sequence s = { text, n + 2, 0, 0 };
+			void *dst[] = { out };
+			size_t len[] = { n * all[a].bytes }, used[1];
+			const struct pen_token_row row = { dst, len, used,
+							   NULL };
+			unsigned bad = 0;
+
+			memset(out, 0xee, sizeof(out));
+			CHECK_EQ(pen__tokens_emit(t, &s, &row, &err), 0);
+			for (unsigned i = 0; i < n; i++) {
+				uint64_t got = 0;
+
+				memcpy(&got, out + i * all[a].bytes,
+				       all[a].bytes);
+				bad += got != word_of(text + i);
+			}
+			CHECK_EQ(bad, 0);
+			CHECK_EQ(out[n * all[a].bytes], 0xee);
+		}
+		pen__tokens_close(t);
+	}
+}
+
+/* Every kind of table gives every code the number it has, or none. */
+static void table_of(unsigned k, uint32_t nwords, bool ordered,
+		     enum pen_table_kind kind, unsigned every)
+{
+	const uint32_t all = UINT32_C(1) << 2 * k;
+	uint32_t *want = malloc(all * sizeof(*want)), *v, n = 0;
+	struct pen_word_table t;
+	struct pen_err err;
+	uint64_t bad = 0;
+
+	v = malloc(all * sizeof(*v));
+	CHECK_EQ(pen__word_table_init(&t, k, 4, nwords, ordered, &err), 0);
+	CHECK_EQ(t.kind, kind);
+	for (uint32_t c = 0; c < all; c++) {
+		v[c] = c;
+		want[c] = UINT32_MAX;
+		if (pen__rng_at(k, c) % every)
+			continue;
+		want[c] = 7 + (ordered ? n : n ^ 1);
+		n++;
+		CHECK_EQ(pen__word_table_put(&t, c, want[c]), UINT32_MAX);
+	}
+	pen__word_table_rank(&t, 7);
+	for (uint32_t c = 0; c < all; c++)
+		bad += pen__word_table_get(&t, c) != want[c];
+	CHECK_EQ(bad, 0);
+	CHECK_EQ(pen__word_table_get(&t, PEN_WORD_NONE), UINT32_MAX);
+	v[5] = PEN_WORD_NONE;
+	want[5] = UINT32_MAX;
+	pen__word_table_ids(&t, v, all, 3);
+	for (uint32_t c = 0; c < all; c++)
+		bad += v[c] != (want[c] == UINT32_MAX ? 3 : want[c]);
+	CHECK_EQ(bad, 0);
+	for (uint32_t c = 0; !t.rank && c < all; c += 999)
+		if (c != 5 && want[c] != UINT32_MAX)
+			CHECK_EQ(pen__word_table_put(&t, c, want[c]), want[c]);
+	pen__word_table_fini(&t);
+	free(v);
+	free(want);
+}
+
+static void tables(void)
+{
+	table_of(4, 200, true, PEN_TABLE_DIRECT, 2);
+	table_of(10, 600000, true, PEN_TABLE_RANKS, 2);
+	table_of(10, 600000, false, PEN_TABLE_DIRECT, 2);
+	table_of(10, 3000, true, PEN_TABLE_HASH, 1000);
+	table_of(10, 3000, false, PEN_TABLE_HASH, 1000);
+}
+
+/* Lines that are read quickly and lines that are not, in one file. */
+static void many_words(void)
+{
+	static const char *const ends[] = {
+		"\t7\n",   "\n",   "\t12345678901234567\n",
+		"\t7\r\n", "\r\n", "\t0\n# no word\n\n"
+	};
+	struct pen_text text = { 0 };
+	struct pen_words w;
+	struct pen_err err;
+	char word[16];
+
+	pen__text_add(&text, "# k=9 of someone\n<unk>\t0\n");
+	for (uint32_t i = 0; i < 3000; i++) {
+		for (unsigned j = 0; j < 9; j++)
+			word[j] = "ACGT"[i >> 2 * (8 - j) & 3];
+		pen__text_add(&text, "%.9s%s", word, ends[i % 6]);
+	}
+	pen__text_add(&text, "AAAA\t3");
+	save("t_many", text.p, text.n);
+	CHECK_EQ(pen__words_load(&w, "t_many", 4, &err), 0);
+	CHECK_EQ(w.k, 9);
+	CHECK_EQ(w.n, 3002);
+	CHECK_EQ(w.longest, 9);
+	for (uint32_t i = 0; i < 3000; i++) {
+		static const uint64_t counts[] = { 7, 0, 12345678901234567,
+						   7, 0, 0 };
+
+		for (unsigned j = 0; j < 9; j++)
+			word[j] = "ACGT"[i >> 2 * (8 - j) & 3];
+		word[9] = '\0';
+		CHECK_STR(pen__words_at(&w, i + 1), word);
+		CHECK_EQ(pen__words_length(&w, i + 1), 9);
+		CHECK_EQ(w.count[i + 1], counts[i % 6]);
+	}
+	CHECK_EQ(pen__words_find(&w, "AAAA", 4), 3001);
+	CHECK_EQ(pen__words_find(&w, "<unk>", 5), 0);
+	pen__words_fini(&w);
+	pen__text_fini(&text);
+	unlink("t_many");
+}
+
 /* Numbers above those of int32 get the next type; a file's mark of UTF-8 is no
  * letter. */
 static void odd_sets(void)
@@ -492,6 +650,9 @@ static void odd_sets(void)
 
 int main(void)
 {
+	types();
+	tables();
+	many_words();
 	odd_sets();
 	letters_as_they_are();
 	maps();

@@ -7,7 +7,6 @@
  * Every epoch is held to its word: each sequence once, and the same content as
  * in the epoch before; if not, that is an error and not a fast epoch.
  */
-#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <math.h>
@@ -15,21 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "crew.h"
+#include "options.h"
 #include "penstock.h"
-
-struct options {
-	const char *vectors; /* directory to write to, or NULL */
-	bool none, json, quiet;
-	unsigned threads, dim;
-	uint64_t epochs, steps, seed;
-	enum update update;
-	double rate;
-};
+#include "vectors.h"
 
 /* The four fields of a batch, by their names. */
 enum { DOC, TARGET, CONTEXT, GUESS, NFIELDS };
@@ -58,153 +49,12 @@ struct run {
 	double shown; /* when progress was last */
 };
 
-static const char usage[] =
-	"usage: doc2vec [options] PATH... [key=value]...\n"
-	"\n"
-	"Learns a vector for every sequence (Doc2Vec, distributed memory, "
-	"negative\n"
-	"sampling). Settings are those of `penstock load`; it takes "
-	"format=lines "
-	"and\n"
-	"format.tokens=dm when nothing else is said.\n"
-	"\n"
-	"  --model dm|none        none: only load, to measure that alone\n"
-	"  --update sparse|adam|sgd   sparse Adam touches only rows with a "
-	"gradient;\n"
-	"                         adam touches all, every step, as a plain "
-	"model does\n"
-	"  --dim N                length of the vectors (24)\n"
-	"  --rate X               learning rate (0.1)\n"
-	"  --epochs N             (1)\n"
-	"  --steps N              end after so many batches\n"
-	"  --train-threads N      (as many as CPUs); the result is the same\n"
-	"  --seed N               of weights, order and noise (0)\n"
-	"  --vectors DIR          write docs.npy, words.npy, out.npy, "
-	"words.txt\n"
-	"  --json, --quiet\n"
-	"\n"
-	"examples:\n"
-	"  penstock gen dna seq.txt --size 0.125GB\n"
-	"  penstock vocab seq.txt -o seq.vocab\n"
-	"  doc2vec seq.txt format.vocab=seq.vocab batch_size=16 --epochs 3\n"
-	"  doc2vec seq.txt format.vocab=seq.vocab --model none\n";
-
-static int fail(const char *where, const char *msg)
-{
-	fprintf(stderr, "doc2vec: %s: %s\n", where, msg);
-	return 1;
-}
-
 static double now(void)
 {
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-static bool number(const char *text, double lo, double hi, double *out)
-{
-	char *end;
-
-	errno = 0;
-	*out = strtod(text, &end);
-	return !errno && end != text && !*end && *out >= lo && *out <= hi;
-}
-
-/* --model and --update; false: no such choice. */
-static bool choose(struct options *o, int opt, const char *value)
-{
-	static const char *const updates[] = { "sparse", "adam", "sgd" };
-
-	if (opt == 'm') {
-		o->none = !strcmp(value, "none");
-		return o->none || !strcmp(value, "dm");
-	}
-	for (unsigned i = 0; i < 3; i++) {
-		o->update = (enum update)i;
-		if (!strcmp(value, updates[i]))
-			return true;
-	}
-	return false;
-}
-
-static bool set_number(struct options *o, int opt, const char *value)
-{
-	static const double most[] = {
-		['d'] = MOST_DIM, ['r'] = 1e6,	['e'] = 1e15,
-		['s'] = 1e15,	  ['t'] = 1024, ['S'] = 1e15
-	};
-	double v;
-
-	if (!number(value, opt == 'd' ? 1 : 0, most[opt], &v))
-		return false;
-	switch (opt) {
-	case 'd':
-		o->dim = (unsigned)v;
-		return true;
-	case 'r':
-		o->rate = v;
-		return true;
-	case 'e':
-		o->epochs = (uint64_t)v;
-		return true;
-	case 's':
-		o->steps = (uint64_t)v;
-		return true;
-	case 't':
-		o->threads = (unsigned)v;
-		return true;
-	default:
-		o->seed = (uint64_t)v;
-		return true;
-	}
-}
-
-/* 0, or the exit code. optind is where the rest begins. */
-static int parse(struct options *o, int argc, char **argv, bool *help)
-{
-	static const struct option longs[] = {
-		{ "model", 1, 0, 'm' },
-		{ "update", 1, 0, 'u' },
-		{ "dim", 1, 0, 'd' },
-		{ "rate", 1, 0, 'r' },
-		{ "epochs", 1, 0, 'e' },
-		{ "steps", 1, 0, 's' },
-		{ "train-threads", 1, 0, 't' },
-		{ "seed", 1, 0, 'S' },
-		{ "vectors", 1, 0, 'v' },
-		{ "json", 0, 0, 'j' },
-		{ "quiet", 0, 0, 'q' },
-		{ "help", 0, 0, 'h' },
-		{ 0 },
-	};
-	int c;
-
-	while ((c = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
-		bool good = true;
-
-		if (c == 'm' || c == 'u')
-			good = choose(o, c, optarg);
-		else if (c == 'v')
-			o->vectors = optarg;
-		else if (c == 'j')
-			o->json = true;
-		else if (c == 'q')
-			o->quiet = true;
-		else if (c == 'h')
-			*help = true;
-		else if (c == '?')
-			return 2;
-		else
-			good = set_number(o, c, optarg);
-		if (!good) {
-			fail(optarg, "not a value this option takes; see "
-				     "doc2vec --help");
-			return 2;
-		}
-	}
-	return 0;
 }
 
 static int set(struct pen_spec *spec, const char *setting, struct pen_err *err)
@@ -250,9 +100,11 @@ static int find(const struct pen_batch *b, const struct pen_tensor **t)
 		if (!t[f])
 			return fail(names[f], "the data has no such field; "
 					      "format.tokens=dm makes it");
-		if (t[f]->dtype != PEN_I32 || t[f]->layout == PEN_PADDED)
-			return fail(names[f], "must be int32 and not padded: "
-					      "leave format.dtype and shapes "
+		if (t[f]->dtype != PEN_I32 ||
+		    (t[f]->layout != PEN_DENSE && t[f]->layout != PEN_RAGGED))
+			return fail(names[f], "must be int32 and neither "
+					      "padded nor packed: leave "
+					      "format.dtype, shapes and pack "
 					      "as they are");
 	}
 	return 0;
@@ -464,70 +316,12 @@ static int run_epoch(struct run *r, uint64_t number, uint64_t *steps)
 	return *steps < r->o.steps ? 0 : PEN_END;
 }
 
-static int write_npy(const struct run *r, const char *name,
-		     const struct table *t)
-{
-	const struct model *m = &r->model;
-	char path[4096], head[128] = "\x93NUMPY\x01\x00\x76\x00", text[119];
-	bool good;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%s/%s", r->o.vectors, name);
-	snprintf(text, sizeof(text),
-		 "{'descr': '<f4', 'fortran_order': False, 'shape': "
-		 "(%" PRIu64 ", %u), }",
-		 t->rows, m->dim);
-	memset(head + 10, ' ', 118);
-	memcpy(head + 10, text, strlen(text));
-	head[127] = '\n';
-	f = fopen(path, "wb");
-	if (!f)
-		return fail(path, strerror(errno));
-	good = fwrite(head, 1, 128, f) == 128;
-	for (uint64_t i = 0; i < t->rows && good; i++)
-		good = fwrite(t->at + i * m->stride, sizeof(float), m->dim,
-			      f) == m->dim;
-	if (fclose(f) || !good)
-		return fail(path, strerror(errno));
-	return 0;
-}
-
 static int find_field(const struct run *r, const char *name)
 {
 	for (uint32_t i = 0; i < pen_dataset_nfields(r->data); i++)
 		if (!strcmp(pen_dataset_field(r->data, i)->name, name))
 			return (int)i;
 	return -1;
-}
-
-static int write_words(const struct run *r)
-{
-	int field = find_field(r, names[TARGET]);
-	char path[4096], word[256];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%s/words.txt", r->o.vectors);
-	f = fopen(path, "w");
-	if (!f)
-		return fail(path, strerror(errno));
-	for (uint64_t i = 0; i < r->model.words.rows; i++)
-		if (!pen_dataset_label(r->data, (uint32_t)field, i, word,
-				       sizeof(word)))
-			fprintf(f, "%s\n", word);
-	if (ferror(f) | fclose(f))
-		return fail(path, strerror(errno));
-	return 0;
-}
-
-static int save(const struct run *r)
-{
-	if (mkdir(r->o.vectors, 0777) && errno != EEXIST)
-		return fail(r->o.vectors, strerror(errno));
-	if (write_npy(r, "docs.npy", &r->model.docs) ||
-	    write_npy(r, "words.npy", &r->model.words) ||
-	    write_npy(r, "out.npy", &r->model.out))
-		return 1;
-	return write_words(r);
 }
 
 static int prepare(struct run *r)
@@ -585,6 +379,8 @@ static int go(struct run *r, int argc, char **argv)
 	struct pen_err err;
 	int rc;
 
+	if (r->o.vectors && !r->o.none && vectors_place(r->o.vectors))
+		return 1;
 	if (open_loader(r, argv, argc, &err))
 		return fail(err.where, err.msg);
 	r->data = pen_loader_dataset(r->loader);
@@ -603,7 +399,14 @@ static int go(struct run *r, int argc, char **argv)
 	if (rc != PEN_END)
 		return 1;
 	footer(r, began);
-	return r->o.vectors && !r->o.none ? save(r) : 0;
+	if (!r->o.vectors || r->o.none)
+		return 0;
+	return vectors_save(&(struct vectors){
+		.dir = r->o.vectors,
+		.model = &r->model,
+		.data = r->data,
+		.field = (uint32_t)find_field(r, names[TARGET]),
+	});
 }
 
 int main(int argc, char **argv)
@@ -617,10 +420,17 @@ int main(int argc, char **argv)
 	int rc;
 
 	r.o.threads = cpus > 0 ? (unsigned)cpus : 1;
-	rc = parse(&r.o, argc, argv, &help);
-	if (rc || help || optind == argc) {
-		fputs(usage, help ? stdout : stderr);
-		return help ? 0 : 2;
+	rc = options_parse(&r.o, argc, argv, &help);
+	if (rc)
+		return rc;
+	if (help) {
+		fputs(doc2vec_usage, stdout);
+		return 0;
+	}
+	if (optind == argc) {
+		fail("", "of what? doc2vec PATH... format.vocab=FILE; see "
+			 "doc2vec --help");
+		return 2;
 	}
 	rc = go(&r, argc - optind, argv + optind);
 	if (r.crew)

@@ -13,7 +13,7 @@
 #define BETA2 0.999
 #define EPSILON 1e-8
 #define MOST_LANES (MOST_DIM / LANES)
-#define MOST_WORDS 64 /* target and noise of one target */
+#define MOST_WORDS 72 /* target and noise of one target, in whole LANES */
 
 typedef float lanes __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef int32_t bits __attribute__((vector_size(4 * LANES), aligned(4)));

@@ -20,6 +20,7 @@ FORMAT = "penstock-tensors"
 HEADER = 4096       # data is aligned, and the header can be written again
 SHARED = 1 << 18    # bytes from which on several threads copy
 PIECE = 1 << 24     # bytes written at once
+_INT64 = numpy.dtype("i8")
 
 
 def _flat(tree, prefix=""):
@@ -349,6 +350,8 @@ class TensorStore:
 
     def _ids(self, ids):
         a = numpy.asarray(ids)
+        if a.dtype == _INT64 and a.ndim == 1 and a.flags.c_contiguous:
+            return a
         if a.dtype == bool:
             if a.shape != (self._length,):
                 raise IndexError(f"a mask of shape {a.shape} for "
@@ -364,9 +367,11 @@ class TensorStore:
         made = {}
         sources, targets = [], []
         for key in keys if out is None else out:
-            source = self._view(key)
+            file = self._file(key)
+            source = file.array
+            if len(source) != self._length:
+                source = source[:self._length]
             if out is None:
-                file = self._files[key]
                 target = numpy.ndarray((n,) + file.row, file.dtype,
                                        _penstock.Memory(n * file.bytes))
             else:
@@ -377,13 +382,15 @@ class TensorStore:
                         f"out['{key}'] has to be {source.dtype} "
                         f"{(n,) + source.shape[1:]}")
             made[key] = target
-            if source.nbytes and target.nbytes:
-                sources.append(source.view("u1").reshape(len(source), -1)
-                               if source.dtype.kind in "mMV" else source)
-                targets.append(target.view("u1").reshape(n, -1)
-                               if source.dtype.kind in "mMV" else target)
-            elif n and not self._length:
+            if n and not self._length:
                 raise IndexError("the store is empty")
+            if not target.nbytes:
+                continue
+            if source.dtype.kind in "mMV":  # no buffers of these kinds
+                source = source.view("u1").reshape(len(source), -1)
+                target = target.view("u1").reshape(n, -1)
+            sources.append(source)
+            targets.append(target)
         for i in range(0, len(sources), 64):
             _penstock.gather(sources[i:i + 64], targets[i:i + 64], ids)
         return made

@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "cli/cli.h"
+#include "engine/spec.h"
 #include "engine/vocab.h"
 
 struct vocab {
@@ -100,8 +101,20 @@ static void print_text(const struct vocab *v, const struct pen_vocab_result *r)
 		       grouped(r->facts.nothers), shown(v->opts.alphabet));
 }
 
+/* Is it one of the files that are counted? */
+static bool is_read(const struct pen_spec *spec, const struct stat *out)
+{
+	struct stat st;
+
+	for (size_t i = 0; i < spec->npaths; i++)
+		if (!stat(spec->paths[i], &st) && st.st_ino == out->st_ino &&
+		    st.st_dev == out->st_dev)
+			return true;
+	return false;
+}
+
 /* Counting may take long: what cannot be written is said before. */
-static int check_out(const char *path)
+static int check_out(const struct pen_spec *spec, const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	struct pen_err err = { 0 };
@@ -114,6 +127,9 @@ static int check_out(const char *path)
 		pen__fail_sys(&err, errno, path, "cannot be written");
 	else if (!stat(path, &st) && !S_ISREG(st.st_mode))
 		pen__fail(&err, PEN_EINVAL, path, "is not a file");
+	else if (!stat(path, &st) && is_read(spec, &st))
+		pen__fail(&err, PEN_EINVAL, path,
+			  "is what is read: give another name to -o");
 	return err.code ? complain(&err) : -1;
 }
 
@@ -160,7 +176,7 @@ static int run_vocab(int argc, char **argv)
 		rc = complain_usage("vocab: of what, and where to? penstock "
 				    "vocab PATH... -o FILE");
 	if (rc < 0)
-		rc = check_out(v.out);
+		rc = check_out(v.spec, v.out);
 	if (rc < 0)
 		rc = build(&v);
 	pen_spec_free(v.spec);
@@ -169,7 +185,7 @@ static int run_vocab(int argc, char **argv)
 }
 
 static const char *const examples[] = {
-	"penstock vocab reads.txt k=4 pads=true -o words.txt",
+	"penstock vocab reads.txt format=lines k=4 pads=true -o words.txt",
 	"all 4-mers and those that X before and Y after a sequence are part "
 	"of, for format.tokens=dm",
 	"penstock vocab genome.fa k=6 alphabet=ACGT specials=pad,unk -o w.txt",

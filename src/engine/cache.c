@@ -16,10 +16,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/stale.h"
@@ -29,6 +32,9 @@
 
 #define STAT_ALL 4096
 #define RACY_NS 20000000 /* coarser than any kernel's file times */
+/* A process that was stopped while it built must not stop all others. */
+#define LOCK_WAIT_NS UINT64_C(60000000000)
+#define LOCK_NAP_NS 2000000
 
 /* Counted up when what it holds changes, blobs of formats among it. */
 #define VERSION 5
@@ -115,6 +121,57 @@ void pen__cache_drop(const char *dir, const struct pen_index_key *key)
 
 	if (cache_path(path, sizeof(path), dir, key))
 		unlink(path);
+}
+
+static bool lock_path(char *buf, size_t cap, const char *dir,
+		      const struct pen_index_key *k)
+{
+	char path[4096];
+	int n = -1;
+
+	if (cache_path(path, sizeof(path), dir, k))
+		n = snprintf(buf, cap, "%s.lock", path);
+	return n > 0 && (size_t)n < cap;
+}
+
+int pen__cache_lock(const char *dir, const struct pen_index_key *key,
+		    const atomic_bool *stop, bool *waited)
+{
+	const struct timespec nap = { .tv_nsec = LOCK_NAP_NS };
+	const uint64_t until = pen__now_ns() + LOCK_WAIT_NS;
+	char path[4096 + 8];
+	int fd;
+
+	*waited = false;
+	if (!lock_path(path, sizeof(path), dir, key) ||
+	    pen__make_dirs(dir, 0700, NULL))
+		return -1;
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return -1;
+	while (flock(fd, LOCK_EX | LOCK_NB)) {
+		if (errno != EWOULDBLOCK || pen__now_ns() > until ||
+		    (stop && atomic_load(stop))) {
+			close(fd);
+			return -1;
+		}
+		*waited = true;
+		nanosleep(&nap, NULL);
+	}
+	return fd;
+}
+
+void pen__cache_unlock(int lock, const char *dir,
+		       const struct pen_index_key *key)
+{
+	char path[4096 + 8];
+
+	if (lock < 0)
+		return;
+	/* who waits for it has it open; who comes later finds the index */
+	if (lock_path(path, sizeof(path), dir, key))
+		unlink(path);
+	close(lock);
 }
 
 static void *map_file(const char *path, size_t *len)

@@ -1,8 +1,10 @@
 /*
- * Copying rows by several threads. The work is cut into a few pieces that go
- * through a ring; the caller takes pieces, too, so nothing waits for a thread
- * to wake up but the last piece another one has begun. Threads look for work
- * for a moment before they sleep, since calls come in close succession.
+ * Copying rows by several threads. The work is cut into a few pieces; the
+ * caller takes pieces, too, so nothing waits for a thread to wake up but the
+ * last piece another one has begun. Each thread begins at a place of its own
+ * and goes round from there: in call after call it writes the same part of
+ * the target, which is still in its cache. Threads look for work for a moment
+ * before they sleep, since calls come in close succession.
  *
  * Random rows are bound by the latency of memory: the next ones are asked for
  * while one is copied.
@@ -18,32 +20,27 @@
 #include "base/team.h"
 #include "penstock.h"
 
-#define PIECE_BYTES 32768  /* less is not worth sharing */
+#define PIECE_BYTES 8192   /* less is not worth sharing */
 #define ALONE_BYTES 131072 /* all of it is not */
 #define PIECES 64
 #define LOOK_NS 20000 /* how long idle threads look for work */
 #define AHEAD 4	      /* rows asked for before they are copied */
-#define AHEAD_BYTES 2048
 
 struct job {
 	const struct pen_rows *array;
-	uint32_t narrays;
+	uint32_t narrays, pieces;
 	const int64_t *ids;
-	atomic_uint left;
-	_Atomic int64_t bad; /* -1, or which of the ids is no row */
-};
-
-struct piece {
-	struct job *job;
-	uint64_t first, last;
+	uint64_t n;
+	_Atomic uint64_t todo; /* a bit for each piece nobody has taken */
+	atomic_uint called;    /* threads that may still look at this job */
+	_Atomic int64_t bad;   /* -1, or which of the ids is no row */
 };
 
 struct pen_copier {
-	struct pen_ring *ring;
+	struct pen_ring *ring; /* of jobs: one entry for each thread called */
 	struct pen_team *team;
 	uint32_t nthreads; /* with the caller */
 	pthread_mutex_t busy;
-	struct piece piece[PIECES];
 };
 
 static const uint8_t *row_at(const struct pen_rows *a, const int64_t *ids,
@@ -58,24 +55,18 @@ static const uint8_t *row_at(const struct pen_rows *a, const int64_t *ids,
 	return (const uint8_t *)a->from + (uint64_t)id * a->bytes;
 }
 
-/* Copied in by force: GCC drops the call to what only prefetches. */
-static inline __attribute__((always_inline)) void ask_for(const uint8_t *p,
-							  uint64_t bytes)
-{
-	for (uint64_t i = 0; p && i < bytes && i < AHEAD_BYTES; i += 64)
-		__builtin_prefetch(p + i);
-}
-
 static void copy_rows(struct job *j, const struct pen_rows *a, uint64_t first,
 		      uint64_t last)
 {
 	uint8_t *to = (uint8_t *)a->to + first * a->bytes;
 
+	for (uint64_t i = first; i < last && i < first + AHEAD; i++)
+		pen__ask_for(row_at(a, j->ids, i), a->bytes);
 	for (uint64_t i = first; i < last; i++, to += a->bytes) {
 		const uint8_t *from = row_at(a, j->ids, i);
 
 		if (i + AHEAD < last)
-			ask_for(row_at(a, j->ids, i + AHEAD), a->bytes);
+			pen__ask_for(row_at(a, j->ids, i + AHEAD), a->bytes);
 		if (!from) {
 			atomic_store(&j->bad, (int64_t)i);
 			return;
@@ -84,41 +75,68 @@ static void copy_rows(struct job *j, const struct pen_rows *a, uint64_t first,
 	}
 }
 
-static void do_piece(const struct piece *p)
+static void do_piece(struct job *j, uint64_t first, uint64_t last)
 {
-	struct job *j = p->job;
-
 	for (uint32_t k = 0; k < j->narrays; k++) {
 		const struct pen_rows *a = &j->array[k];
 
 		if (j->ids)
-			copy_rows(j, a, p->first, p->last);
+			copy_rows(j, a, first, last);
 		else
-			memcpy((uint8_t *)a->to + p->first * a->bytes,
-			       (const uint8_t *)a->from + p->first * a->bytes,
-			       (p->last - p->first) * a->bytes);
+			memcpy((uint8_t *)a->to + first * a->bytes,
+			       (const uint8_t *)a->from + first * a->bytes,
+			       (last - first) * a->bytes);
 	}
-	/* the job is the caller's again when all pieces are done */
-	atomic_fetch_sub(&j->left, 1);
+}
+
+/* The next piece nobody has taken, at or after from, else the first: its
+ * number, or -1. */
+static int take_piece(struct job *j, uint32_t from)
+{
+	uint64_t todo = atomic_load(&j->todo), bit;
+
+	do {
+		uint64_t after = todo & ~UINT64_C(0) << from;
+
+		if (!todo)
+			return -1;
+		bit = after ? after & -after : todo & -todo;
+	} while (!atomic_compare_exchange_weak(&j->todo, &todo, todo & ~bit));
+	return __builtin_ctzll(bit);
+}
+
+/* What thread i of n does of a job. */
+static void do_share(struct job *j, uint32_t i, uint32_t n)
+{
+	uint32_t from = (uint32_t)((uint64_t)j->pieces * i / n);
+	int k;
+
+	while ((k = take_piece(j, from)) >= 0) {
+		do_piece(j, j->n * (uint32_t)k / j->pieces,
+			 j->n * ((uint32_t)k + 1) / j->pieces);
+		from = (uint32_t)k;
+	}
 }
 
 static void run(void *arg, unsigned i)
 {
 	struct pen_copier *c = arg;
-	struct piece *p;
+	struct job *j;
 
-	(void)i;
 	do {
 		uint64_t until = pen__now_ns() + LOOK_NS;
 
-		while ((p = pen__ring_pop(c->ring, NULL, false)) == NULL &&
+		while ((j = pen__ring_pop(c->ring, NULL, false)) == NULL &&
 		       pen__now_ns() < until)
 			;
-		if (!p)
-			p = pen__ring_pop(c->ring, NULL, true);
-		if (p)
-			do_piece(p);
-	} while (p);
+		if (!j)
+			j = pen__ring_pop(c->ring, NULL, true);
+		if (!j)
+			break;
+		do_share(j, i + 1, c->nthreads);
+		/* the job is the caller's again when all have left it */
+		atomic_fetch_sub(&j->called, 1);
+	} while (true);
 }
 
 PEN_API int pen_copier_new(struct pen_copier **out, uint32_t threads,
@@ -160,7 +178,7 @@ PEN_API void pen_copier_free(struct pen_copier *c)
 static uint32_t count_pieces(const struct pen_copier *c, uint64_t n,
 			     uint64_t bytes)
 {
-	uint64_t all = n * bytes, most = 8u * c->nthreads, k;
+	uint64_t all = n * bytes, most = 16u * c->nthreads, k;
 
 	if (c->nthreads < 2 || all < ALONE_BYTES)
 		return 1;
@@ -171,22 +189,23 @@ static uint32_t count_pieces(const struct pen_copier *c, uint64_t n,
 	return (uint32_t)(k > n ? n : k);
 }
 
-static void share_out(struct pen_copier *c, struct job *j, uint64_t n,
-		      uint32_t pieces)
+static void share_out(struct pen_copier *c, struct job *j)
 {
-	void *item[PIECES];
-	struct piece *p;
+	void *call[PIECES];
+	uint32_t n = c->nthreads - 1 < PIECES ? c->nthreads - 1 : PIECES;
 
-	atomic_store(&j->left, pieces);
-	for (uint32_t i = 0; i < pieces; i++) {
-		c->piece[i] = (struct piece){ j, n * i / pieces,
-					      n * (i + 1) / pieces };
-		item[i] = &c->piece[i];
-	}
-	pen__ring_push_many(c->ring, 0, item, pieces);
-	while ((p = pen__ring_pop(c->ring, NULL, false)) != NULL)
-		do_piece(p);
-	while (atomic_load(&j->left))
+	if (n > j->pieces - 1)
+		n = j->pieces - 1;
+	atomic_store(&j->todo, ~UINT64_C(0) >> (64 - j->pieces));
+	atomic_store(&j->called, n);
+	for (uint32_t i = 0; i < n; i++)
+		call[i] = j;
+	pen__ring_push_many(c->ring, 0, call, n);
+	do_share(j, 0, c->nthreads);
+	/* calls that nobody has answered are not needed any more */
+	while (pen__ring_pop(c->ring, NULL, false))
+		atomic_fetch_sub(&j->called, 1);
+	while (atomic_load(&j->called))
 		sched_yield();
 }
 
@@ -194,11 +213,11 @@ PEN_API int pen_copier_copy(struct pen_copier *c, const struct pen_rows *arrays,
 			    uint32_t narrays, const int64_t *ids, uint64_t n,
 			    struct pen_err *err)
 {
-	struct job j = { .array = arrays, .narrays = narrays, .ids = ids };
+	struct job j = {
+		.array = arrays, .narrays = narrays, .ids = ids, .n = n
+	};
 	uint64_t bytes = 0;
-	uint32_t pieces;
 
-	atomic_init(&j.left, 1);
 	atomic_init(&j.bad, -1);
 	for (uint32_t i = 0; i < narrays; i++) {
 		bytes += arrays[i].bytes;
@@ -206,12 +225,12 @@ PEN_API int pen_copier_copy(struct pen_copier *c, const struct pen_rows *arrays,
 			return pen__fail(err, PEN_EINVAL, "rows",
 					 "there are fewer than are copied");
 	}
-	pieces = count_pieces(c, n, bytes);
-	if (pieces > 1 && !pthread_mutex_trylock(&c->busy)) {
-		share_out(c, &j, n, pieces);
+	j.pieces = count_pieces(c, n, bytes);
+	if (j.pieces > 1 && !pthread_mutex_trylock(&c->busy)) {
+		share_out(c, &j);
 		pthread_mutex_unlock(&c->busy);
 	} else {
-		do_piece(&(struct piece){ &j, 0, n });
+		do_piece(&j, 0, n);
 	}
 	if (atomic_load(&j.bad) < 0)
 		return 0;

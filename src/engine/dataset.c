@@ -336,17 +336,43 @@ static int build_index(struct pen_dataset *ds, struct pen_err *err)
 	return 0;
 }
 
+/* From the cache, also when others are just building it; else an error and,
+ * in *lock, what others wait for until it is built here. */
+static int cached_index(struct pen_dataset *ds, int *lock)
+{
+	bool waited;
+	int rc;
+
+	*lock = -1;
+	if (!ds->cache_dir[0])
+		return PEN_ENOTFOUND;
+	rc = pen__cache_load(&ds->ix, &ds->objs, ds->cache_dir, &ds->key);
+	if (!rc)
+		return 0;
+	*lock = pen__cache_lock(ds->cache_dir, &ds->key, ds->spec->stop,
+				&waited);
+	if (waited)
+		rc = pen__cache_load(&ds->ix, &ds->objs, ds->cache_dir,
+				     &ds->key);
+	if (waited) { /* it may be data whose index is never kept */
+		pen__cache_unlock(*lock, ds->cache_dir, &ds->key);
+		*lock = -1;
+	}
+	return rc;
+}
+
 static int load_index(struct pen_dataset *ds, struct pen_err *err)
 {
 	const struct pen_format_ops *ops;
-	int rc = PEN_ENOTFOUND;
+	int rc, lock;
 
 	find_cache(ds);
-	if (ds->cache_dir[0])
-		rc = pen__cache_load(&ds->ix, &ds->objs, ds->cache_dir,
-				     &ds->key);
-	if (rc)
-		return build_index(ds, err);
+	rc = cached_index(ds, &lock);
+	if (rc) {
+		rc = build_index(ds, err);
+		pen__cache_unlock(lock, ds->cache_dir, &ds->key);
+		return rc;
+	}
 	ops = asked_format(ds->spec);
 	if (!ops) {
 		rc = find_format(ds, &ops, err);

@@ -16,7 +16,6 @@
 
 #define GROUP 64
 #define AHEAD 4 /* rows asked for before they are copied */
-#define PREFETCH_LINES 16
 
 struct pen_gather {
 	struct pen_io io[GROUP];
@@ -92,17 +91,6 @@ static void locate(struct pen_worker *w, struct pen_gather *g,
 	t->first = row;
 }
 
-/* Copied in by force: GCC takes a function that only prefetches for one that
- * does nothing, and drops the call. */
-static inline __attribute__((always_inline)) void
-prefetch(const struct pen_io *io)
-{
-	const char *p = io->data;
-
-	for (unsigned i = 0; p && i < PREFETCH_LINES && i * 64 < io->len; i++)
-		__builtin_prefetch(p + (size_t)i * 64);
-}
-
 static int copy(void *arg)
 {
 	struct pen_gather *g = arg;
@@ -112,7 +100,7 @@ static int copy(void *arg)
 
 		g->at = i;
 		if (i + AHEAD < g->n)
-			prefetch(io + AHEAD);
+			pen__ask_for(io[AHEAD].data, io[AHEAD].len);
 		if (io->res == (int64_t)io->len)
 			memcpy(g->dst[i], io->data, io->len);
 	}

@@ -58,6 +58,15 @@ int pen__cache_load(struct pen_index_data *ix, struct pen_objects *objs,
 int pen__cache_save(const struct pen_index_data *ix, const char *dir,
 		    const struct pen_index_key *key, struct pen_err *err);
 void pen__cache_drop(const char *dir, const struct pen_index_key *key);
+/*
+ * Ranks of a job open the same data at once: one of them builds the index, and
+ * the others wait for it, for a time. Returns what to unlock, or -1: build it
+ * all the same. *waited: somebody else had it, and may have saved an index.
+ */
+int pen__cache_lock(const char *dir, const struct pen_index_key *key,
+		    const atomic_bool *stop, bool *waited);
+void pen__cache_unlock(int lock, const char *dir,
+		       const struct pen_index_key *key);
 /* $XDG_CACHE_HOME/penstock or ~/.cache/penstock; false when neither is. */
 bool pen__cache_default_dir(char *buf, size_t cap);
 

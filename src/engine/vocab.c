@@ -13,8 +13,8 @@
 #include "base/team.h"
 #include "engine/spec.h"
 
-#define BATCH (UINT64_C(1) << 19) /* bytes, about: little beside the caches */
-#define USUAL 512u		  /* sequences */
+#define BATCH (UINT64_C(1) << 17) /* bytes, about: little beside the caches */
+#define USUAL 128u		  /* sequences */
 
 struct counting {
 	const struct pen_vocab_job *job;

@@ -11,6 +11,8 @@
 #include "base/guard.h"
 #include "engine/worker.h"
 
+#define AHEAD 3 /* units asked for before they are put in place */
+
 const struct pen_meter *pen__worker_meter(const struct pen_loader *l,
 					  unsigned i)
 {
@@ -99,12 +101,19 @@ void pen__row_failed(struct pen_worker *w, struct pen_pooled *b, uint32_t row,
 	pen__batch_fault(b, row, err);
 }
 
+/* Lent memory is often far away: units are asked for some ahead. */
 static int complete_all(void *arg)
 {
 	struct pen_worker *w = arg;
 
-	for (; w->at < w->ndone; w->at++)
+	for (; w->at < w->ndone; w->at++) {
+		if (w->q->st->lends && w->at + AHEAD < w->ndone) {
+			const struct pen_io *later = w->done[w->at + AHEAD];
+
+			pen__ask_for(later->data, later->len);
+		}
 		pen__slot_complete(w, w->done[w->at]->user);
+	}
 	return 0;
 }
 

@@ -79,6 +79,8 @@ static bool is_heading(const uint8_t *p, size_t n, struct pen_span name,
 	while (i < n && is_blank(p[i]))
 		i++;
 	*start = i;
+	if (i && p[i - 1] != '\n')
+		return false;
 	if (i == n || p[i++] != '>' || !n || p[n - 1] != '\n' ||
 	    memchr(p + i, '\n', n - 1 - i))
 		return false;
@@ -178,7 +180,7 @@ static int take_fai(struct pen_seq_scan *s, const struct pen_buf *fai)
 {
 	struct pen_buf gap = { 0 };
 	struct entry e;
-	uint64_t end = 0;
+	uint64_t end = 0, had = 0;
 	size_t pos = 0, start, id;
 	bool bad = false;
 	int rc = 0;
@@ -191,11 +193,14 @@ static int take_fai(struct pen_seq_scan *s, const struct pen_buf *fai)
 			rc = read_gap(s, end, e.at, &gap);
 		if (!rc && !is_heading(gap.p, gap.n, e.name, &start, &id))
 			rc = PEN_END;
+		if (!rc && had && !start) /* it ends a line of letters */
+			rc = PEN_END;
 		if (!rc)
 			rc = look_at_lines(s, &e);
 		if (!rc)
 			rc = add_record(s, &e, end + start, id);
 		end = end_of(&e);
+		had = e.n;
 	}
 	if (!rc && (bad || !s->col[PEN_SEQ_START].n))
 		rc = PEN_END;

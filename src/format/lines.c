@@ -1,11 +1,14 @@
 /*
  * Text with a sequence on each line, and perhaps an id or a label after it:
- * `ACGT`, `ACGT,id_1`, `ACGT<tab>0`. Columns are apart by a comma, semicolon,
- * tab or blank; the first is the sequence, the second is the label where it
- * is a number on every line and the id where not, others are passed over.
- * Empty lines are no samples; CRLF is all right.
+ * `ACGT`, `ACGT,id_1`, `ACGT<tab>0`, `ACGT 0`. Columns are apart by a comma,
+ * semicolon, tab or blanks; blanks around them are no part of them. The first
+ * is the sequence, the second is the label where it is a number on every line
+ * and the id where not, others are passed over. Empty lines are no samples;
+ * CRLF is all right.
  *
  * Refuses what is no printable ASCII among letters, with the line it is on.
+ * Where a second column is no number it is put down, for whoever asks for
+ * labels.
  */
 #include <errno.h>
 #include <math.h>
@@ -13,7 +16,10 @@
 
 #include "format/sequence.h"
 
-enum { LETTERS, SECOND, REST };
+enum { LETTERS, GAP, SECOND, REST };
+
+/* Lines that are looked at for numbers though one had none. */
+#define LOOKS 64u
 
 static const char *const columns[] = { "auto", "id", "label", "none", NULL };
 
@@ -39,7 +45,7 @@ static const struct pen_opt lines_opts[] = {
 static void line_begin(struct pen_seq_scan *s)
 {
 	s->start = s->at;
-	s->letters.n = s->id = 0;
+	s->letters.n = s->id = s->gap = s->blanks = 0;
 	s->mode = LETTERS;
 	s->cr = false;
 	s->word = 0;
@@ -59,34 +65,63 @@ static void turn_floats(struct pen_seq_scan *s)
 	s->floats = true;
 }
 
-/* The second column as a number; all of them have to be. */
-static int put_label(struct pen_seq_scan *s)
+/* The second column as a number: whole where it can be, unless others are not.
+ * false: it is none. */
+static bool take_number(const struct pen_seq_scan *s, bool *whole,
+			uint64_t *bits)
 {
 	char text[sizeof(s->text64) + 1], *end;
-	uint64_t bits;
 	double v;
 
-	if (s->no_labels)
-		return 0;
-	s->no_labels = true;
 	if (!s->id || s->id >= sizeof(s->text64) ||
 	    !memchr("+-.0123456789", s->text64[0], 13))
-		return 0;
+		return false;
 	memcpy(text, s->text64, s->id);
 	text[s->id] = '\0';
 	if (memchr(text, 'x', s->id) || memchr(text, 'X', s->id))
-		return 0;
+		return false;
 	errno = 0;
-	bits = (uint64_t)strtoll(text, &end, 10) ^ PEN_SEQ_SIGN;
-	if (*end || errno || s->floats) {
-		v = strtod(text, &end);
-		if (*end || !isfinite(v))
-			return 0;
-		if (!s->floats)
-			turn_floats(s);
-		memcpy(&bits, &v, 8);
-	}
-	s->no_labels = false;
+	*bits = (uint64_t)strtoll(text, &end, 10) ^ PEN_SEQ_SIGN;
+	*whole = !*end && !errno && !s->floats;
+	if (*whole)
+		return true;
+	v = strtod(text, &end);
+	memcpy(bits, &v, 8);
+	return !*end && isfinite(v);
+}
+
+/* The first second column that is no number. */
+static void note_odd(struct pen_seq_scan *s)
+{
+	if (s->odd.line)
+		return;
+	s->odd.line = s->line - 1; /* it has ended */
+	s->odd.n = sizeof(s->odd.text);
+	if (s->id < s->odd.n)
+		s->odd.n = (uint8_t)s->id;
+	for (unsigned i = 0; i < s->odd.n; i++)
+		s->odd.text[i] = s->text64[i] < ' ' ? '?' : s->text64[i];
+}
+
+static int put_label(struct pen_seq_scan *s)
+{
+	uint64_t bits = 0;
+	bool whole = true;
+
+	if (s->p->column == PEN_SEQ_COLUMN_ID ||
+	    s->p->column == PEN_SEQ_COLUMN_NONE)
+		s->no_labels = true;
+	else if (s->no_labels && s->line > LOOKS)
+		return 0;
+	else if (take_number(s, &whole, &bits))
+		s->odd.others = true;
+	else
+		note_odd(s);
+	s->no_labels = s->no_labels || s->odd.line;
+	if (s->no_labels)
+		return 0;
+	if (!whole && !s->floats)
+		turn_floats(s);
 	return pen__seq_put(s, PEN_SEQ_LABEL, bits);
 }
 
@@ -95,11 +130,12 @@ static int line_end(struct pen_seq_scan *s)
 	int rc = 0;
 
 	s->line++;
+	s->names.n = s->id_at;
 	if ((!s->letters.n && !s->word) || /* empty */
-	    (s->p->header && s->line == 2)) {
-		s->names.n = s->id_at;
+	    (s->p->header && s->line == 2))
 		return 0;
-	}
+	if (s->keep_names)
+		s->names.n += s->id;
 	rc = pen__seq_put(s, PEN_SEQ_START, s->start);
 	if (!rc)
 		rc = pen__seq_put(s, PEN_SEQ_HEAD, 0);
@@ -110,29 +146,43 @@ static int line_end(struct pen_seq_scan *s)
 	if (!rc)
 		rc = pen__seq_put(s, PEN_SEQ_ID, s->id);
 	if (!rc)
-		rc = pen__seq_put(s, PEN_SEQ_ID_AT, s->word);
+		rc = pen__seq_put(s, PEN_SEQ_ID_AT, s->gap);
 	if (!rc && s->keep_names)
 		rc = pen__seq_put(s, PEN_SEQ_NAMES, s->id_at);
 	return rc ? rc : put_label(s);
 }
 
+/* Blanks before a sequence are no part of it. */
+static size_t skip_blanks(struct pen_seq_scan *s, const uint8_t *p, size_t n)
+{
+	size_t i = 0;
+
+	while (!s->letters.n && i < n && p[i] == ' ')
+		i++;
+	s->start += i;
+	return i;
+}
+
 static int letters(struct pen_seq_scan *s, const uint8_t *p, size_t n,
 		   size_t *used)
 {
-	const size_t run = pen__seq_stop(p, n);
+	const size_t lead = skip_blanks(s, p, n);
+	const size_t run = pen__seq_stop(p + lead, n - lead);
 
-	*used = run;
+	*used = lead + run;
 	s->letters.n += run;
-	if (s->cr && (run || p[run] != '\n'))
+	if (s->cr)
 		return pen__seq_fail(s, "a carriage return inside the line");
-	if (run == n)
+	if (*used == n)
 		return 0;
-	switch (p[run]) {
+	switch (p[*used]) {
 	case '\n':
+		return 0;
 	case ',':
 	case ';':
 	case '\t':
 	case ' ':
+		s->mode = GAP;
 		return 0;
 	case '\r':
 		s->cr = true;
@@ -142,70 +192,123 @@ static int letters(struct pen_seq_scan *s, const uint8_t *p, size_t n,
 		return pen__seq_fail(s, "a NUL byte: this is not text");
 	default:
 		return pen__seq_fail(s, "byte 0x%02x where letters should be",
-				     p[run]);
+				     p[*used]);
 	}
 }
 
-/* Bytes of the second column, up to the next one or the line's end. */
+static bool separates(uint8_t c)
+{
+	return c == ',' || c == ';' || c == '\t';
+}
+
+/* From the sequence to the second column: one separator, and blanks, of which
+ * a tab is one beside a comma. */
+static int gap(struct pen_seq_scan *s, const uint8_t *p, size_t n, size_t *used)
+{
+	size_t i = 0;
+
+	for (; i < n; i++) {
+		const bool apart = s->word == ',' || s->word == ';';
+
+		if (separates(p[i]) && s->word != '\t' && !apart)
+			s->word = p[i];
+		else if (p[i] == ' ')
+			s->word = s->word ? s->word : ' ';
+		else if (p[i] != '\t' || !apart)
+			break;
+	}
+	s->gap += i;
+	*used = i;
+	if (i < n)
+		s->mode = SECOND;
+	return 0;
+}
+
+/* What is more than a byte of the second column. */
+static const bool marks[256] = {
+	['\0'] = true, ['\t'] = true, ['\n'] = true, ['\r'] = true,
+	[' '] = true,  [','] = true,  [';'] = true
+};
+
+/* n bytes of the second column, and the blanks before them. */
+static void take_bytes(struct pen_seq_scan *s, const uint8_t *p, size_t n)
+{
+	const uint64_t at = s->id + s->blanks, room = sizeof(s->text64);
+
+	for (uint64_t i = s->id; i < at && i < room; i++)
+		s->text64[i] = ' ';
+	if (at < room)
+		memcpy(s->text64 + at, p, n < room - at ? n : room - at);
+	s->id = at + n;
+	s->blanks = 0;
+}
+
+/* Bytes of the second column, up to the next one or the line's end. Blanks
+ * count once something follows them. */
 static int second(struct pen_seq_scan *s, const uint8_t *p, size_t n,
 		  size_t *used)
 {
 	size_t i = 0;
 
-	for (; i < n && s->mode == SECOND; i++) {
-		const uint8_t c = p[i];
+	for (;;) {
+		size_t run = 0;
 
-		if (c == '\n' || c == '\r' || c == ',' || c == ';' ||
-		    c == '\t') {
-			s->mode = REST;
+		while (i + run < n && !marks[p[i + run]])
+			run++;
+		if (run)
+			take_bytes(s, p + i, run);
+		i += run;
+		if (i == n || p[i] != ' ' || s->word == ' ')
 			break;
-		}
-		if (s->id < sizeof(s->text64))
-			s->text64[s->id] = c;
-		s->id++;
+		s->blanks++;
+		i++;
 	}
+	if (i < n && !p[i])
+		return pen__seq_fail(s, "a NUL byte: this is not text");
+	if (i < n)
+		s->mode = REST;
 	if (s->keep_names)
 		pen__buf_put(&s->names, p, i);
 	*used = i;
 	return s->names.bad ? pen__seq_nomem(s) : 0;
 }
 
+static int rest(struct pen_seq_scan *s, const uint8_t *p, size_t n,
+		size_t *used)
+{
+	const uint8_t *nl = memchr(p, '\n', n);
+
+	*used = nl ? (size_t)(nl - p) : n;
+	return pen__seq_one_line(s, p, *used)
+		       ? 0
+		       : pen__seq_fail(s, "a carriage return inside the line");
+}
+
 static int lines_piece(struct pen_seq_scan *s, struct pen_span in)
 {
-	const uint8_t *p = in.p, *e = in.p + in.n, *nl;
-	size_t used;
+	static int (*const step[])(struct pen_seq_scan *, const uint8_t *,
+				   size_t n, size_t *used) = {
+		[LETTERS] = letters,
+		[GAP] = gap,
+		[SECOND] = second,
+		[REST] = rest,
+	};
+	const uint8_t *p = in.p, *e = in.p + in.n;
 	int rc = 0;
 
 	if (s->line == 1 && !s->start && s->mode == LETTERS && !s->letters.n)
 		s->start = s->at;
 	while (!rc && p < e) {
-		used = 0;
-		if (s->mode == LETTERS) {
-			rc = letters(s, p, (size_t)(e - p), &used);
-		} else if (s->mode == SECOND) {
-			rc = second(s, p, (size_t)(e - p), &used);
-		} else {
-			nl = memchr(p, '\n', (size_t)(e - p));
-			used = (size_t)((nl ? nl : e) - p);
-			if (!pen__seq_one_line(s, p, used))
-				rc = pen__seq_fail(s, "a carriage return "
-						      "inside the line");
-		}
-		p += used;
-		s->at += used;
-		if (rc || p == e)
-			break;
-		if (*p == '\n') {
+		size_t used = 1;
+
+		if (*p == '\n')
 			rc = line_end(s);
-			p++;
-			s->at++;
+		else
+			rc = step[s->mode](s, p, (size_t)(e - p), &used);
+		s->at += used;
+		if (*p == '\n')
 			line_begin(s);
-		} else if (s->mode == LETTERS && !s->cr) {
-			s->mode = SECOND;
-			s->word = 1;
-			p++;
-			s->at++;
-		}
+		p += used;
 	}
 	return rc;
 }

@@ -11,6 +11,7 @@
 
 #include <locale.h>
 
+#include "format/ahead.h"
 #include "format/window.h"
 #include "token/token.h"
 
@@ -78,9 +79,11 @@ struct pen_seq_text {
 	uint64_t limit; /* bytes a text of gzip may have */
 	enum pen_seq_kind kind;
 	struct pen_window win;
-	uint64_t at;   /* where in the object the next piece is, */
-	uint64_t text; /* and where in the text */
-	uint8_t *out;  /* inflated */
+	struct pen_ahead *ahead; /* of large plain text */
+	uint64_t end;		 /* of blocks in the object */
+	uint64_t at;		 /* where in it the next piece is, */
+	uint64_t text;		 /* and where in the text */
+	uint8_t *out;		 /* inflated */
 	size_t cap;
 	struct pen_scratch scratch;
 	struct pen_list raw, blocks; /* bgzip: offsets of blocks, and one more,
@@ -108,6 +111,12 @@ int pen__bgzf_unpack(struct pen_scratch *, struct pen_span raw, uint8_t *to,
 
 /* ---- bytes ---- */
 
+/* Nothing but zeros: after gzip's data these are no error, as what writes in
+ * blocks leaves some, and gzip(1) passes over them. */
+static inline bool pen__seq_zeros(const uint8_t *p, size_t n)
+{
+	return n && !*p && !memcmp(p, p + 1, n - 1);
+}
 /* The first of n bytes that is no printable ASCII (a blank is none), or n. */
 size_t pen__seq_odd(const uint8_t *p, size_t n);
 /* The same, and commas and semicolons count, too. */
@@ -169,6 +178,14 @@ struct pen_seq_lines {
 	bool irregular;
 };
 
+/* lines: the first second column that is no number. */
+struct pen_seq_odd {
+	uint64_t line; /* from 1; 0: there is none */
+	uint8_t n;     /* bytes of it, the first ones */
+	uint8_t text[31];
+	bool others; /* are numbers, as far as was looked */
+};
+
 struct pen_seqs;
 struct pen_seq_scan {
 	const struct pen_seqs *p;
@@ -185,11 +202,16 @@ struct pen_seq_scan {
 	uint64_t at;   /* of the byte at hand in the text */
 	uint64_t line; /* its number, from 1 */
 	uint64_t start, id, id_at;
-	int word; /* of a heading: 0 before the id, 1 in it, 2 after */
+	/* of a heading: 0 before the id, 1 in it, 2 after; lines: what the
+	 * second column is after, a blank or what separates; 0: no column */
+	int word;
 	bool keep_names;
 	struct pen_seq_lines letters, quality;
 	bool cr;	    /* the last byte was one */
 	uint8_t text64[64]; /* lines: the second column */
+	uint64_t gap;	    /* bytes before it, */
+	uint64_t blanks;    /* and those at its end */
+	struct pen_seq_odd odd;
 	bool floats, no_labels;
 };
 
@@ -231,6 +253,7 @@ struct pen_seq_ops {
 struct pen_seq_interval {
 	uint64_t from, to;
 	uint32_t name, name_len; /* in the file's bytes */
+	uint32_t line;		 /* of the file, from 1 */
 	bool minus;
 	double label;
 };
@@ -258,6 +281,7 @@ struct pen_seq_part {
 	bool unproven, floats, labels, ids;
 	uint64_t shortest, longest; /* letters of samples */
 	uint64_t longest_range, longest_id;
+	struct pen_seq_odd odd;
 	struct pen_column col[PEN_SEQ_NCOLUMNS];
 	struct pen_seq_layout layout[PEN_SEQ_IRREGULAR + 1];
 	struct pen_span names;

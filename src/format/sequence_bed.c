@@ -1,8 +1,8 @@
 /*
  * Intervals of BED files: name, from, to (the first letter is 0, `to` is not
  * in it), then as far as there are more: a label or name, a score, a strand.
- * Columns are apart by tabs or blanks; headings (#, track, browser) and empty
- * lines are passed over.
+ * Columns are apart by tabs, and may then be empty or have blanks in them, or
+ * by blanks; headings (#, track, browser) and empty lines are passed over.
  *
  * Refuses lines that are none, with their number, and intervals without a
  * letter.
@@ -13,6 +13,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "base/rng.h"
@@ -58,17 +59,30 @@ static uint64_t hash_of(const void *p, size_t n)
 	return h;
 }
 
-/* The next column of a line, which ends at e. */
-static struct pen_span next_column(const uint8_t **p, const uint8_t *e)
+/* What is left of a line, and how its columns are apart. */
+struct line {
+	const uint8_t *p, *e;
+	bool tabs;
+};
+
+static bool is_blank(uint8_t c)
+{
+	return c == ' ' || c == '\t';
+}
+
+static struct pen_span next_column(struct line *l)
 {
 	struct pen_span s;
 
-	while (*p < e && (**p == ' ' || **p == '\t'))
-		++*p;
-	s.p = *p;
-	while (*p < e && **p != ' ' && **p != '\t')
-		++*p;
-	s.n = (size_t)(*p - s.p);
+	while (l->p < l->e && (l->tabs ? *l->p == ' ' : is_blank(*l->p)))
+		l->p++;
+	s.p = l->p;
+	while (l->p < l->e && !(l->tabs ? *l->p == '\t' : is_blank(*l->p)))
+		l->p++;
+	s.n = (size_t)(l->p - s.p);
+	while (s.n && s.p[s.n - 1] == ' ')
+		s.n--;
+	l->p += l->tabs && l->p < l->e;
 	return s;
 }
 
@@ -92,6 +106,8 @@ static bool take_label(struct pen_span s, double *v)
 		return false;
 	memcpy(text, s.p, s.n);
 	text[s.n] = '\0';
+	if (strpbrk(text, "xX") || strlen(text) < s.n)
+		return false;
 	*v = strtod(text, &end);
 	return *end == '\0' && isfinite(*v);
 }
@@ -103,28 +119,43 @@ static bool is_heading(struct pen_span s)
 	       (s.n == 7 && !memcmp(s.p, "browser", 7));
 }
 
-static int add_line(struct pen_seq_bed *b, const uint8_t *p, const uint8_t *e,
-		    uint64_t *cap)
+/* Name, from and to. */
+static bool take_place(struct pen_seq_bed *b, struct line *l,
+		       struct pen_seq_interval *v)
 {
-	struct pen_seq_interval v = { 0 };
-	struct pen_span s = next_column(&p, e);
+	const struct pen_span s = next_column(l);
+
+	v->name = (uint32_t)(s.p - b->file.p);
+	v->name_len = (uint32_t)s.n;
+	return s.n && take_count(next_column(l), &v->from) &&
+	       take_count(next_column(l), &v->to);
+}
+
+static int add_line(struct pen_seq_bed *b, const uint8_t *p, const uint8_t *e,
+		    uint64_t *cap, struct pen_seq_interval *v)
+{
+	struct line l = { p, e, .tabs = false };
+	struct pen_span s = next_column(&l);
 
 	if (is_heading(s))
 		return 0;
-	v.name = (uint32_t)(s.p - b->file.p);
-	v.name_len = (uint32_t)s.n;
-	if (!take_count(next_column(&p, e), &v.from) ||
-	    !take_count(next_column(&p, e), &v.to) || v.from >= v.to)
-		return PEN_EDATA;
-	if (!take_label(next_column(&p, e), &v.label))
+	l = (struct line){ p, e, .tabs = true };
+	if (!take_place(b, &l, v)) {
+		l = (struct line){ p, e, .tabs = false };
+		if (!take_place(b, &l, v))
+			return PEN_EDATA;
+	}
+	if (v->from >= v->to)
+		return PEN_EINVAL;
+	if (!take_label(next_column(&l), &v->label))
 		b->labels = false;
-	b->whole &= v.label == floor(v.label) && fabs(v.label) < 0x1p53;
-	next_column(&p, e); /* a score */
-	s = next_column(&p, e);
-	v.minus = s.n == 1 && s.p[0] == '-';
+	b->whole &= v->label == floor(v->label) && fabs(v->label) < 0x1p53;
+	next_column(&l); /* a score */
+	s = next_column(&l);
+	v->minus = s.n == 1 && s.p[0] == '-';
 	if (b->n == *cap) {
 		void *more =
-			pen__realloc(b->v, *cap ? *cap * 2 : 64, sizeof(v));
+			pen__realloc(b->v, *cap ? *cap * 2 : 64, sizeof(*v));
 
 		if (!more)
 			return PEN_ENOMEM;
@@ -133,7 +164,7 @@ static int add_line(struct pen_seq_bed *b, const uint8_t *p, const uint8_t *e,
 	}
 	if (b->n >= UINT32_MAX - 1)
 		return PEN_EDATA;
-	b->v[b->n++] = v;
+	b->v[b->n++] = *v;
 	return 0;
 }
 
@@ -180,39 +211,61 @@ uint32_t pen__seq_bed_find(const struct pen_seq_bed *b, const void *name,
 	return b->slot[at] - 1;
 }
 
+static int no_interval(const char *path, const struct pen_seq_interval *v,
+		       int rc, struct pen_err *err)
+{
+	if (rc == PEN_EINVAL)
+		return pen__fail(err, PEN_EDATA, path,
+				 "line %u is no interval: it begins at %" PRIu64
+				 " and ends at %" PRIu64
+				 ", which leaves no letter",
+				 v->line, v->from, v->to);
+	return pen__fail(err, PEN_EDATA, path,
+			 "line %u is no interval; it should have a name, where "
+			 "it begins and where it ends, as chr1 1000 2024",
+			 v->line);
+}
+
+/* A mark that says "UTF-8" is no part of the first name. */
+static size_t text_start(const struct pen_buf *b)
+{
+	return b->n >= 3 && !memcmp(b->p, "\xef\xbb\xbf", 3) ? 3 : 0;
+}
+
 int pen__seq_bed_read(struct pen_seq_bed *b, const char *path,
 		      struct pen_err *err)
 {
-	uint64_t line = 0, cap = 0;
+	struct pen_seq_interval v = { 0 };
+	uint64_t cap = 0;
+	uint32_t line = 0;
 	locale_t c, was;
 	int rc = read_file(b, path, err);
 
 	if (rc)
 		return rc;
+	if (b->file.n > 2 && !memcmp(b->file.p, "\x1f\x8b", 2))
+		return pen__fail(err, PEN_ENOTSUP, path,
+				 "is compressed: give the plain file (gunzip)");
 	c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
 	if (!c)
 		return pen__fail_nomem(err, path, 0);
 	was = uselocale(c);
 	b->labels = b->whole = true;
 	b->hash = hash_of(b->file.p, b->file.n) | 1;
-	for (size_t at = 0; !rc && at < b->file.n;) {
+	for (size_t at = text_start(&b->file); !rc && at < b->file.n;) {
 		const uint8_t *p = b->file.p + at,
 			      *nl = memchr(p, '\n', b->file.n - at),
 			      *e = nl ? nl : b->file.p + b->file.n;
 
 		at = (size_t)(e - b->file.p) + 1;
-		line++;
 		e -= e > p && e[-1] == '\r';
-		rc = add_line(b, p, e, &cap);
+		v = (struct pen_seq_interval){ .line = ++line };
+		rc = add_line(b, p, e, &cap, &v);
 	}
 	uselocale(was);
 	freelocale(c);
-	if (rc == PEN_EDATA)
-		return pen__fail(err, PEN_EDATA, path,
-				 "line %" PRIu64 " is no interval; it should "
-				 "have a name, where it begins and where it "
-				 "ends, as chr1 1000 2024",
-				 line);
+	if (rc == PEN_EDATA || rc == PEN_EINVAL)
+		return no_interval(path, &v, rc, err);
 	if (!rc && !b->n)
 		return pen__fail(err, PEN_EDATA, path, "has no intervals");
 	b->labels = b->labels && b->n;

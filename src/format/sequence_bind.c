@@ -99,6 +99,12 @@ int pen__seq_open(struct pen_format *f, const struct pen_seq_ops *ops,
 	rc = pen__tokens_open(&p->tokens, &p->token, err);
 	if (!rc)
 		rc = take_fields(p, err);
+	if (!rc && p->want[PEN_SEQ_F_LABEL] && !p->bed_path &&
+	    (p->column == PEN_SEQ_COLUMN_ID ||
+	     p->column == PEN_SEQ_COLUMN_NONE))
+		rc = pen__fail(err, PEN_EINVAL, "fields",
+			       "asks for label, and column= says that the "
+			       "second column is none: leave one of them out");
 	if (!rc && p->bed_path)
 		rc = pen__seq_bed_read(&p->bed, p->bed_path, err);
 	return rc;
@@ -276,8 +282,8 @@ static int missing_interval(struct pen_format *f, const struct pen_index *ix,
 	if (none == UINT64_MAX)
 		return 0;
 	return pen__fail(
-		err, PEN_EDATA, p->bed_path,
-		"interval %" PRIu64 " is of %.*s, which %s", none + 1,
+		err, PEN_EDATA, p->bed_path, "line %u is of %.*s, which %s",
+		p->bed.v[none].line,
 		p->bed.v[none].name_len < 80 ? (int)p->bed.v[none].name_len
 					     : 80,
 		(const char *)p->bed.file.p + p->bed.v[none].name,
@@ -296,6 +302,35 @@ static void add_field(struct pen_format *f, int what, enum pen_dtype dtype,
 				 .max_bytes = most };
 	snprintf(d->name, sizeof(d->name), "%s", names[what]);
 	p->place[what] = (int)f->nfields++;
+}
+
+/* Which line has no number, of the first object that has such. */
+static int no_label(const struct pen_seqs *p, const struct pen_index *ix,
+		    struct pen_err *err)
+{
+	char name[256] = "label";
+	const struct pen_seq_odd *o = NULL;
+
+	if (p->bed_path)
+		return pen__fail(err, PEN_EDATA, p->bed_path,
+				 "column 4 is not a number throughout, so it "
+				 "is no label");
+	for (uint64_t i = 0; !o && i < ix->nblobs; i++) {
+		if (!p->part[i].nsamples || !p->part[i].odd.line)
+			continue;
+		o = &p->part[i].odd;
+		pen__blob_name(ix, i, name, sizeof(name));
+	}
+	if (!o)
+		return pen__fail(err, PEN_EDATA, name,
+				 "the second column is not a number on every "
+				 "line");
+	return pen__fail(err, PEN_EDATA, name,
+			 "line %" PRIu64 ", column 2: %s%.*s%s is no number: "
+			 "column=id takes it as text, header=true passes over "
+			 "a first line of names",
+			 o->line, o->n ? "'" : "nothing", (int)o->n,
+			 (const char *)o->text, o->n ? "'" : "");
 }
 
 /* Labels come when all objects have them. */
@@ -320,12 +355,7 @@ static int bind_label(struct pen_format *f, const struct pen_index *ix,
 	}
 	if (!all &&
 	    (p->column == PEN_SEQ_COLUMN_LABEL || p->want[PEN_SEQ_F_LABEL]))
-		return pen__fail(err, PEN_EDATA, "label",
-				 p->bed_path ? "column 4 of the intervals is "
-					       "not a number throughout"
-					     : "the second column is not a "
-					       "number on every line; "
-					       "column=id takes it as text");
+		return no_label(p, ix, err);
 	if (all && p->column != PEN_SEQ_COLUMN_ID &&
 	    p->column != PEN_SEQ_COLUMN_NONE)
 		add_field(f, PEN_SEQ_F_LABEL, floats ? PEN_F64 : PEN_I64, 0, 8);
@@ -505,6 +535,37 @@ int pen__seq_label(const struct pen_format *f, uint32_t field, uint64_t code,
 		       : PEN_ENOTFOUND;
 }
 
+/* A line without a number among lines with one, where nobody decided. */
+static void describe_odd(const struct pen_format *f, struct pen_describe *d)
+{
+	const struct pen_seqs *p = f->priv;
+	const struct pen_seq_odd *odd = NULL;
+	bool others = false;
+	uint64_t of = 0;
+	char name[160], text[512];
+
+	for (uint64_t o = 0; o < f->ix->nobjects; o++) {
+		const struct pen_seq_part *t =
+			&p->part[f->ix->blob_of(f->ix, o)];
+
+		others |= t->odd.others;
+		if (!odd && t->odd.line) {
+			odd = &t->odd;
+			of = o;
+		}
+	}
+	if (!odd || !others || p->bed_path)
+		return;
+	f->ix->name_of(f->ix, of, name, sizeof(name));
+	snprintf(text, sizeof(text),
+		 "line %" PRIu64 " of %s has %s%.*s%s in column 2, others have "
+		 "a number: so it is an id, and no label "
+		 "(format.header=true if it is a name)",
+		 odd->line, name, odd->n ? "'" : "nothing", (int)odd->n,
+		 (const char *)odd->text, odd->n ? "'" : "");
+	d->advice(d->arg, text);
+}
+
 void pen__seq_describe(const struct pen_format *f, struct pen_describe *d)
 {
 	static const char *const kinds[] = { "none", "gzip", "bgzip" };
@@ -539,4 +600,5 @@ void pen__seq_describe(const struct pen_format *f, struct pen_describe *d)
 	    letters / records > 1000000)
 		d->advice(d->arg, "records are long: format.window=1024 cuts "
 				  "them into samples");
+	describe_odd(f, d);
 }

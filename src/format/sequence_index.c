@@ -15,7 +15,7 @@
 #include "base/mem.h"
 #include "format/sequence.h"
 
-#define VERSION 2u
+#define VERSION 3u
 
 int pen__seq_fail(struct pen_seq_scan *s, const char *fmt, ...)
 {
@@ -300,9 +300,10 @@ static int outside(struct pen_seq_scan *s, uint64_t i, uint64_t letters)
 
 	return pen__fail(
 		s->err, PEN_EDATA, s->p->bed_path,
-		"interval %" PRIu64 ": %" PRIu64 "-%" PRIu64
+		"line %u: %" PRIu64 "-%" PRIu64
 		" is not within %.*s, which has %" PRIu64 " letters in %s",
-		i + 1, v->from, v->to, v->name_len < 60 ? (int)v->name_len : 60,
+		v->line, v->from, v->to,
+		v->name_len < 60 ? (int)v->name_len : 60,
 		(const char *)s->p->bed.file.p + v->name, letters, s->pk->name);
 }
 
@@ -397,6 +398,10 @@ static void put_blob(const struct pen_seq_scan *s, uint64_t nsamples,
 	pen__buf_le(b, s->unproven, 1);
 	pen__buf_le(b, s->floats, 1);
 	pen__buf_le(b, !s->no_labels, 1);
+	pen__buf_le(b, s->odd.line, 8);
+	pen__buf_le(b, s->odd.others, 1);
+	pen__buf_le(b, s->odd.n, 1);
+	pen__buf_put(b, s->odd.text, s->odd.n);
 	pen__buf_le(b, s->col[PEN_SEQ_LETTERS].n, 8);
 	pen__buf_le(b, nsamples, 8);
 	pen__buf_le(b, s->text.text, 8);
@@ -414,6 +419,20 @@ static void put_blob(const struct pen_seq_scan *s, uint64_t nsamples,
 	pen__buf_put(b, s->names.p, s->names.n);
 }
 
+static void take_odd(struct pen_bytes *b, struct pen_seq_odd *o)
+{
+	const uint8_t *text;
+
+	o->line = pen__take_u64(b);
+	o->others = pen__take_u8(b);
+	o->n = pen__take_u8(b);
+	text = pen__take(b, o->n);
+	if (!text || o->n > sizeof(o->text))
+		b->bad = true;
+	else
+		memcpy(o->text, text, o->n);
+}
+
 static bool take_head(struct pen_bytes *b, struct pen_seq_part *t,
 		      uint64_t *hash)
 {
@@ -424,6 +443,7 @@ static bool take_head(struct pen_bytes *b, struct pen_seq_part *t,
 	t->unproven = pen__take_u8(b);
 	t->floats = pen__take_u8(b);
 	t->labels = pen__take_u8(b);
+	take_odd(b, &t->odd);
 	t->nrecords = pen__take_u64(b);
 	t->nsamples = pen__take_u64(b);
 	t->text = pen__take_u64(b);

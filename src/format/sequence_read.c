@@ -278,6 +278,8 @@ int pen__seq_unpack(const struct pen_format *f, const struct pen_unit *u,
 		g.n -= g.used;
 		g.out = (uint8_t *)g.out + g.got;
 		g.cap -= g.got;
+		if (pen__seq_zeros(g.in, g.n))
+			g.n = 0;
 		if (!g.n && g.cap)
 			rc = PEN_EDATA;
 	}
@@ -331,20 +333,21 @@ static const uint8_t *bytes_of(const struct pen_seq_part *t,
 	return done == n ? room : NULL;
 }
 
-/* Lines of up to 64 letters, copied as 64 bytes each: what is too much is
- * written over by the next line. */
-static bool copy_short(const uint8_t *p, const uint8_t *e, uint8_t *to,
-		       struct pen_seq_layout l)
+/* What the letters of a full line are followed by. */
+static uint8_t eol_of(struct pen_seq_layout l)
 {
+	return l.width - l.bases > 1 ? '\r' : '\n';
+}
+
+static bool copy_long(const uint8_t *p, const uint8_t *e, uint8_t *to,
+		      struct pen_seq_layout l)
+{
+	const uint8_t eol = eol_of(l);
 	bool ok = true;
 
-	for (; (size_t)(e - p) >= l.width + 64; p += l.width, to += l.bases) {
-		memcpy(to, p, 64);
-		ok &= p[l.bases] == '\n' || p[l.bases] == '\r';
-	}
 	for (; (size_t)(e - p) > l.bases; p += l.width, to += l.bases) {
 		memcpy(to, p, l.bases);
-		ok &= p[l.bases] == '\n' || p[l.bases] == '\r';
+		ok &= p[l.bases] == eol;
 		if ((size_t)(e - p) < l.width)
 			return false;
 	}
@@ -352,19 +355,19 @@ static bool copy_short(const uint8_t *p, const uint8_t *e, uint8_t *to,
 	return ok;
 }
 
-static bool copy_long(const uint8_t *p, const uint8_t *e, uint8_t *to,
-		      struct pen_seq_layout l)
+/* Lines of up to 64 letters, copied as 64 bytes each: what is too much is
+ * written over by the next line. */
+static bool copy_short(const uint8_t *p, const uint8_t *e, uint8_t *to,
+		       struct pen_seq_layout l)
 {
+	const uint8_t eol = eol_of(l);
 	bool ok = true;
 
-	for (; (size_t)(e - p) > l.bases; p += l.width, to += l.bases) {
-		memcpy(to, p, l.bases);
-		ok &= p[l.bases] == '\n' || p[l.bases] == '\r';
-		if ((size_t)(e - p) < l.width)
-			return false;
+	for (; (size_t)(e - p) >= l.width + 64; p += l.width, to += l.bases) {
+		memcpy(to, p, 64);
+		ok &= p[l.bases] == eol;
 	}
-	memcpy(to, p, (size_t)(e - p));
-	return ok;
+	return copy_long(p, e, to, l) && ok;
 }
 
 /* The letters of a run, n of them, without line ends: where they are, or
@@ -385,7 +388,7 @@ static const uint8_t *letters_of(const struct pen_seq_run *r, const uint8_t *p,
 		return p;
 	head = (size_t)(l.bases - r->skip);
 	memcpy(to, p, head);
-	if (p[head] != '\n' && p[head] != '\r')
+	if (p[head] != eol_of(l))
 		return NULL;
 	p += head + (l.width - l.bases);
 	return (l.bases <= 64 ? copy_short : copy_long)(

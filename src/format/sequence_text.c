@@ -9,6 +9,7 @@
 #include <inttypes.h>
 
 #include "base/mem.h"
+#include "base/team.h"
 #include "codec/deflate.h"
 #include "format/sequence.h"
 
@@ -98,7 +99,11 @@ int pen__seq_text_open(struct pen_seq_text *t, struct pen_peek *pk,
 	int rc;
 
 	*t = (struct pen_seq_text){
-		.pk = pk, .err = err, .limit = limit, .win.pk = pk
+		.pk = pk,
+		.err = err,
+		.limit = limit,
+		.win.pk = pk,
+		.end = pk->size,
 	};
 	rc = n ? pk->read(pk, 0, head, n, err) : 0;
 	if (rc || n < 18 || head[0] != 0x1f || head[1] != 0x8b)
@@ -110,6 +115,7 @@ int pen__seq_text_open(struct pen_seq_text *t, struct pen_peek *pk,
 
 void pen__seq_text_close(struct pen_seq_text *t)
 {
+	pen__ahead_free(t->ahead);
 	pen__window_fini(&t->win);
 	pen__free(t->out);
 	if (t->kind != PEN_SEQ_PLAIN)
@@ -135,13 +141,25 @@ static int room_for(struct pen_seq_text *t, size_t n)
 static int next_plain(struct pen_seq_text *t, struct pen_span *out)
 {
 	const uint64_t left = t->pk->size - t->at;
+	int rc;
 
 	if (!left)
 		return PEN_END;
-	out->n = left < PIECE ? (size_t)left : PIECE;
-	out->p = pen__window_get(&t->win, t->at, out->n, 0, t->err);
-	if (!out->p)
-		return t->err->code;
+	if (!t->at && left >= PEN_AHEAD_LEAST && pen__cpus() > 1) {
+		rc = pen__ahead_new(&t->ahead, t->pk, t->err);
+		if (rc)
+			return rc;
+	}
+	if (t->ahead) {
+		rc = pen__ahead_next(t->ahead, out, t->err);
+		if (rc)
+			return rc;
+	} else {
+		out->n = left < PIECE ? (size_t)left : PIECE;
+		out->p = pen__window_get(&t->win, t->at, out->n, 0, t->err);
+		if (!out->p)
+			return t->err->code;
+	}
 	t->at += out->n;
 	t->text += out->n;
 	return 0;
@@ -171,7 +189,7 @@ static int inflate_all(struct pen_seq_text *t, const uint8_t *p, size_t n,
 	size_t at = 0;
 
 	*done = 0;
-	while (at < n) {
+	while (at < n && !(at && pen__seq_zeros(p + at, n - at))) {
 		struct pen_gunzip g = { .in = p + at,
 					.n = n - at,
 					.out = t->out + *done,
@@ -235,7 +253,42 @@ static int bad_block(struct pen_seq_text *t, uint64_t at)
 			 at);
 }
 
-/* A whole block; NULL and err, or NULL and *end. */
+/* A member of gzip where a block should be: these can only be read as a
+ * whole, from the first on. */
+static int not_bgzf(struct pen_seq_text *t, uint64_t at)
+{
+	return pen__fail(t->err, PEN_EDATA, t->pk->name,
+			 "is bgzip up to byte %" PRIu64 " and gzip from there "
+			 "on: pack the whole with bgzip",
+			 at);
+}
+
+/* After a block that cannot be read: is it nothing but zeros from here on? Then
+ * the text has ended. 0, or the error there was. */
+static int end_in_zeros(struct pen_seq_text *t)
+{
+	const uint64_t size = t->pk->size;
+	struct pen_err own = { 0 };
+
+	if (t->err->code != PEN_EDATA || !t->at)
+		return t->err->code;
+	for (uint64_t at = t->at; at < size;) {
+		const size_t n = size - at < PIECE ? (size_t)(size - at)
+						   : PIECE;
+		const uint8_t *p = pen__window_get(&t->win, at, n, 0, &own);
+
+		if (!p)
+			*t->err = own;
+		if (!p || !pen__seq_zeros(p, n))
+			return t->err->code;
+		at += n;
+	}
+	pen__err_reset(t->err);
+	t->end = t->at;
+	return 0;
+}
+
+/* A whole block; NULL and err. */
 static const uint8_t *get_block(struct pen_seq_text *t, uint64_t at,
 				size_t *size)
 {
@@ -249,7 +302,10 @@ static const uint8_t *get_block(struct pen_seq_text *t, uint64_t at,
 	*size = pen__bgzf_block(p, n, &more);
 	if (*size && *size <= n)
 		return p;
-	bad_block(t, at);
+	if (!*size && !more && !memcmp(p, "\x1f\x8b\x08", 3))
+		not_bgzf(t, at);
+	else
+		bad_block(t, at);
 	return NULL;
 }
 
@@ -266,14 +322,14 @@ static int next_bgzf(struct pen_seq_text *t, struct pen_span *out)
 	size_t n = 0, size, got;
 	int rc = room_for(t, PIECE + PEN_BGZF_MOST);
 
-	while (!rc && n < PIECE && t->at < t->pk->size) {
+	while (!rc && n < PIECE && t->at < t->end) {
 		const uint8_t *p = get_block(t, t->at, &size);
 
-		if (!p)
-			return t->err->code;
-		rc = note_block(t);
+		rc = p ? note_block(t) : end_in_zeros(t);
 		if (rc)
 			return rc;
+		if (!p)
+			break;
 		rc = unpack_block(&t->scratch, (struct pen_span){ p, size },
 				  t->out + n, t->cap - n, &got);
 		if (rc == PEN_ENOMEM)
@@ -286,8 +342,7 @@ static int next_bgzf(struct pen_seq_text *t, struct pen_span *out)
 	}
 	if (rc)
 		return rc;
-	if (t->at == t->pk->size &&
-	    (!t->raw.n || t->raw.v[t->raw.n - 1] != t->at))
+	if (t->at == t->end && (!t->raw.n || t->raw.v[t->raw.n - 1] != t->at))
 		rc = note_block(t);
 	*out = (struct pen_span){ t->out, n };
 	return rc ? rc : n ? 0 : PEN_END;
@@ -331,15 +386,16 @@ static int walk_blocks(struct pen_seq_text *t)
 {
 	int rc = 0;
 
-	while (!rc && t->at < t->pk->size) {
+	while (!rc && t->at < t->end) {
 		size_t size;
 		uint32_t n;
 
 		rc = measure_block(t, &size, &n);
-		if (!rc)
-			rc = note_block(t);
-		if (rc)
+		if (rc) {
+			rc = end_in_zeros(t);
 			break;
+		}
+		rc = note_block(t);
 		t->at += size;
 		t->text += n;
 	}

@@ -300,6 +300,10 @@ static int take_field(struct writer *w, uint32_t i)
 				 : w->kind == FASTQ ? " and quality"
 						    : "");
 	w->field[what] = (int)i;
+	if (w->kind == LINES && w->field[ID] >= 0 && w->field[LABEL] >= 0)
+		return pen__fail(w->err, PEN_EINVAL, d->name,
+				 "lines have one column beside the sequence: "
+				 "give id or label");
 	if (!pen__shape_bytes(d->shape, d->ndim, d->dtype, &w->row[what]))
 		return pen__fail(w->err, PEN_EINVAL, d->name, "is too large");
 	w->mem[what] = w->t->data ? NULL : pen__alloc(w->row[what], 1);

@@ -316,6 +316,8 @@ static int bpe_word(const struct pen_tokens *t, uint64_t id, char *buf,
 }
 
 const struct pen_token_ops pen__token_bpe = {
+	.takes_file = true,
+	.takes_merges = true,
 	.field = "tokens",
 	.takes_specials = true,
 	.takes_length = true,

@@ -285,7 +285,7 @@ int pen__bpe_load(struct pen_bpe *p, const char *vocab, const char *merges,
 	char *s = NULL;
 	size_t n = 0;
 	bool json;
-	int rc = vocab ? pen__words_load(&p->words, vocab, err) : 0;
+	int rc = vocab ? pen__words_load(&p->words, vocab, 0, err) : 0;
 
 	if (!rc)
 		rc = pen__words_slurp(merges, FILE_LIMIT, &s, &n, err);

@@ -8,11 +8,13 @@
 
 #define DIRECT (UINT64_C(1) << 22) /* 32 MiB a thread */
 #define FIRST (UINT64_C(1) << 16)
+#define PAIRS 16384u /* 64 KiB */
 
 void pen__counts_fini(struct pen_counts *c)
 {
 	pen__free(c->count);
 	pen__free(c->key);
+	pen__free(c->pair);
 	*c = (struct pen_counts){ 0 };
 }
 
@@ -50,6 +52,12 @@ static int check_alphabet(const struct pen_count_opts *o, struct pen_err *err)
 	return 0;
 }
 
+/* Words of a letter more than ours have. */
+static uint64_t npairs(const struct pen_counts *c)
+{
+	return (uint64_t)c->code.power[c->code.k] * c->code.nletters;
+}
+
 int pen__counts_init(struct pen_counts *c, const struct pen_count_opts *o,
 		     struct pen_err *err)
 {
@@ -73,6 +81,8 @@ int pen__counts_init(struct pen_counts *c, const struct pen_count_opts *o,
 		c->key = pen__calloc(c->slots, sizeof(*c->key));
 	}
 	c->count = pen__calloc(c->slots, sizeof(*c->count));
+	if (c->stride == 1 && npairs(c) <= PAIRS)
+		c->pair = pen__calloc(npairs(c), sizeof(*c->pair));
 	if (c->count &&
 	    (c->key || c->slots != FIRST || c->code.power[o->k] <= DIRECT))
 		return 0;
@@ -152,26 +162,62 @@ static void add_codes(struct pen_counts *c, const uint32_t *code, size_t n)
 	c->nwords += (n + c->stride - 1) / c->stride;
 }
 
+/* n known words, from code on. */
+static void add_pairs(struct pen_counts *c, const uint8_t *code, size_t n)
+{
+	const unsigned k = c->code.k;
+	uint16_t v[PEN_WORD_BLOCK / 2];
+	uint32_t last;
+
+	pen__word_seconds(code, n / 2, k + 1, c->code.nletters, v);
+	for (size_t i = 0; i < n / 2; i++)
+		c->pair[v[i]]++;
+	c->npairs += n / 2;
+	if (n % 2) {
+		pen__word_codes(&c->code, code + n - 1, 1, &last);
+		c->count[last]++;
+	}
+	c->nwords += n;
+	if (c->npairs > UINT32_MAX - PEN_WORD_BLOCK)
+		pen__counts_settle(c);
+}
+
+void pen__counts_settle(struct pen_counts *c)
+{
+	for (uint64_t i = 0; c->npairs && i < npairs(c); i++) {
+		c->count[i / c->code.nletters] += c->pair[i];
+		c->count[i % c->slots] += c->pair[i];
+		c->pair[i] = 0;
+	}
+	c->npairs = 0;
+}
+
 void pen__counts_add(struct pen_counts *c, const uint8_t *letters, size_t n)
 {
 	const size_t block = PEN_WORD_BLOCK / c->stride * c->stride;
 	const size_t words = n < c->code.k ? 0 : n - c->code.k + 1;
-	uint8_t code[PEN_WORD_BLOCK + 16];
+	uint8_t code[PEN_WORD_BLOCK + 64];
 	uint32_t v[PEN_WORD_BLOCK];
 
 	c->nletters += n;
 	for (size_t i = 0; i < words; i += block) {
 		const size_t m = words - i < block ? words - i : block;
+		const size_t all = m + c->code.k - 1;
 
-		pen__letters_map(&c->letters, letters + i, m + c->code.k - 1,
-				 code);
+		pen__letters_map(&c->letters, letters + i, all, code);
+		if (c->pair && !pen__letters_unknown(code, all)) {
+			add_pairs(c, code, m);
+			continue;
+		}
 		pen__word_codes(&c->code, code, m, v);
 		add_codes(c, v, m);
 	}
 }
 
-void pen__counts_join(struct pen_counts *to, const struct pen_counts *from)
+void pen__counts_join(struct pen_counts *to, struct pen_counts *from)
 {
+	pen__counts_settle(to);
+	pen__counts_settle(from);
 	to->nletters += from->nletters;
 	to->nwords += from->nwords;
 	to->nunknown += from->nunknown;

@@ -29,14 +29,19 @@ struct pen_counts {
 	uint64_t *count;
 	uint32_t *key;
 	uint64_t slots, used;
-	bool failed; /* out of memory: what is here is not all */
+	/* Two words at a time, which overlap but for a letter, where all there
+	 * can be of them fit the CPU's nearest cache; until settled. */
+	uint32_t *pair;
+	uint64_t npairs; /* counted there */
+	bool failed;	 /* out of memory: what is here is not all */
 };
 
 int pen__counts_init(struct pen_counts *, const struct pen_count_opts *,
 		     struct pen_err *);
 void pen__counts_fini(struct pen_counts *);
 void pen__counts_add(struct pen_counts *, const uint8_t *letters, size_t n);
-void pen__counts_join(struct pen_counts *to, const struct pen_counts *from);
+void pen__counts_join(struct pen_counts *to, struct pen_counts *from);
+void pen__counts_settle(struct pen_counts *); /* count is all of it */
 
 struct pen_vocab_facts {
 	uint64_t nwords;  /* lines: with specials and pads */
@@ -49,7 +54,7 @@ struct pen_vocab_facts {
  * the words that were seen by their letters, and, with pads, XXXX, YYYY and
  * all words that X before or Y after a sequence are part of, with count 0.
  */
-int pen__counts_text(const struct pen_counts *, const struct pen_count_opts *,
+int pen__counts_text(struct pen_counts *, const struct pen_count_opts *,
 		     struct pen_text *, struct pen_vocab_facts *,
 		     struct pen_err *);
 

@@ -262,12 +262,13 @@ static void put_specials(const struct pen_count_opts *o, struct pen_text *t)
 	}
 }
 
-int pen__counts_text(const struct pen_counts *c, const struct pen_count_opts *o,
+int pen__counts_text(struct pen_counts *c, const struct pen_count_opts *o,
 		     struct pen_text *t, struct pen_vocab_facts *f,
 		     struct pen_err *err)
 {
 	int rc;
 
+	pen__counts_settle(c);
 	*f = (struct pen_vocab_facts){ .nothers = c->nunknown };
 	pen__text_add(t,
 		      "# penstock vocabulary 1: k=%u stride=%u alphabet=%s "

@@ -114,12 +114,9 @@ static int dm_open(struct pen_tokens *t, const struct pen_token_opts *o,
 	p->wide = t->dtype == PEN_I64;
 	rc = check(t, o, err);
 	if (!rc)
-		rc = pen__words_load(&p->kmers.words, o->vocab, err);
+		rc = pen__kmers_load(&p->kmers, o, err);
 	if (rc)
 		return rc;
-	p->kmers.k = p->kmers.words.k && p->kmers.words.k <= 12
-			     ? p->kmers.words.k
-			     : (uint32_t)o->k;
 	rc = pen__tokens_file_specials(t, &p->kmers.words, err);
 	if (!rc)
 		rc = pen__kmers_learn(t, &p->kmers, "XY", err);
@@ -277,6 +274,7 @@ static int dm_word(const struct pen_tokens *t, uint64_t id, char *buf,
 }
 
 const struct pen_token_ops pen__token_dm = {
+	.takes_file = true,
 	.nfields = NFIELDS,
 	.names = names,
 	.whole_file = true,

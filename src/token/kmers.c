@@ -18,14 +18,10 @@ static void to_ids(const struct pen_tokens *t, uint32_t *v, size_t n)
 {
 	const struct pen_kmers *p = t->priv;
 
-	if (p->words.n) {
-		for (size_t i = 0; i < n; i++) {
-			v[i] = pen__word_table_get(&p->table, v[i]);
-			v[i] = v[i] == UINT32_MAX ? t->unk : v[i];
-		}
-		return;
-	}
-	pen__word_number(v, n, p->base, t->unk);
+	if (p->words.n)
+		pen__word_table_ids(&p->table, v, n, t->unk);
+	else
+		pen__word_number(v, n, p->base, t->unk);
 }
 
 void pen__kmers_ids(const struct pen_tokens *t, const uint8_t *letters,
@@ -189,6 +185,7 @@ static int kmers_open(struct pen_tokens *t, const struct pen_token_opts *o,
 }
 
 const struct pen_token_ops pen__token_kmers = {
+	.takes_file = true,
 	.field = "tokens",
 	.alphabet = "ACGT",
 	.has_letters = true,

@@ -26,6 +26,9 @@ void pen__kmers_ids(const struct pen_tokens *, const uint8_t *letters,
 		    uint64_t n, uint32_t *ids, uint8_t *room);
 int pen__kmers_word(const struct pen_tokens *, uint64_t id, char *buf,
 		    size_t cap);
+/* The words of vocab=, and k from them, or from the options. */
+int pen__kmers_load(struct pen_kmers *, const struct pen_token_opts *,
+		    struct pen_err *);
 /* The alphabet, codes and table from the words of k letters that w has; and
  * beside them letters x and y that stand for padding (0: none). */
 int pen__kmers_learn(struct pen_tokens *, struct pen_kmers *, const char *pads,

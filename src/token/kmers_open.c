@@ -50,6 +50,31 @@ bool pen__tokens_is_special(const struct pen_tokens *t, uint32_t id)
 	return false;
 }
 
+int pen__kmers_load(struct pen_kmers *p, const struct pen_token_opts *o,
+		    struct pen_err *err)
+{
+	int rc = pen__words_load(&p->words, o->vocab, (uint32_t)o->k, err);
+
+	p->k = (uint32_t)o->k;
+	if (rc || !p->words.k || p->words.k == p->k)
+		return rc;
+	if (o->k_set)
+		return pen__fail(err, PEN_EINVAL, "k",
+				 "is %u, and the words of %s have %u letters: "
+				 "leave it out",
+				 p->k, o->vocab, p->words.k);
+	p->k = p->words.k;
+	return 0;
+}
+
+/* A word that is numbered by its letters. */
+static bool is_word(const struct pen_tokens *t, const struct pen_kmers *p,
+		    uint32_t i)
+{
+	return pen__words_length(&p->words, i) == p->k &&
+	       !pen__tokens_is_special(t, i);
+}
+
 /* All letters that words of k letters have, but for those of pads. */
 static int learn_alphabet(struct pen_tokens *t, const struct pen_kmers *p,
 			  const char *pads, struct pen_err *err)
@@ -59,8 +84,7 @@ static int learn_alphabet(struct pen_tokens *t, const struct pen_kmers *p,
 	t->nletters = 0;
 	memset(t->alphabet, 0, sizeof(t->alphabet));
 	for (uint32_t i = 0; i < p->words.n; i++)
-		if (pen__words_length(&p->words, i) == p->k &&
-		    !pen__tokens_is_special(t, i))
+		if (is_word(t, p, i))
 			for (unsigned j = 0; j < p->k; j++)
 				seen[(uint8_t)pen__words_at(&p->words, i)[j]] =
 					true;
@@ -79,39 +103,78 @@ static int learn_alphabet(struct pen_tokens *t, const struct pen_kmers *p,
 	return 0;
 }
 
+/* Places of letters in the alphabet: 0xff where they are none of it, as blanks
+ * in a word of a file are not. */
+static uint32_t code_of(const struct pen_kmers *p, const uint8_t *place,
+			uint32_t i)
+{
+	const char *s = pen__words_at(&p->words, i);
+	uint32_t v = 0, all = 0;
+
+	for (unsigned j = 0; j < p->k; j++) {
+		const uint8_t c = place[(uint8_t)s[j]];
+
+		all |= c;
+		v = v * p->code.nletters + c;
+	}
+	return all & 0x80 ? PEN_WORD_NONE : v;
+}
+
+/* Do numbers go up with codes, without a gap? *first: of the first word. */
+static bool in_order(const struct pen_tokens *t, const struct pen_kmers *p,
+		     const uint8_t *place, uint32_t *first)
+{
+	uint32_t n = 0, last = 0;
+
+	for (uint32_t i = 0; i < p->words.n; i++) {
+		const uint32_t v = is_word(t, p, i) ? code_of(p, place, i)
+						    : PEN_WORD_NONE;
+
+		if (v == PEN_WORD_NONE)
+			continue;
+		if (!n)
+			*first = i;
+		else if (i != *first + n || v <= last)
+			return false;
+		last = v;
+		n++;
+	}
+	return n > 0;
+}
+
 int pen__kmers_learn(struct pen_tokens *t, struct pen_kmers *p,
 		     const char *pads, struct pen_err *err)
 {
 	char all[PEN_TOKEN_ALPHABET + 1];
+	uint8_t place[256];
+	uint32_t first = 0;
+	bool ordered;
 	int rc = learn_alphabet(t, p, pads, err);
 
 	if (rc)
 		return rc;
 	snprintf(all, sizeof(all), "%s%s", t->alphabet, pads);
-	rc = pen__word_table_init(&p->table, p->k, (unsigned)strlen(all),
-				  p->words.n, err);
-	if (rc)
-		return rc;
+	memset(place, 0xff, sizeof(place));
+	for (unsigned i = 0; all[i]; i++)
+		place[(uint8_t)all[i]] = (uint8_t)i;
+	p->code.nletters = (uint32_t)strlen(all);
+	ordered = in_order(t, p, place, &first);
+	rc = pen__word_table_init(&p->table, p->k, p->code.nletters, p->words.n,
+				  ordered, err);
 	p->code = p->table.code;
-	for (uint32_t i = 0; i < p->words.n; i++) {
-		const char *s = pen__words_at(&p->words, i);
-		bool known = true;
-		uint32_t v = 0;
+	for (uint32_t i = 0; !rc && i < p->words.n; i++) {
+		const uint32_t v = is_word(t, p, i) ? code_of(p, place, i)
+						    : PEN_WORD_NONE;
+		uint32_t was;
 
-		if (pen__words_length(&p->words, i) != p->k ||
-		    pen__tokens_is_special(t, i))
+		if (v == PEN_WORD_NONE)
 			continue;
-		for (unsigned j = 0; j < p->k && known; j++) {
-			const char *at = strchr(all, s[j]);
-
-			known = at != NULL;
-			v = v * p->code.nletters +
-			    (uint32_t)(known ? at - all : 0);
-		}
-		if (known) /* but for blanks and the like */
-			pen__word_table_put(&p->table, v, i);
+		was = pen__word_table_put(&p->table, v, i);
+		if (was != UINT32_MAX)
+			rc = pen__words_twice(&p->words, was, i, err);
 	}
-	return 0;
+	pen__word_table_rank(&p->table, first);
+	return rc;
 }
 
 static int open_vocab(struct pen_tokens *t, struct pen_kmers *p,
@@ -124,11 +187,9 @@ static int open_vocab(struct pen_tokens *t, struct pen_kmers *p,
 				 o->specials ? "specials" : "alphabet",
 				 "is what the file of vocab= says: leave it "
 				 "out");
-	rc = pen__words_load(&p->words, o->vocab, err);
+	rc = pen__kmers_load(p, o, err);
 	if (rc)
 		return rc;
-	if (p->words.k && p->words.k <= 12)
-		p->k = p->words.k;
 	t->nwords = p->words.n;
 	t->nspecials = 0;
 	rc = pen__tokens_file_specials(t, &p->words, err);

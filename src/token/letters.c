@@ -164,6 +164,28 @@ HW static void join_hw(const uint32_t *a, uint32_t by, const uint32_t *b,
 	}
 }
 
+HW static size_t seconds_hw(const uint8_t *code, size_t n, unsigned k,
+			    unsigned nletters, uint16_t *out)
+{
+	const __m256i by = _mm256_set1_epi16((short)nletters);
+	const __m256i low = _mm256_set1_epi16(0xff);
+	size_t i = 0;
+
+	for (; i + 16 <= n; i += 16) {
+		__m256i v = _mm256_setzero_si256();
+
+		for (unsigned j = 0; j < k; j++) {
+			const void *at = code + 2 * i + j;
+			const __m256i c =
+				_mm256_and_si256(_mm256_loadu_si256(at), low);
+
+			v = _mm256_add_epi16(_mm256_mullo_epi16(v, by), c);
+		}
+		_mm256_storeu_si256((void *)(out + i), v);
+	}
+	return i;
+}
+
 static bool has_hw(void)
 {
 	return __builtin_cpu_supports("avx2");
@@ -192,6 +214,13 @@ static void join_hw(const uint32_t *a, uint32_t by, const uint32_t *b, size_t n,
 		    uint32_t *out)
 {
 	(void)a, (void)by, (void)b, (void)n, (void)out;
+}
+
+static size_t seconds_hw(const uint8_t *code, size_t n, unsigned k,
+			 unsigned nletters, uint16_t *out)
+{
+	(void)code, (void)n, (void)k, (void)nletters, (void)out;
+	return 0;
 }
 #endif
 
@@ -278,7 +307,7 @@ static void codes_any(const struct pen_word_code *w, const uint8_t *code,
 	}
 }
 
-static bool any_unknown(const uint8_t *code, size_t n)
+bool pen__letters_unknown(const uint8_t *code, size_t n)
 {
 	uint64_t bad = 0, v;
 	size_t i = 0;
@@ -306,7 +335,7 @@ static void codes_block(const struct pen_word_code *w, const uint8_t *code,
 	} else {
 		codes_any(w, code, n, out);
 	}
-	if (!any_unknown(code, m))
+	if (!pen__letters_unknown(code, m))
 		return;
 	for (size_t i = 0; i < m; i++)
 		if (code[i] & 0x80)
@@ -322,6 +351,20 @@ void pen__word_codes(const struct pen_word_code *w, const uint8_t *code,
 		codes_block(w, code + i,
 			    n - i < PEN_WORD_BLOCK ? n - i : PEN_WORD_BLOCK,
 			    out + i);
+}
+
+void pen__word_seconds(const uint8_t *code, size_t n, unsigned k,
+		       unsigned nletters, uint16_t *out)
+{
+	size_t i = has_hw() ? seconds_hw(code, n, k, nletters, out) : 0;
+
+	for (; i < n; i++) {
+		unsigned v = 0;
+
+		for (unsigned j = 0; j < k; j++)
+			v = v * nletters + code[2 * i + j];
+		out[i] = (uint16_t)v;
+	}
 }
 
 void pen__word_spell(const struct pen_word_code *w, uint32_t word,

@@ -40,6 +40,14 @@ bool pen__word_code_init(struct pen_word_code *, unsigned k, unsigned nletters);
  * have the uppermost bit. code has n + k - 1 bytes. */
 void pen__word_codes(const struct pen_word_code *, const uint8_t *code,
 		     size_t n, uint32_t *out);
+/*
+ * The word of code[2 * i .. 2 * i + k) for each i < n: every second one.
+ * nletters^k is at most 65536, and no code has the uppermost bit; code has
+ * 2 * n + k - 1 bytes, and 32 more that may be read.
+ */
+void pen__word_seconds(const uint8_t *code, size_t n, unsigned k,
+		       unsigned nletters, uint16_t *out);
+bool pen__letters_unknown(const uint8_t *code, size_t n); /* any of them */
 /* In place: a word's number is base + its code, or unk. */
 void pen__word_number(uint32_t *v, size_t n, uint32_t base, uint32_t unk);
 /* Their letters, from the last to the first. */

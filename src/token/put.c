@@ -29,6 +29,25 @@ HW static uint64_t put_two_hw(const uint32_t *ids, uint64_t n, uint8_t *out)
 	return i;
 }
 
+/* The same twice: fours of bytes come from eight places. */
+HW static uint64_t put_one_hw(const uint32_t *ids, uint64_t n, uint8_t *out)
+{
+	const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+	uint64_t i = 0;
+
+	for (; i + 32 <= n; i += 32) {
+		const __m256i a =
+			_mm256_packus_epi32(load(ids + i), load(ids + i + 8));
+		const __m256i b = _mm256_packus_epi32(load(ids + i + 16),
+						      load(ids + i + 24));
+
+		_mm256_storeu_si256((void *)(out + i),
+				    _mm256_permutevar8x32_epi32(
+					    _mm256_packus_epi16(a, b), order));
+	}
+	return i;
+}
+
 HW static uint64_t put_eight_hw(const uint32_t *ids, uint64_t n, uint8_t *out)
 {
 	uint64_t i = 0;
@@ -66,6 +85,12 @@ static bool has_hw(void)
 static bool has_hw(void)
 {
 	return false;
+}
+
+static uint64_t put_one_hw(const uint32_t *ids, uint64_t n, uint8_t *out)
+{
+	(void)ids, (void)n, (void)out;
+	return 0;
 }
 
 static uint64_t put_two_hw(const uint32_t *ids, uint64_t n, uint8_t *out)
@@ -111,6 +136,7 @@ void pen__tokens_put(const struct pen_tokens *t, const uint32_t *ids,
 
 	switch (t->dtype) {
 	case PEN_U8:
+		i = hw ? put_one_hw(ids, n, to) : 0;
 		EACH(uint8_t);
 	case PEN_U16:
 		i = hw ? put_two_hw(ids, n, to) : 0;

@@ -128,12 +128,19 @@ static int check_letters(const struct pen_tokens *t,
 
 static void put_pads(const struct pen_tokens *t, uint64_t n, uint8_t *out)
 {
-	if (!t->pad || t->width > 1) {
-		memset(out, 0, n * t->item);
+	const size_t all = n * t->item;
+
+	if (!all || !t->pad || t->width > 1) {
+		memset(out, 0, all);
 		return;
 	}
-	for (uint64_t i = 0; i < n; i++)
-		pen__tokens_put(t, &t->pad, 1, out + i * t->item);
+	pen__tokens_put(t, &t->pad, 1, out);
+	for (size_t done = t->item; done < all;) { /* by copies that double */
+		const size_t more = done < all - done ? done : all - done;
+
+		memcpy(out + done, out, more);
+		done += more;
+	}
 }
 
 /* Which of a row's tokens are what. */

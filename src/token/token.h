@@ -30,6 +30,7 @@ struct pen_token_opts {
 	uint64_t length, max_length;
 	double gap, power;
 	bool rna, singles;
+	bool k_set; /* no option: somebody asked for this k */
 	char *alphabet, *specials, *begin, *end, *vocab, *merges;
 };
 

@@ -181,6 +181,12 @@ static int refuse(const struct pen_tokens *t, const struct pen_token_opts *o,
 		key = "alphabet";
 	if ((!ops->takes_specials || ops->whole_file) && o->specials)
 		key = "specials";
+	if (!ops->takes_file && o->vocab)
+		key = "vocab";
+	if (!ops->takes_merges && o->merges)
+		key = "merges";
+	if (!ops->has_letters && !ops->whole_file && o->unknown)
+		key = "unknown";
 	if (key)
 		return pen__fail(err, PEN_EINVAL, key,
 				 "does not go with tokens=%s: leave it out",
@@ -297,7 +303,9 @@ static int prepare(struct pen_tokens *t, const struct pen_token_opts *given,
 		  (o.ambiguous == AMBIGUOUS_AUTO && m->n_known);
 	pen__tokens_codes(t, &o);
 	o.singles = o.singles || m->singles;
-	o.k = o.k ? o.k : m->k ? m->k : 4;
+	o.k = o.k ? o.k : m->k;
+	o.k_set = o.k != 0;
+	o.k = o.k ? o.k : 4;
 	o.stride = o.stride ? o.stride : m->stride ? m->stride : 1;
 	rc = t->ops->open ? t->ops->open(t, &o, err) : 0;
 	return rc ? rc : settle(t, &o, err);

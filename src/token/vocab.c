@@ -41,6 +41,8 @@ static void vocab_close(struct pen_tokens *t)
 static int number_letters(struct pen_tokens *t, struct vocab *p,
 			  struct pen_err *err)
 {
+	bool seen[256] = { false };
+
 	t->nletters = 0;
 	memset(t->alphabet, 0, sizeof(t->alphabet));
 	for (uint32_t i = 0; i < p->words.n; i++) {
@@ -49,7 +51,7 @@ static int number_letters(struct pen_tokens *t, struct vocab *p,
 
 		for (uint32_t j = 0; j < n && !pen__tokens_is_special(t, i);
 		     j++) {
-			if (strchr(t->alphabet, s[j]))
+			if (seen[(uint8_t)s[j]])
 				continue;
 			if (t->nletters == PEN_TOKEN_ALPHABET)
 				return pen__fail(err, PEN_ENOTSUP,
@@ -57,6 +59,7 @@ static int number_letters(struct pen_tokens *t, struct vocab *p,
 						 "has words of more than %u "
 						 "different letters",
 						 PEN_TOKEN_ALPHABET);
+			seen[(uint8_t)s[j]] = true;
 			t->alphabet[t->nletters++] = s[j];
 		}
 	}
@@ -69,11 +72,17 @@ static int new_node(struct vocab *p, uint32_t *out, struct pen_err *err)
 	const size_t size = (p->nletters + 1) * sizeof(*p->node);
 
 	if (p->nnodes == p->cap) {
-		const uint32_t cap = p->cap ? 2 * p->cap : 1024;
-		uint32_t *more = cap > NODES / (p->nletters + 1)
-					 ? NULL
-					 : pen__realloc(p->node, cap, size);
+		const uint32_t most = NODES / (p->nletters + 1);
+		const uint32_t twice = p->cap ? 2 * p->cap : 1024;
+		const uint32_t cap = twice < most ? twice : most;
+		uint32_t *more;
 
+		if (p->nnodes == most)
+			return pen__fail(err, PEN_ENOTSUP, p->words.where,
+					 "has too many words for tokens=vocab; "
+					 "tokens=kmers takes words of one "
+					 "length");
+		more = pen__realloc(p->node, cap, size);
 		if (!more)
 			return pen__fail_nomem(err, p->words.where, cap * size);
 		p->node = more;
@@ -89,7 +98,7 @@ static int add_word(struct vocab *p, const uint8_t *code, uint32_t id,
 {
 	const char *s = pen__words_at(&p->words, id);
 	const uint32_t n = pen__words_length(&p->words, id);
-	uint32_t at = 0, next;
+	uint32_t at = 0, next, *word;
 
 	for (uint32_t i = 0; i < n; i++) {
 		const size_t child =
@@ -105,7 +114,10 @@ static int add_word(struct vocab *p, const uint8_t *code, uint32_t id,
 		}
 		at = next;
 	}
-	p->node[(size_t)at * (p->nletters + 1) + p->nletters] = id + 1;
+	word = &p->node[(size_t)at * (p->nletters + 1) + p->nletters];
+	if (*word)
+		return pen__words_twice(&p->words, *word - 1, id, err);
+	*word = id + 1;
 	return 0;
 }
 
@@ -140,7 +152,7 @@ static int vocab_open(struct pen_tokens *t, const struct pen_token_opts *o,
 		return pen__fail(
 			err, PEN_EINVAL, "vocab",
 			"is needed with tokens=vocab: a file of words");
-	rc = pen__words_load(&p->words, o->vocab, err);
+	rc = pen__words_load(&p->words, o->vocab, PEN_WORDS_ALL, err);
 	if (!rc)
 		rc = pen__tokens_file_specials(t, &p->words, err);
 	if (!rc)
@@ -225,6 +237,7 @@ static int vocab_word(const struct pen_tokens *t, uint64_t id, char *buf,
 }
 
 const struct pen_token_ops pen__token_vocab = {
+	.takes_file = true,
 	.field = "tokens",
 	.takes_specials = true,
 	.takes_length = true,

@@ -116,11 +116,27 @@ static int reserve(struct pen_words *w, uint64_t n, uint64_t bytes,
 	return 0;
 }
 
+int pen__words_twice(const struct pen_words *w, uint32_t a, uint32_t b,
+		     struct pen_err *err)
+{
+	return pen__fail(err, PEN_EDATA, w->where,
+			 "number %u, '%.40s', was there before, as number %u: "
+			 "a word has one number",
+			 b, pen__words_at(w, a), a);
+}
+
+/* Is it for someone else to see whether it comes twice? */
+static bool is_unchecked(const struct pen_words *w, const char *s, size_t n)
+{
+	return w->unchecked && *s != '<' && *s != '[' &&
+	       (w->unchecked == PEN_WORDS_ALL || w->unchecked == n);
+}
+
 /* The next word, number w->n. `at` says where in the file it is. */
 static int append(struct pen_words *w, const char *s, size_t n, uint64_t at,
 		  struct pen_err *err)
 {
-	uint32_t *slot;
+	uint32_t none = 0, *slot = &none;
 	const uint32_t from = w->start[w->n];
 
 	if (!n || n > PEN_WORD_LETTERS || memchr(s, '\0', n))
@@ -128,15 +144,12 @@ static int append(struct pen_words *w, const char *s, size_t n, uint64_t at,
 				 "word %llu is empty, longer than %u letters, "
 				 "or has NULs in it",
 				 (unsigned long long)at, PEN_WORD_LETTERS);
-	slot = place(w, s, n);
+	if (!is_unchecked(w, s, n))
+		slot = place(w, s, n);
 	if (*slot && w->again)
 		return 0;
 	if (*slot)
-		return pen__fail(err, PEN_EDATA, w->where,
-				 "word %llu, '%.40s', was there before, as "
-				 "number %u: a word has one number",
-				 (unsigned long long)at,
-				 pen__words_at(w, *slot - 1), *slot - 1);
+		return pen__words_twice(w, *slot - 1, w->n, err);
 	memcpy(w->text + from, s, n);
 	w->text[from + n] = '\0';
 	w->start[w->n + 1] = (uint32_t)(from + n + 1);
@@ -161,6 +174,19 @@ static int parse_count(const char *s, const char *end, uint64_t *out)
 	return 0;
 }
 
+/* " k=4" on the first line: words have so many letters. */
+static void take_remark(struct pen_words *w, const char *s, const char *end)
+{
+	const char *k = memmem(s, (size_t)(end - s), " k=", 3);
+	uint32_t v = 0;
+
+	for (k = k ? k + 3 : end; k < end && *k >= '0' && *k <= '9' && v < 100;)
+		v = v * 10 + (uint32_t)(*k++ - '0');
+	w->k = v <= 12 ? v : 0;
+	if (w->k && w->unchecked && w->unchecked != PEN_WORDS_ALL)
+		w->unchecked = w->k;
+}
+
 static int parse_line(struct pen_words *w, const char *s, const char *end,
 		      uint64_t line, struct pen_err *err)
 {
@@ -172,14 +198,8 @@ static int parse_line(struct pen_words *w, const char *s, const char *end,
 	if (s == end)
 		return 0;
 	if (end - s >= 2 && s[0] == '#' && s[1] == ' ') {
-		const char *k = strstr(s, " k=");
-
-		if (line == 1 && k && k < end && k[3] >= '1' && k[3] <= '9')
-			w->k = (uint32_t)(k[3] - '0') *
-				       (k[4] >= '0' && k[4] <= '9' ? 10u : 1u) +
-			       (k[4] >= '0' && k[4] <= '9'
-					? (uint32_t)(k[4] - '0')
-					: 0u);
+		if (line == 1)
+			take_remark(w, s, end);
 		return 0;
 	}
 	tab = memchr(s, '\t', (size_t)(end - s));
@@ -191,21 +211,86 @@ static int parse_line(struct pen_words *w, const char *s, const char *end,
 	return rc;
 }
 
+#define EACH_BYTE(c) (UINT64_C(0x0101010101010101) * (c))
+
+static uint64_t eight(const char *s)
+{
+	uint64_t v;
+
+	memcpy(&v, s, 8);
+	return v;
+}
+
+/* Has one of eight bytes a value below 33: a blank, the end of a line? */
+static bool has_low(const char *s)
+{
+	const uint64_t v = eight(s);
+
+	return (v - EACH_BYTE(33)) & ~v & EACH_BYTE(0x80);
+}
+
+/*
+ * A line as nearly all are of a file with millions of words: a word that is
+ * unchecked, a tab, and a count. Where the next begins, or NULL: it is for
+ * parse_line(). Both the file and w->text have 32 bytes and more from here on.
+ */
+static const char *plain_line(struct pen_words *w, const char *s)
+{
+	const uint32_t n = w->unchecked, from = w->start[w->n];
+	const char *p = s + n + 1;
+	uint64_t v = 0;
+
+	if (n < 8 || n > 12 || has_low(s) || has_low(s + n - 8) ||
+	    s[n] != '\t' || *s == '<' || *s == '[' || *s == '#')
+		return NULL;
+	for (; p < s + n + 16 && *p >= '0' && *p <= '9'; p++)
+		v = v * 10 + (uint64_t)(*p - '0');
+	if (*p != '\n' || p == s + n + 1)
+		return NULL;
+	memcpy(w->text + from, s, 12);
+	w->text[from + n] = '\0';
+	w->count[w->n] = v;
+	w->start[++w->n] = from + n + 1;
+	if (n > w->longest)
+		w->longest = n;
+	return p + 1;
+}
+
+static uint64_t count_lines(const char *s, size_t n)
+{
+	uint64_t lines = 0;
+	size_t i = 0;
+
+	for (; i + 8 <= n; i += 8) {
+		const uint64_t v = eight(s + i) ^ EACH_BYTE('\n');
+		const uint64_t low = (v & EACH_BYTE(0x7f)) + EACH_BYTE(0x7f);
+
+		/* the upper bit of a byte is set where it is one */
+		lines += (~(low | v | EACH_BYTE(0x7f)) >> 7) * EACH_BYTE(1) >>
+			 56;
+	}
+	for (; i < n; i++)
+		lines += s[i] == '\n';
+	return lines;
+}
+
 static int parse_lines(struct pen_words *w, const char *s, size_t n,
 		       struct pen_err *err)
 {
-	const char *const end = s + n;
-	uint64_t lines = 0, line = 0;
-	int rc;
+	const char *const end = s + n, *next;
+	uint64_t line = 0;
+	int rc = reserve(w, count_lines(s, n) + 1, n, err);
 
-	for (const char *p = s; p < end; p++)
-		lines += *p == '\n';
-	rc = reserve(w, lines + 1, n, err);
 	while (!rc && s < end) {
-		const char *stop = memchr(s, '\n', (size_t)(end - s));
+		line++;
+		next = end - s >= 64 ? plain_line(w, s) : NULL;
+		if (!next) {
+			const char *stop = memchr(s, '\n', (size_t)(end - s));
 
-		rc = parse_line(w, s, stop ? stop : end, ++line, err);
-		s = stop ? stop + 1 : end;
+			rc = parse_line(w, s, stop ? stop : end, line, err);
+			next = stop ? stop + 1 : end;
+		}
+		s = next;
 	}
 	return rc;
 }
@@ -303,13 +388,14 @@ static int parse_json(struct pen_words *w, const char *s, size_t n,
 	return rc;
 }
 
-int pen__words_load(struct pen_words *w, const char *path, struct pen_err *err)
+int pen__words_load(struct pen_words *w, const char *path, uint32_t unchecked,
+		    struct pen_err *err)
 {
 	char *bytes;
 	size_t n;
 	int rc = pen__words_slurp(path, FILE_LIMIT, &bytes, &n, err);
 
-	*w = (struct pen_words){ 0 };
+	*w = (struct pen_words){ .unchecked = unchecked };
 	if (rc)
 		return rc;
 	w->where = pen__strdup(path);

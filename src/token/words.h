@@ -11,6 +11,7 @@
 #define PEN_TOKEN_WORDS_H
 
 #include "base/json.h"
+#include "base/mem.h"
 #include "base/text.h"
 #include "token/letters.h"
 
@@ -24,12 +25,24 @@ struct pen_words {
 	uint32_t mask;
 	uint32_t k; /* as the file's first line says; 0: it says nothing */
 	bool again; /* while reading: a word may come again */
+	uint32_t unchecked;
 	char *where;
 };
 
 #define PEN_WORD_LETTERS 1024u /* the most of a word */
 
-int pen__words_load(struct pen_words *, const char *path, struct pen_err *);
+/*
+ * unchecked: words of so many letters, or of those that the file's first line
+ * says, are not to be found by pen__words_find(), and whoever puts them into a
+ * table of his own finds out which come twice; PEN_WORDS_ALL: all words that
+ * do not look like specials. 0: none.
+ */
+#define PEN_WORDS_ALL UINT32_MAX
+int pen__words_load(struct pen_words *, const char *path, uint32_t unchecked,
+		    struct pen_err *);
+/* Words a and b are the same. */
+int pen__words_twice(const struct pen_words *, uint32_t a, uint32_t b,
+		     struct pen_err *);
 /* The same from a node that is an object of words and numbers. */
 int pen__words_parse(struct pen_words *, const struct pen_jdoc *, uint32_t node,
 		     const char *where, struct pen_err *);
@@ -54,18 +67,42 @@ uint32_t pen__words_find(const struct pen_words *, const char *, size_t n);
 int pen__words_slurp(const char *path, uint64_t limit, char **bytes, size_t *n,
 		     struct pen_err *);
 
-/* From the code of a word (pen__word_codes) to its number: a plain table where
- * that is small, else by hash. UINT32_MAX: not there. */
+/*
+ * From the code of a word (pen__word_codes) to its number; UINT32_MAX: it has
+ * none. A plain table where that is small. Where numbers go up with codes, as
+ * in files that `penstock vocab` writes, a bit a code, and for each 32 of them
+ * how many are before: of 13 million words of 12 letters that is 4 MiB, which
+ * stay in the caches, and not 64. Else by hash.
+ */
+enum pen_table_kind { PEN_TABLE_DIRECT, PEN_TABLE_RANKS, PEN_TABLE_HASH };
 struct pen_word_table {
 	struct pen_word_code code;
-	uint32_t *id;	/* direct: power[k] of them */
-	uint64_t *pair; /* hash: code + 1 << 32 | id; 0 is empty */
-	uint32_t mask;
+	enum pen_table_kind kind;
+	struct pen_block mem; /* of one of these: */
+	uint32_t *id;	      /* power[k] of them */
+	uint64_t *rank;	      /* 32 bits, and how many are set before them */
+	uint64_t *pair;	      /* code + 1 << 32 | id; 0 is empty */
+	uint32_t first;	      /* ranks: the number of the first word */
+	uint32_t mask, shift;
 };
+/* ordered: numbers go up with codes, one after another. */
 int pen__word_table_init(struct pen_word_table *, unsigned k, unsigned nletters,
-			 uint32_t nwords, struct pen_err *);
-void pen__word_table_put(struct pen_word_table *, uint32_t code, uint32_t id);
+			 uint32_t nwords, bool ordered, struct pen_err *);
+/* The number it had before, or UINT32_MAX. */
+uint32_t pen__word_table_put(struct pen_word_table *, uint32_t code,
+			     uint32_t id);
+/* After the last put, where words are in order. */
+void pen__word_table_rank(struct pen_word_table *, uint32_t first);
 void pen__word_table_fini(struct pen_word_table *);
+/* In place: codes become numbers, or unk. */
+void pen__word_table_ids(const struct pen_word_table *, uint32_t *v, size_t n,
+			 uint32_t unk);
+
+static inline uint32_t pen__word_slot(const struct pen_word_table *t,
+				      uint32_t code)
+{
+	return (uint32_t)(code * UINT64_C(0x9e3779b97f4a7c15) >> t->shift);
+}
 
 static inline uint32_t pen__word_table_get(const struct pen_word_table *t,
 					   uint32_t code)
@@ -76,7 +113,17 @@ static inline uint32_t pen__word_table_get(const struct pen_word_table *t,
 		return UINT32_MAX;
 	if (t->id)
 		return t->id[code];
-	for (at = code * 0x9e3779b1u;; at++) {
+	if (t->rank) {
+		const uint64_t r = t->rank[code / 32];
+		const uint32_t bit = UINT32_C(1) << code % 32;
+
+		return (uint32_t)r & bit
+			       ? t->first + (uint32_t)(r >> 32) +
+					 (uint32_t)__builtin_popcount(
+						 (uint32_t)r & (bit - 1))
+			       : UINT32_MAX;
+	}
+	for (at = pen__word_slot(t, code);; at++) {
 		const uint64_t p = t->pair[at & t->mask];
 
 		if (!p)

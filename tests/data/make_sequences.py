@@ -114,10 +114,12 @@ def make_lines():
     want('whole-id', 'whole format.column=id format.fields=id',
          samples(seqs, [str(x) for x in whole]))
     part = [1, -2, 3, 1e300, 0, 2.25, -7, 0.1]
-    put('part/a.seq', ''.join('%s %r\n' % x
+    put('part/a.seq', ''.join('%s\t%r\n' % x
                               for x in zip(seqs, part)).encode())
     want('part', 'part', samples(seqs, label=[np.float64(x) for x in part]))
-    refuse('ids format.column=label', 'is not a number on every line')
+    refuse('ids format.column=label',
+           "line 1, column 2: 'design_id_0' is no number")
+    make_blanks(full)
     refuse('ids format.fields=quality', "no 'quality'")
     # more than a piece, of one length and of many; windows; compressed
     many = [letters(200) for _ in range(6000)]
@@ -155,6 +157,46 @@ def make_lines():
     refuse('pack/b.seq.gz format.gzip_limit=100000', 'bgzip')
     put('small.seq', b'ACGT,a\nAC,b\r\n\nNNNN,c')
     put('small.label.seq', b'ACGT,1\nAC,-2\n')
+
+
+def make_blanks(seqs):
+    """Blanks around columns are no part of them."""
+    ways = ('%s, %d', ' %s ,%d ', '%s  %d', '%s ; %d\tx', '%s,\t%d',
+            '%s\t %d \ty', '   %s %d more words', '%s,%d   ,', '%s ,  %d\r')
+    seqs = (seqs * 2)[:len(ways)]
+    text = ''.join(w % (s, i - 3) + '\n' + '   \n' * (i % 2)
+                   for i, (w, s) in enumerate(zip(ways, seqs)))
+    labels = [np.int64(i - 3) for i in range(len(ways))]
+    put('blanks/a.seq', text.encode())
+    want('blanks', 'blanks', samples(seqs, label=labels))
+    put('blanksz/a.seq.gz', gzip.compress(text.encode()) + b'\0' * 700)
+    want('blanksz', 'blanksz format.fields=label', samples(seqs, label=labels))
+    ids = ['my id', 'my', 'x  y', '', 'a', '']
+    text = ''.join(x % s + '\n' for x, s in zip(
+        ('%s, my id ', '%s my id', ' %s\t x  y \tz', '%s, ', '%s a', '%s   '),
+        seqs))
+    put('idblanks/a.seq', text.encode())
+    want('idblanks', 'idblanks format.fields=id', samples(seqs[:6], ids))
+    cut = [(s[i:i + 7], x) for s, x in zip(seqs, ids)
+           for i in range(0, len(s), 7)]
+    want('idcut', 'idblanks format.window=7 format.fields=id',
+         samples([c[0] for c in cut], [c[1] for c in cut]))
+    put('odd/three.seq', b'AC,1\n\nAC, x\nAC,2\n')
+    refuse('odd/three.seq format.column=label', "line 3, column 2: 'x' is no")
+    refuse('odd/three.seq format.fields=label', "line 3, column 2: 'x' is no")
+    want('three', 'odd/three.seq format.fields=id',
+         samples(['AC'] * 3, ['1', 'x', '2']))
+    put('odd/two.seq', b'AC,1\nAC\n')
+    refuse('odd/two.seq format.column=label', 'line 2, column 2: nothing is')
+    put('odd/more.seq', b'AC,1\nAC,2 3\n')
+    refuse('odd/more.seq format.column=label', "line 2, column 2: '2 3' is no")
+    refuse('odd/two.seq format.fields=label format.column=id', 'one of them')
+    put('bad/nul2.seq', b'ACG,1\nAC,1\0\n')
+    refuse('bad/nul2.seq', 'line 2: a NUL')
+    put('bad/blank.seq', b' \n  \r\n')
+    refuse('bad/blank.seq', 'no samples')
+    put('bad/crblank.seq', b'AC\r ,1\n')
+    refuse('bad/crblank.seq', 'carriage return')
 
 
 # ---- fasta ----
@@ -370,6 +412,18 @@ def make_lies(text, got, how):
     put('lie-line/a.fa', text[:at] + b'\n' + text[at + 1:])
     put('lie-line/a.fa.fai', fai)
     refuse('lie-line %salways' % how, 'not as its .fai says')
+    # a heading that begins inside a line is none
+    put('lie-head/a.fa', b'>a\nACGT>b\nGG\n')
+    put('lie-head/a.fa.fai', b'a\t4\t3\t4\t5\nb\t2\t10\t2\t3\n')
+    want('lie-head', 'lie-head format.fai=always', samples(['ACGT>bGG']))
+    # a line's end that is another, with a letter in its place
+    text = fasta([('a', letters(40 * 10))], 10, '\r\n')
+    put('lie-eol/a.fa', text)
+    pysam.faidx(path('lie-eol/a.fa'))
+    at = text.index(b'\n') + 1 + 22 * 12 + 10
+    assert text[at:at + 2] == b'\r\n'
+    put('lie-eol/a.fa', text[:at] + b'\nA' + text[at + 2:])
+    refuse('lie-eol format.fai=always', 'not as its .fai says')
 
 
 def make_bed(chrom):
@@ -406,15 +460,30 @@ def make_bed(chrom):
     want('bed-float', 'chr/a.fa format.bed=' + path('k.bed'),
          samples([by['chr0'][5:9], by['chr0'][5:10]],
                  label=[np.float64(1.5), np.float64(-2)]))
+    put('l.bed', b'\xef\xbb\xbfchr0\t5\t19\tmy peak\t0\t-\n'
+        b'chr1\t0\t10\t\t\t-\n chr1 \t 3\t 10 \t0x1\t0\t - \n'
+        b'chr1 3 10 - 5 -\nchr1 7\t10\n \t\nbrowser position chr7\t9\n'
+        b'chr2\t1\t4\t\t-\t+')
+    want('bed-tabs', 'chr/a.fa format.bed=%s format.fields=length'
+         % path('l.bed'),
+         samples([turned(by['chr0'][5:19]), turned(by['chr1'][:10]),
+                  turned(by['chr1'][3:10]), turned(by['chr1'][3:10]),
+                  by['chr1'][7:10], by['chr2'][1:4]],
+                 length=[np.int64(n) for n in (14, 10, 7, 7, 3, 3)]))
     for i, (text, why) in enumerate((
             ('chr0\t5\n', 'line 1 is no interval'),
-            ('chr0\t5\t9\nchr0\t9\t9\n', 'line 2 is no interval'),
+            ('chr0\t5\t9\nchr0\t9\t9\n',
+             'line 2 is no interval: it begins at 9 and ends at 9'),
+            ('#\nchr0\t9\t5\n', 'line 2 is no interval: it begins at 9'),
+            ('\t5\t9\n', 'line 1'),
+            ('\x1f\x8b\x08', 'compressed'),
+            ('#\nchr0\t5\t70002\n', 'line 2: 5-70002 is not within chr0'),
             ('chr0\t-5\t9\n', 'line 1'), ('chr0\tx\t9\n', 'line 1'),
             ('chr0\t5\t70002\n', 'not within chr0'),
-            ('chr9\t5\t9\nchr0\t1\t2\n', 'interval 1 is of chr9'),
+            ('chr9\t5\t9\nchr0\t1\t2\n', 'line 1 is of chr9'),
             ('chr0\t1\t99999999999999999999\n', 'line 1'),
             ('', 'no intervals'), ('# only\n', 'no intervals'))):
-        put('bad%d.bed' % i, text.encode())
+        put('bad%d.bed' % i, text.encode('latin-1'))
         refuse('chr/a.fa format.bed=' + path('bad%d.bed' % i), why)
     put('same/a.fa', fasta([chrom[2], chrom[2]]))
     put('same.bed', b'chr2\t0\t5\n')
@@ -453,10 +522,35 @@ def make_bad():
     refuse('bad/cut2.fa.gz', 'damaged or cut off')
     put('bad/tail.fa.gz', good + b'x')
     refuse('bad/tail.fa.gz', 'damaged or cut off')
+    make_padded(good)
     refuse('chrg format.gzip_limit=100kB', 'use bgzip')
     refuse('chr format.shift=3', 'window=')
     refuse('chr format.step=3', 'window=')
     refuse('chr format.fields=quality', "no 'quality'")
+
+
+def make_padded(good):
+    """Zeros at the end of gzip data are no data, and nothing else is."""
+    with gzip.open(path('chrg/a.fa.gz'), 'rt') as f:
+        seqs = [''.join(r.split('\n')[1:]) for r in f.read().split('>')[1:]]
+    put('zeros/a.fa.gz', good + b'\0' * 512)
+    put('zeros/b.fa.gz', good + b'\0')
+    packed = open(path('chrz/a.fa.gz'), 'rb').read()
+    put('zeros/c.fa.gz', packed + b'\0' * 300000)
+    put('zeros/d.fa.gz', packed[:-28] + b'\0' * 17) # no last, empty block
+    put('zeros/d.fa.gz.fai', open(path('keep.fai'), 'rb').read())
+    want('zeros', 'zeros format.fai=always', samples(seqs * 4))
+    put('zeros/d.fa.gz.gzi', open(path('keep.gzi'), 'rb').read())
+    want('zeros-gzi', 'zeros format.fai=always', samples(seqs * 4))
+    for i, tail in enumerate((b'\0\0x', b'\0' * 20 + b'\x1f\x8b', b'x\0')):
+        put('bad/zeros%d.fa.gz' % i, good + tail)
+        refuse('bad/zeros%d.fa.gz' % i, 'damaged or cut off')
+        put('bad/bzeros%d.fa.gz' % i, packed + tail)
+        refuse('bad/bzeros%d.fa.gz' % i, 'bgzip block at byte')
+    put('bad/both.fa.gz', packed + good)
+    refuse('bad/both.fa.gz', 'gzip from there on')
+    put('both-ways/a.fa.gz', good + packed)
+    want('both-ways', 'both-ways', samples(seqs * 2))
 
 
 def make_fasta():

@@ -77,6 +77,16 @@ printf '>a\nAC\001GT\n' >bad.fa
 expect 3 "line 2: byte 0x01" load bad.fa epochs=1
 gzip -c p.fa >g.fa.gz
 expect 3 "use bgzip" load g.fa.gz format.gzip_limit=1MB epochs=1
+# a column that is a label but for one line is said to be, and never silent
+printf 'sequence,label\nACGT, 1\nAC,2\n' >l.seq
+"$penstock" inspect l.seq >out
+grep -q "'label' in column 2.*header=true" out || fail "$(cat out)"
+"$penstock" load l.seq format.header=true fields=label epochs=1 >/dev/null ||
+	fail "labels after blanks"
+expect 3 "line 1, column 2: 'label' is no number" load l.seq \
+	format.column=label epochs=1
+expect 3 "line 1, column 2: 'label' is no number" load l.seq \
+	fields=label epochs=1
 "$python" - <<'END' || fail "pysam differs"
 import sys
 try:

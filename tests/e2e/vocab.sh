@@ -57,6 +57,8 @@ wrong 4 'no such file' nothing format=lines -o words
 wrong 4 'cannot be written' s.txt format=lines -o none/words
 wrong 2 'not a file' s.txt format=lines -o .
 wrong 2 'no field seq' s.txt format=lines format.tokens=chars -o words
+wrong 2 'is what is read' s.txt format=lines -o s.txt
+wrong 2 'is what is read' s.fa s.txt format=lines -o ./s.txt
 # what is named seq and is none, or is left out
 printf 'seq,y\n1.5,2\n2.5,3\n' > s.csv
 wrong 2 'no field seq' s.csv format=csv -o words

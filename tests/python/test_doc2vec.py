@@ -40,6 +40,9 @@ def doc2vec(d, to, *args):
                         "--vectors", d / to, *args],
                        capture_output=True, text=True, timeout=200)
     assert p.returncode == 0, p.stderr
+    assert p.stderr == ""  # progress is for terminals
+    assert sorted(os.listdir(d / to)) == ["docs.npy", "out.npy", "words.npy",
+                                          "words.txt"]
     return json.loads(p.stdout)["epochs"], {
         n: numpy.load(d / to / f"{n}.npy") for n in ("docs", "words", "out")}
 
@@ -142,11 +145,118 @@ def test_threads_and_epochs(data):
     assert all(e["samples"] == STEPS * BATCH for e in one)
 
 
+def test_seeds(data):
+    """The same seed, the same numbers; another, others."""
+    a, b = [doc2vec(data, "s", "--steps", "5") for _ in range(2)]
+    c = doc2vec(data, "s", "--steps", "5", "--seed", "4")
+    assert a[0][0]["loss"] == b[0][0]["loss"] != c[0][0]["loss"]
+    for k in a[1]:
+        assert (a[1][k] == b[1][k]).all() and not (a[1][k] == c[1][k]).all()
+
+
+def test_definition(data):
+    """As the example has it: three words on each side, five of noise, drawn
+    by frequency to the power of 3/4; vectors of 24, out of zeros at first."""
+    words = [x.split("\t") for x in open(data / "v.txt", encoding="ascii")
+             if x[:2] != "# "]
+    with open(data / "s.txt", encoding="ascii") as f:
+        seqs = [x.split(",")[0] for x in f]
+    doc2vec(data, "w", "--steps", "0")
+    with open(data / "w" / "words.txt", encoding="ascii") as f:
+        assert f.read().split("\n")[:-1] == [w for w, _ in words]
+    ids = {w: i for i, (w, _) in enumerate(words)}
+    drawn = numpy.zeros(len(words))
+    seen = set()
+    for doc, context, guess in batches(data):
+        assert context.shape[1] == 6 and guess.shape[1] == 6
+        drawn += numpy.bincount(guess[:, 1:].reshape(-1).numpy(),
+                                minlength=len(words))
+        for i in numpy.unique(doc.numpy()):
+            seen.add(int(i))
+            s = "X" * 12 + seqs[i] + "Y" * 12
+            want = [[ids[s[j + 4 * d:j + 4 * d + 4]] for d in range(-3, 4)]
+                    for f in range(4) for j in range(12 + f, len(s) - 15, 4)]
+            at = (doc == int(i)).numpy()
+            got = numpy.insert(context.numpy()[at], 3, guess.numpy()[at, 0], 1)
+            assert got.tolist() == want
+    assert len(seen) == len(seqs)
+    p = numpy.array([float(n) for _, n in words]) ** 0.75
+    e = p / p.sum() * drawn.sum()
+    chi = ((drawn - e)[p > 0] ** 2 / e[p > 0]).sum()
+    free = (p > 0).sum() - 1
+    assert not drawn[p == 0].any()
+    assert abs(chi - free) < 5 * (2 * free) ** 0.5
+
+
+def test_much_noise(data):
+    """As many words of noise as tokens=dm can make."""
+    doc2vec(data, "n", "--steps", "2", "format.noise=64")
+
+
+def test_terminal(data):
+    """Progress is shown on a terminal, and there only."""
+    ours, theirs = os.openpty()
+    p = subprocess.run([DOC2VEC, data / "s.txt", f"format.vocab={data}/v.txt"],
+                       stdout=subprocess.PIPE, stderr=theirs, timeout=60)
+    os.close(theirs)
+    assert p.returncode == 0
+    assert b"\repoch 1: " in os.read(ours, 65536)
+    os.close(ours)
+    assert b"\r" not in p.stdout and p.stdout.startswith(b"epoch 1: 120 seq")
+
+
+def test_nothing_half_written(data):
+    """A directory where nothing can be named has nothing more after it."""
+    d = data / "half"
+    os.makedirs(d / "out.npy")
+    p = subprocess.run([DOC2VEC, data / "s.txt", f"format.vocab={data}/v.txt",
+                        "--steps", "1", "--vectors", d], capture_output=True,
+                       text=True, timeout=60)
+    assert p.returncode == 1 and p.stderr.count("\n") == 1
+    assert "out.npy" in p.stderr
+    assert not [x for x in os.listdir(d) if x.endswith(".tmp")]
+
+
+def test_nowhere_to_write(data):
+    """That is said before anything is learnt."""
+    for where in (data / "s.txt", "/proc/nothing", data / "no" / "where"):
+        p = subprocess.run([DOC2VEC, "nowhere.txt", "--vectors", where],
+                           capture_output=True, text=True, timeout=60)
+        assert p.returncode == 1 and p.stderr.count("\n") == 1
+        assert str(where) in p.stderr and not p.stdout
+
+
+def test_arguments():
+    """What is wrong is said in one line."""
+    for args, says in (([], "of what"), (["--dim", "0", "x"], "--dim 0"),
+                       (["--dim", "2.5", "x"], "whole"),
+                       (["--dim", "1025", "x"], "1024"),
+                       (["--epochs", "-1", "x"], "--epochs -1"),
+                       (["--epochs", "", "x"], "--epochs"),
+                       (["--rate", "nan", "x"], "--rate nan"),
+                       (["--seed", "1e99", "x"], "--seed"),
+                       (["--train-threads", "0", "x"], "from 1"),
+                       (["--update", "momentum", "x"], "sparse, adam"),
+                       (["--model", "cbow", "x"], "cbow"),
+                       (["--what", "x"], "--what"), (["-z", "x"], "-z"),
+                       (["--json=5", "x"], "--json"), (["--dim"], "--dim"),
+                       (["x", "nothing=5"], "nothing"),
+                       (["nowhere.txt", "format.vocab=nowhere"], "nowhere")):
+        p = subprocess.run([DOC2VEC, *args], capture_output=True, text=True,
+                           timeout=60)
+        assert p.returncode > 0 and p.stderr.count("\n") == 1, (args, p)
+        assert says in p.stderr and not p.stdout, (args, p.stderr)
+
+
 def test_refuses(data):
     """Another vocabulary, a part of the data, and no tensors of its kind."""
     for args, says in (([f"{data}/s.txt"], "vocab"),
                        ([f"{data}/s.txt", f"format.vocab={data}/v.txt",
                          "subset=0:50"], "50 of"),
+                       ([f"{data}/s.txt", f"format.vocab={data}/v.txt",
+                         "pack=4000"], "nor packed"),
+                       ([f"{data}/s.txt", f"format.vocab={data}/v.txt",
+                         "shapes=padded"], "neither padded"),
                        (["--model", "cbow", "x"], "cbow"),
                        (["nowhere.txt", "format.vocab=nowhere"], "nowhere")):
         p = subprocess.run([DOC2VEC, *args], capture_output=True, text=True,

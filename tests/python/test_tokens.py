@@ -272,6 +272,24 @@ def test_kmers_of_a_file(load, seqs, tmp_path):
           for s in seqs])
 
 
+@pytest.mark.parametrize("k", [8, 9, 10, 11])
+def test_many_words_of_a_file(load, seqs, tmp_path, k):
+    """In the order of text, as vocab writes them, and in any other."""
+    words = sorted({s[i:i + k] for s in seqs for i in range(len(s) - k + 1)
+                    if not set(s[i:i + k]) - set("ACGT")})
+    assert len(words) > 19000
+    words = words[::2] + words[1::14]
+    path = tmp_path / "words.txt"
+    for order in (sorted, lambda w: random.Random(k).sample(w, len(w))):
+        names = ["<pad>", "<unk>"] + order(words)
+        path.write_text(f"# penstock vocabulary 1: k={k}\n" +
+                        "".join(f"{w}\t{i}\n" for i, w in enumerate(names)))
+        ids = {w: i for i, w in enumerate(names)}
+        same(load(seqs, tokens="kmers", vocab=path),
+             [[ids.get(s.upper()[i:i + k], 1) for i in range(len(s) - k + 1)]
+              for s in seqs])
+
+
 # --- byte-pair merges ---
 
 def bpe(s, ranks, ids, unk):
@@ -514,7 +532,16 @@ def test_dm_of_other_sizes(load, tmp_path):
 def test_errors(load, tmp_path):
     path = tmp_path / "w.txt"
     path.write_text("ACGT\t5\nXXXX\t0\nYYYY\t0\n")
+    three = tmp_path / "three.txt"
+    three.write_text("# penstock vocabulary 1: k=3\nACG\t5\n")
     for settings, words in (
+            ({"tokens": "kmers", "vocab": three, "k": 4}, "have 3 letters"),
+            ({"model": "dnabert", "vocab": three}, "have 3 letters"),
+            ({"tokens": "dm", "vocab": three, "k": 4}, "have 3 letters"),
+            ({"tokens": "chars", "vocab": path}, "does not go with"),
+            ({"tokens": "kmers", "merges": path}, "does not go with"),
+            ({"tokens": "none", "unknown": "error"}, "does not go with"),
+            ({"tokens": "none", "dtype": "int32"}, "uint8"),
             ({"tokens": "dm"}, "vocab"),
             ({"tokens": "dm", "vocab": path}, "no word 'CGAC'"),
             ({"tokens": "dm", "vocab": path, "dtype": "uint8"}, "int32"),
@@ -533,3 +560,83 @@ def test_errors(load, tmp_path):
         with pytest.raises(penstock.Error) as e:
             load(["CGACG*CGA"], **settings)
         assert words in str(e.value), (settings, str(e.value))
+
+
+# --- batches by length, and where they were left ---
+
+def rows_of(b, pad):
+    """(id, tokens) of a batch of any layout, as its lengths say; what is
+    beside them is padding, and nothing else."""
+    t = b["tokens"]
+    ids = b.ids.tolist()
+    if hasattr(t, "values"):
+        v, o, _ = t.numpy()
+        return [(i, v[o[n]:o[n + 1]].tolist()) for n, i in enumerate(ids)]
+    x = t.numpy()
+    flat = x.reshape(-1)
+    if "tokens.segment" in list(b):
+        segment = b["tokens.segment"].numpy().reshape(-1)
+        assert (flat[segment == 0] == pad).all()
+        assert (segment > 0).sum() == sum(n for n, in t.shapes.tolist())
+        starts = t.offsets.tolist()
+    else:
+        starts = [n * x.shape[1] for n in range(len(ids))]
+    out = []
+    for n, (i, (k,)) in enumerate(zip(ids, t.shapes.tolist())):
+        out.append((i, flat[starts[n]:starts[n] + k].tolist()))
+        if "tokens.segment" not in list(b):
+            assert (x[n, k:] == pad).all()
+    return out
+
+
+@pytest.mark.parametrize("how", [
+    {"pack": 500, "batch_size": 3, "too_long": "cut"},
+    {"pack": 300, "batch_size": 9, "too_long": "split"},
+    {"batch_tokens": 4000},
+    {"batch_tokens": 9000, "shapes": "padded", "pad_multiple": 8,
+     "sampler": "bucket"},
+    {"batch_size": 5, "shapes": "padded", "sampler": "bucket"},
+    {"batch_size": 7, "shapes": "padded"}])
+@pytest.mark.parametrize("tokens", ["chars", "bpe"])
+def test_batches_and_resume(tmp_path, merges, how, tokens):
+    """Every token once, in whatever batches; and the same batches from any
+    place of the epoch on. How long rows of bpe are, nobody knows before."""
+    seqs = [s[:800] for s in sequences("AACGT", 40, 0.01, 11)]
+    path = tmp_path / "s.fa"
+    path.write_text("".join(f">s{i}\n{s}\n" for i, s in enumerate(seqs)))
+    ids = names_of(merges)
+    if tokens == "bpe":
+        (tmp_path / "vocab.json").write_text(json.dumps(ids))
+        (tmp_path / "merges.txt").write_text(
+            "".join(f"{a} {b}\n" for a, b in merges))
+        ranks = {m: i for i, m in enumerate(merges)}
+        want = [[1] + bpe(s.upper(), ranks, ids, 0) + [2] for s in seqs]
+        set_ = {"vocab": tmp_path / "vocab.json",
+                "merges": tmp_path / "merges.txt", "ambiguous": "unknown"}
+        pad = ids["[PAD]"]
+    else:
+        sp = ("unk", "cls", "sep", "pad")
+        want = [[1] + chars(s, specials=sp) + [2] for s in seqs]
+        set_ = {"specials": ",".join(sp)}
+        pad = 3
+    how = {"shuffle": True, **how} if "sampler" not in how else how
+    loader = penstock.Loader(path, threads=2, seed=7, tail="keep",
+                             tokens=tokens, begin="cls", end="sep", **set_,
+                             **how)
+    first, states = [], []
+    for b in loader:
+        first.append(rows_of(b, pad))
+        states.append(loader.state_dict())
+    got = collections.defaultdict(list)
+    for batch in first:
+        for i, row in batch:
+            got[i].append(row)
+    n, pack = how.get("too_long"), how.get("pack")
+    for i, w in enumerate(want):
+        whole = [w] if not pack or n == "split" else [w[:pack]]
+        if n == "split":
+            whole = [w[k:k + pack] for k in range(0, len(w), pack)]
+        assert sorted(x for x in got[i] if x) == sorted(whole)
+    for k in (0, len(states) // 2, len(states) - 2):
+        loader.load_state_dict(states[k])
+        assert [rows_of(b, pad) for b in loader] == first[k + 1:]

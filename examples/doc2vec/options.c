@@ -1,0 +1,195 @@
+/* The command line: every mistake in it gets one line that names it. */
+#include "options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char doc2vec_usage[] =
+	"usage: doc2vec [options] PATH... [key=value]...\n"
+	"\n"
+	"Learns a vector for every sequence (Doc2Vec, distributed memory, "
+	"negative\n"
+	"sampling). Settings are those of `penstock load`; it takes "
+	"format=lines "
+	"and\n"
+	"format.tokens=dm when nothing else is said.\n"
+	"\n"
+	"  --model dm|none        none: only load, to measure that alone\n"
+	"  --update sparse|adam|sgd   sparse Adam touches only rows with a "
+	"gradient;\n"
+	"                         adam touches all, every step, as a plain "
+	"model does\n"
+	"  --dim N                length of the vectors (24)\n"
+	"  --rate X               learning rate (0.1)\n"
+	"  --epochs N             (1)\n"
+	"  --steps N              end after so many batches\n"
+	"  --train-threads N      (as many as CPUs); the result is the same\n"
+	"  --seed N               of weights, order and noise (0)\n"
+	"  --vectors DIR          write docs.npy, words.npy, out.npy, "
+	"words.txt\n"
+	"  --json, --quiet\n"
+	"\n"
+	"examples:\n"
+	"  penstock gen dna seq.txt size=0.125GB\n"
+	"  penstock vocab seq.txt format=lines k=4 pads=true -o seq.vocab\n"
+	"  doc2vec seq.txt format.vocab=seq.vocab batch_size=16 --epochs 3\n"
+	"  doc2vec seq.txt format.vocab=seq.vocab --model none\n";
+
+int fail(const char *where, const char *msg)
+{
+	fprintf(stderr, "doc2vec: %s%s%s\n", where, *where ? ": " : "", msg);
+	return 1;
+}
+
+/* Options that are numbers, and what they may be. */
+static const struct limits {
+	int opt;
+	const char *name;
+	double lo, hi;
+	bool whole;
+} numbers[] = {
+	{ 'd', "--dim", 1, MOST_DIM, true },
+	{ 'r', "--rate", 0, 1e6, false },
+	{ 'e', "--epochs", 0, 1e15, true },
+	{ 's', "--steps", 0, 1e15, true },
+	{ 't', "--train-threads", 1, 1024, true },
+	{ 'S', "--seed", 0, 1e15, true },
+};
+
+static const struct limits *limits_of(int opt)
+{
+	const struct limits *l = numbers;
+
+	while (l->opt != opt)
+		l++;
+	return l;
+}
+
+static bool number(const char *text, const struct limits *l, double *out)
+{
+	char *end;
+
+	errno = 0;
+	*out = strtod(text, &end);
+	return !errno && end != text && !*end && *out >= l->lo &&
+	       *out <= l->hi && (!l->whole || *out == floor(*out));
+}
+
+/* --model and --update; false: no such choice. */
+static bool choose(struct options *o, int opt, const char *value)
+{
+	static const char *const updates[] = { "sparse", "adam", "sgd" };
+
+	if (opt == 'm') {
+		o->none = !strcmp(value, "none");
+		return o->none || !strcmp(value, "dm");
+	}
+	for (unsigned i = 0; i < 3; i++) {
+		o->update = (enum update)i;
+		if (!strcmp(value, updates[i]))
+			return true;
+	}
+	return false;
+}
+
+static bool set_number(struct options *o, int opt, const char *value)
+{
+	double v;
+
+	if (!number(value, limits_of(opt), &v))
+		return false;
+	switch (opt) {
+	case 'd':
+		o->dim = (unsigned)v;
+		return true;
+	case 'r':
+		o->rate = v;
+		return true;
+	case 'e':
+		o->epochs = (uint64_t)v;
+		return true;
+	case 's':
+		o->steps = (uint64_t)v;
+		return true;
+	case 't':
+		o->threads = (unsigned)v;
+		return true;
+	default:
+		o->seed = (uint64_t)v;
+		return true;
+	}
+}
+
+/* One line for what was given and cannot be. */
+static int bad_value(int opt, const char *value)
+{
+	const struct limits *l;
+
+	if (opt == 'm')
+		fprintf(stderr, "doc2vec: --model %s: it is dm or none\n",
+			value);
+	else if (opt == 'u')
+		fprintf(stderr,
+			"doc2vec: --update %s: it is sparse, adam or sgd\n",
+			value);
+	if (opt == 'm' || opt == 'u')
+		return 2;
+	l = limits_of(opt);
+	fprintf(stderr, "doc2vec: %s %s: it is a %snumber from %.0f to %.0f\n",
+		l->name, value, l->whole ? "whole " : "", l->lo, l->hi);
+	return 2;
+}
+
+static int bad_option(const char *option, int c)
+{
+	fprintf(stderr, "doc2vec: %s: %s; see doc2vec --help\n", option,
+		c == ':' ? "needs a value" : "is no option, or takes no value");
+	return 2;
+}
+
+int options_parse(struct options *o, int argc, char **argv, bool *help)
+{
+	static const struct option longs[] = {
+		{ "model", 1, 0, 'm' },
+		{ "update", 1, 0, 'u' },
+		{ "dim", 1, 0, 'd' },
+		{ "rate", 1, 0, 'r' },
+		{ "epochs", 1, 0, 'e' },
+		{ "steps", 1, 0, 's' },
+		{ "train-threads", 1, 0, 't' },
+		{ "seed", 1, 0, 'S' },
+		{ "vectors", 1, 0, 'v' },
+		{ "json", 0, 0, 'j' },
+		{ "quiet", 0, 0, 'q' },
+		{ "help", 0, 0, 'h' },
+		{ 0 },
+	};
+	int c;
+
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, ":h", longs, NULL)) != -1) {
+		bool good = true;
+
+		if (c == 'm' || c == 'u')
+			good = choose(o, c, optarg);
+		else if (c == 'v')
+			o->vectors = optarg;
+		else if (c == 'j')
+			o->json = true;
+		else if (c == 'q')
+			o->quiet = true;
+		else if (c == 'h')
+			*help = true;
+		else if (c == '?' || c == ':')
+			return bad_option(argv[optind - 1], c);
+		else
+			good = set_number(o, c, optarg);
+		if (!good)
+			return bad_value(c, optarg);
+	}
+	return 0;
+}
