@@ -50,10 +50,12 @@ static const struct flag flags[] = {
 static void learn(struct tune *t, const struct pen_doc *d, double seconds)
 {
 	const double first = pen__doc_number(d, 0, "first_batch_s");
+	double ramp = seconds; /* no batch at all: it takes longer than that */
 
-	/* no batch at all: it takes longer than that */
-	t->ramp_s = first > 0 ? first - pen__doc_number(d, 0, "open_s")
-			      : seconds;
+	if (first > 0)
+		ramp = first - pen__doc_number(d, 0, "open_s");
+	if (!t->ramp_s || ramp < t->ramp_s)
+		t->ramp_s = ramp;
 	t->cached = pen__doc_number(d, 0, "data.page_cache_share");
 }
 
@@ -143,13 +145,18 @@ static double over(const struct tune *t)
 	return t->runs && !t->workload ? t->over_s / (double)t->runs : 0;
 }
 
+/* No run says something that is shorter; but there have to be many. */
+static double least(const struct tune *t)
+{
+	return fmin(RAMPS * t->ramp_s, t->budget / 30);
+}
+
 /* So long may each of some runs take that have a share of the time. */
 static double seconds_of(const struct tune *t, double share, size_t runs)
 {
 	const double each = t->budget * share / (double)runs;
 
-	return fmax(fmax(each - over(t), each / 4),
-		    fmax(RAMPS * t->ramp_s, 0.001));
+	return fmax(fmax(each - over(t), each / 4), fmax(least(t), 0.001));
 }
 
 static void show_progress(const struct tune *t, const struct candidate *c)
@@ -276,8 +283,7 @@ static void warm(struct tune *t)
 
 static bool too_many(const struct tune *t)
 {
-	return (double)t->n * (RAMPS * t->ramp_s + over(t)) >
-	       t->budget * ROUNDS;
+	return (double)t->n * (least(t) + over(t)) > t->budget * ROUNDS;
 }
 
 /* Fewer candidates where there is no time for all: first of those that differ
