@@ -43,7 +43,7 @@ class Times:
         self.passes = 1 if quick else 2
         self.cell = 0.05 if quick else 0.25
         self.tune = 4 if quick else 40
-        self.last = 0.2 if quick else 1.0
+        self.last = 0.2 if quick else 1.5
         self.repeats = 5
 
 

@@ -262,7 +262,7 @@ static void test_left(const struct eng_set *s, const char *how)
 	if (!CHECK(l))
 		return;
 	pen_loader_state(l, &begin);
-	for (int i = 0; i < 10; i++)
+	for (int i = 0; i < 3; i++)
 		CHECK_EQ(pen_loader_restore(l, &begin, NULL), 0);
 	CHECK_EQ(eng_run(l, 1, &got, NULL), PEN_END);
 	pen_loader_stats(l, &st);

@@ -243,6 +243,7 @@ static void print_json(struct search *s, uint64_t best, struct pen_text *t)
 
 	pen__json_open(t, NULL, '{');
 	pen__json_str(t, "schema", "penstock.capacity/1");
+	pen__json_bool(t, "partial", interrupted());
 	pen__json_str(t, "workload", s->e.set.workload);
 	pen__json_int(t, "accelerators", best * ranks);
 	pen__json_num(t, "au_wanted_percentage", 100 * s->e.c.au);
@@ -295,6 +296,12 @@ static int report(struct search *s, uint64_t best)
 		return text_out(&t, NULL);
 	}
 	print_curve(s);
+	if (interrupted())
+		printf("\n  (interrupted: %s)\n",
+		       best ? "more may be fed than this"
+			    : "how many are fed is not known");
+	if (!best && interrupted())
+		return EXIT_OK;
 	if (!best)
 		printf("\n  This machine and storage cannot feed one "
 		       "accelerator of %s at %.0f %%.\n",
@@ -370,24 +377,26 @@ static int take_flag(struct search *s, const struct args *a)
 static int search(struct search *s)
 {
 	int exit = -1, rc = count_batches(s);
-	uint64_t best;
+	uint64_t best = 0;
 
 	if (!rc)
 		rc = generate(s);
-	if (rc)
+	if (rc && !interrupted())
 		return rc;
 	if (!s->quiet && !s->json && !s->e.comm->rank)
 		printf("%s: how many accelerators are kept busy for %.0f %% of "
 		       "the time?\n",
 		       shown(s->e.set.workload), 100 * s->e.c.au);
-	best = find(s, &exit);
-	if (exit > 0)
+	if (!rc)
+		best = find(s, &exit);
+	if (exit > 0 && !interrupted())
 		return exit;
-	if (!s->nprobes)
+	if (!s->nprobes && !interrupted())
 		return complain_usage("capacity: not even one accelerator can "
 				      "be tried: %s",
 				      s->stopped);
-	return s->e.comm->rank ? EXIT_OK : report(s, best);
+	rc = s->e.comm->rank ? EXIT_OK : report(s, best);
+	return interrupted() ? 128 + interrupted() : rc;
 }
 
 static int run_capacity(int argc, char **argv)

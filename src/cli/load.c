@@ -243,8 +243,9 @@ static void print_data(const struct run *r, const struct pen_stats *s)
 		       (unsigned long long)r->l->cut.budget);
 	else
 		printf("%u", r->l->batch);
-	printf(", %s, %u threads, %u batches ahead", r->l->sampler->ops->name,
-	       s->nthreads, s->prefetch);
+	printf(", %s, %s, %u %s ahead", r->l->sampler->ops->name,
+	       counted(s->nthreads, "thread"), s->prefetch,
+	       s->prefetch == 1 ? "batch" : "batches");
 	if (r->comm && r->comm->size > 1)
 		printf(", each of %d ranks", r->comm->size);
 	puts("\n");

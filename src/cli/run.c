@@ -179,9 +179,9 @@ static void print_loading(const struct pen_run *r)
 	       human_time((double)f->wait.max / 1e9));
 	printf("  %-14s %.0f %% of the bytes came from it; %s\n", "page cache",
 	       100 * f->cached_share, r->rec.cache_state);
-	printf("  %-14s %s (%s), %u threads, %u batches ahead\n", "loader",
-	       r->rec.store, r->rec.store_reason, r->rec.nthreads,
-	       r->rec.prefetch);
+	printf("  %-14s %s (%s), %s, %u %s ahead\n", "loader", r->rec.store,
+	       r->rec.store_reason, counted(r->rec.nthreads, "thread"),
+	       r->rec.prefetch, r->rec.prefetch == 1 ? "batch" : "batches");
 }
 
 static void print_checkpoints(const struct pen_run *r)

@@ -4,7 +4,9 @@
  * half for twice as long, and so on; the best few and the defaults then run
  * against one another in turns, and that is the evidence. Before all, the
  * defaults run for a moment: what is to be in the page cache is there then,
- * or else who runs late would look fast.
+ * or else who runs late would look fast. No run is so short that the first
+ * batch, which can take a whole block of a shuffle, is most of it: rather fewer
+ * candidates are tried.
  */
 #include <errno.h>
 #include <math.h>
@@ -30,6 +32,7 @@
 #define FINALS 0.35
 #define TIE 0.15
 #define TIE_RUNS 5
+#define RAMPS 2.5 /* a run is at least so many times its first batch */
 
 static const struct flag flags[] = {
 	{ "--seconds", "S", "take about so long in all (default 60)" },
@@ -43,7 +46,21 @@ static const struct flag flags[] = {
 
 /* ---- a run ---- */
 
-static double rate_of(const struct tune *t, const struct pen_text *printed)
+/* What a run of the defaults tells about the runs to come. */
+static void learn(struct tune *t, const struct pen_doc *d, double seconds)
+{
+	const double first = pen__doc_number(d, 0, "first_batch_s");
+	double ramp = seconds; /* no batch at all: it takes longer than that */
+
+	if (first > 0)
+		ramp = first - pen__doc_number(d, 0, "open_s");
+	if (!t->ramp_s || ramp < t->ramp_s)
+		t->ramp_s = ramp;
+	t->cached = pen__doc_number(d, 0, "data.page_cache_share");
+}
+
+static double rate_of(struct tune *t, const struct candidate *c,
+		      const struct pen_text *printed, double seconds)
 {
 	struct pen_doc d = { .name = t->target };
 	double rate;
@@ -56,6 +73,8 @@ static double rate_of(const struct tune *t, const struct pen_text *printed)
 	rate = t->workload ? pen__doc_number(&d, 0, "totals.samples") /
 				     pen__doc_number(&d, 0, "totals.train_s")
 			   : pen__doc_number(&d, 0, "samples_per_s");
+	if (!c->n && !t->workload)
+		learn(t, &d, seconds);
 	pen__jdoc_close(&d.j);
 	return rate;
 }
@@ -114,21 +133,30 @@ static double run_one(struct tune *t, const struct candidate *c, double seconds)
 		t->failed++;
 		snprintf(t->why, sizeof(t->why), "%.250s", err.msg);
 	} else {
-		rate = rate_of(t, &printed);
+		rate = rate_of(t, c, &printed, seconds);
 	}
 	pen__text_fini(&printed);
 	return rate;
+}
+
+/* What a run takes beside; of a workload that is counted in its epochs. */
+static double over(const struct tune *t)
+{
+	return t->runs && !t->workload ? t->over_s / (double)t->runs : 0;
+}
+
+/* No run says something that is shorter; but there have to be many. */
+static double least(const struct tune *t)
+{
+	return fmin(RAMPS * t->ramp_s, t->budget / 30);
 }
 
 /* So long may each of some runs take that have a share of the time. */
 static double seconds_of(const struct tune *t, double share, size_t runs)
 {
 	const double each = t->budget * share / (double)runs;
-	double over = t->runs ? t->over_s / (double)t->runs : 0;
 
-	if (t->workload) /* counted in epochs, in which it is */
-		over = 0;
-	return fmax(fmax(each - over, each / 4), 0.001);
+	return fmax(fmax(each - over(t), each / 4), fmax(least(t), 0.001));
 }
 
 static void show_progress(const struct tune *t, const struct candidate *c)
@@ -246,8 +274,26 @@ static void warm(struct tune *t)
 {
 	const struct candidate none = { 0 };
 
-	if (!t->workload && !t->cold)
-		run_one(t, &none, t->budget * WARMING);
+	if (t->workload)
+		return;
+	if (!t->cold)
+		run_one(t, &none, t->budget * WARMING / 2);
+	run_one(t, &none, t->budget * WARMING / 2);
+}
+
+static bool too_many(const struct tune *t)
+{
+	return (double)t->n * (least(t) + over(t)) > t->budget * ROUNDS;
+}
+
+/* Fewer candidates where there is no time for all: first of those that differ
+ * least from others, then reads past the page cache that has the data. */
+static void thin(struct tune *t)
+{
+	if (too_many(t))
+		tune_leave_out(t, "prefetch=2");
+	if (too_many(t) && !t->cold && t->cached > 0.9)
+		tune_leave_out(t, "store.direct=true");
 }
 
 /* For workloads: how many epochs make a second. */
@@ -298,6 +344,7 @@ static int tune_it(struct tune *t)
 		return rc;
 	pace(t);
 	warm(t);
+	thin(t);
 	n = finals(t, halve(t));
 	if (!t->quiet && !t->json && isatty(STDERR_FILENO))
 		fputs("\r\033[K", stderr);

@@ -34,6 +34,8 @@ struct tune {
 	uint64_t start_ns, runs, failed;
 	double epochs; /* of a run's second, for workloads */
 	double over_s; /* of all runs: starting, opening, ending */
+	double ramp_s; /* until the first batch is there, once open */
+	double cached; /* share of the data in the page cache */
 	/* where those leave their results: "output.folder=" and a path */
 	char folder[4096];
 	char why[256];
@@ -41,6 +43,8 @@ struct tune {
 
 /* tune_plan.c: candidates, the defaults first; what is given stays. */
 void tune_plan(struct tune *);
+/* Leaves out candidates with this setting. */
+void tune_leave_out(struct tune *, const char *setting);
 /* This argument settles a key: it is not varied. */
 void tune_settled(struct tune *, const char *key);
 /* "threads=2 store=posix", or "defaults" */

@@ -187,6 +187,21 @@ void tune_plan(struct tune *t)
 	candidates_chunk(t);
 }
 
+void tune_leave_out(struct tune *t, const char *setting)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->n; i++) {
+		size_t k = 0;
+
+		while (k < t->c[i].n && strcmp(t->c[i].set[k], setting) != 0)
+			k++;
+		if (k == t->c[i].n)
+			t->c[n++] = t->c[i];
+	}
+	t->n = n;
+}
+
 void tune_settled(struct tune *t, const char *key)
 {
 	for (int k = 0; k < TUNE_KEYS; k++)

@@ -93,8 +93,11 @@ double pen__doc_number(const struct pen_doc *d, uint32_t node, const char *path)
 {
 	double v;
 
-	return pen__jdoc_number(&d->j, pen__doc_at(d, node, path), &v) ? v
-								       : NAN;
+	/* no figure is that large, and sums and products stay numbers */
+	return pen__jdoc_number(&d->j, pen__doc_at(d, node, path), &v) &&
+			       fabs(v) < 1e200
+		       ? v
+		       : NAN;
 }
 
 const char *pen__doc_text(const struct pen_doc *d, uint32_t node,

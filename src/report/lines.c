@@ -294,7 +294,10 @@ double pen__line_number(const struct pen_line *r, const char *key)
 {
 	const struct pen_cell *c = pen__line_find(r, key);
 
-	return c && c->kind == PEN_CELL_NUMBER ? c->number : NAN;
+	/* no figure is that large, and sums and products stay numbers */
+	return c && c->kind == PEN_CELL_NUMBER && fabs(c->number) < 1e200
+		       ? c->number
+		       : NAN;
 }
 
 bool pen__line_true(const struct pen_line *r, const char *key)

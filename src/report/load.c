@@ -250,6 +250,7 @@ void pen__capacity_show(struct pen_text *t, const struct pen_doc *d,
 	struct pen_run r = { d, number };
 	double fed = pen__doc_number(d, 0, "accelerators");
 	double want = pen__doc_number(d, 0, "au_wanted_percentage");
+	bool partial = pen__doc_true(d, 0, "partial");
 
 	pen__text_add(t, "<section>\n<h2>Capacity: ");
 	pen__html(t, pen__doc_text(d, 0, "workload"));
@@ -262,9 +263,12 @@ void pen__capacity_show(struct pen_text *t, const struct pen_doc *d,
 			      "accelerators at %s utilisation or more.",
 			      pen__show_whole(fed).s,
 			      pen__show_share(want / 100).s);
-	else
+	else if (!partial)
 		pen__text_add(t, "Not even one accelerator is fed at %s.",
 			      pen__show_share(want / 100).s);
+	if (partial)
+		pen__text_add(t, " The search was interrupted: how many more "
+				 "are fed is not known.");
 	pen__text_add(t, "</p>");
 	if (pen__doc_number(d, 0, "cached_share") > 0.1)
 		pen__text_add(

@@ -134,6 +134,31 @@ def test_waiting(tmp):
           "load is partial")
 
 
+def test_capacity(tmp):
+    """While data is made, and in a measurement."""
+    os.chdir(tmp)
+    args = ["capacity", "default_small", "train.computation_time=1"]
+    for phase, more in ((found("data/**/*.tmp"),
+                         ["dataset.record_length_bytes=1000000000",
+                          "dataset.num_files_train=8",
+                          "workflow.evaluation=false", "--json"]),
+                        (None, ["--json"]), (None, [])):
+        p = start(*args, *more)
+        out = end(p, phase or threads(p, "pen-worker"), signal.SIGINT)
+        subprocess.run(["rm", "-rf", "data"], check=True)
+        if "--json" not in more:
+            check("interrupted" in out and "cannot feed" not in out, out)
+            continue
+        doc = json.loads(out)
+        check(doc["partial"] is True and doc["accelerators"] == 0, out)
+        with open("c.json", "w", encoding="utf-8") as f:
+            f.write(out)
+        p = subprocess.run([PENSTOCK, "report", "c.json", "-o", "-"],
+                           capture_output=True, text=True, timeout=60)
+        check("interrupted" in p.stdout and "Not even" not in p.stdout,
+              p.stdout[-3000:] + p.stderr)
+
+
 def test_verify(tmp):
     """The same, of a command that reads everything."""
     os.chdir(tmp)
