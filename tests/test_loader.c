@@ -95,7 +95,7 @@ static void test_same(const struct eng_set *s, size_t sampler)
 	for (size_t i = 0; i < NSTORES; i++)
 		for (unsigned threads = 1; threads <= 8; threads += 7) {
 			/* each store and set come together in some order */
-			if ((i + sampler + threads / 8) % TEST_EVERY(3))
+			if ((i + sampler + threads / 8) % TEST_EVERY(5))
 				continue;
 			if (!log_of(&got, s, text, stores[i], threads))
 				continue;
