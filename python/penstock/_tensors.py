@@ -255,6 +255,7 @@ class TensorStore:
                 file = os.path.join(self._part, key + ".npy")
                 os.makedirs(os.path.dirname(file), exist_ok=True)
                 self._files[key] = _File(file, shape, dtype, length, "w")
+            self._simplify()
         except BaseException:
             self.discard()
             raise
@@ -282,6 +283,7 @@ class TensorStore:
                 file = os.path.join(path, _check_key(key) + ".npy")
                 shape, dtype = _read_header(file)
                 self._files[key] = _File(file, shape[1:], dtype, length, mode)
+            self._simplify()
         except BaseException:
             self.close(_settle=False)
             raise
@@ -296,6 +298,12 @@ class TensorStore:
         self._cleanup = None
         self._lock = threading.Lock()
         self._open = True
+
+    def _simplify(self):
+        """No key is nested, and all arrays have buffers."""
+        self._simple = len(self._files) <= 64 and not any(
+            "/" in key or f.dtype.kind in "mMV" or not f.bytes
+            for key, f in self._files.items())
 
     # -- what there is --
 
@@ -345,6 +353,8 @@ class TensorStore:
         """Rows by a list, an array or a mask, copied by several threads into
         memory that is used again when its arrays are gone, or into out, a
         dict of arrays."""
+        if out is not None and self._gather_at_once(ids, out):
+            return out
         return _nested(self._gather(list(self._files), ids,
                                     None if out is None else _flat(out)))
 
@@ -360,6 +370,17 @@ class TensorStore:
         if a.ndim != 1 or (a.dtype.kind not in "iu" and a.size):
             raise IndexError("rows are asked for by a list of whole numbers")
         return numpy.ascontiguousarray(a, "i8")
+
+    def _gather_at_once(self, ids, out):
+        """What is asked for in a loop: numbers in an array, all arrays of a
+        store that is filled, targets that fit. False: anything else."""
+        if type(ids) is not numpy.ndarray or ids.dtype is not _INT64 or \
+                not self._simple or not self._open or \
+                out.keys() != self._files.keys():
+            return False
+        sources = [f.array for f in self._files.values()]
+        return len(sources[0]) == self._length > 0 and \
+            _penstock.gather_alike(sources, [out[k] for k in self._files], ids)
 
     def _gather(self, keys, ids, out):
         ids = self._ids(ids)

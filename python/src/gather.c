@@ -162,9 +162,10 @@ static void release(Py_buffer *b, Py_ssize_t n)
 static int rows_of(PyObject *from, PyObject *to, Py_buffer *b,
 		   struct pen_rows *out)
 {
-	if (PyObject_GetBuffer(from, &b[0], PyBUF_ND))
+	if (PyObject_GetBuffer(from, &b[0], PyBUF_ND | PyBUF_FORMAT))
 		return -1;
-	if (PyObject_GetBuffer(to, &b[1], PyBUF_ND | PyBUF_WRITABLE)) {
+	if (PyObject_GetBuffer(to, &b[1],
+			       PyBUF_ND | PyBUF_FORMAT | PyBUF_WRITABLE)) {
 		PyBuffer_Release(&b[0]);
 		return -1;
 	}
@@ -219,36 +220,89 @@ static int copy(const struct pen_rows *rows, const Py_buffer *b, uint32_t n,
 	return rc;
 }
 
+/* Are rows of these arrays the same but for their number? */
+static bool alike(const Py_buffer *a, const Py_buffer *b)
+{
+	bool same = a->ndim == b->ndim && a->format && b->format &&
+		    strcmp(a->format, b->format) == 0;
+
+	for (int i = 1; same && i < a->ndim; i++)
+		same = a->shape[i] == b->shape[i];
+	return same;
+}
+
+struct asked {
+	struct pen_rows rows[PEN_MAX_FIELDS];
+	Py_buffer b[2 * PEN_MAX_FIELDS], ids;
+	Py_ssize_t n, got; /* arrays, and those whose buffers are held */
+	bool by_id, alike;
+};
+
+static int ask(struct asked *a, PyObject *args)
+{
+	PyObject *from, *to, *which;
+
+	a->got = 0;
+	a->by_id = false;
+	a->alike = true;
+	if (!PyArg_ParseTuple(args, "O!O!O", &PyList_Type, &from, &PyList_Type,
+			      &to, &which))
+		return -1;
+	a->n = PyList_Size(from);
+	if (a->n < 1 || a->n > PEN_MAX_FIELDS || PyList_Size(to) != a->n) {
+		PyErr_SetString(PyExc_ValueError, "too many arrays, or none");
+		return -1;
+	}
+	if (which != Py_None && PyObject_GetBuffer(which, &a->ids, PyBUF_ND))
+		return -1;
+	a->by_id = which != Py_None;
+	for (; a->got < a->n; a->got++) {
+		Py_buffer *b = &a->b[2 * a->got];
+
+		if (rows_of(PyList_GetItem(from, a->got),
+			    PyList_GetItem(to, a->got), b, &a->rows[a->got]))
+			return -1;
+		a->alike = a->alike && alike(&b[0], &b[1]) && a->by_id &&
+			   a->ids.ndim == 1 && b[1].shape[0] == a->ids.shape[0];
+	}
+	return 0;
+}
+
+static void done(struct asked *a)
+{
+	release(a->b, 2 * a->got);
+	if (a->by_id)
+		PyBuffer_Release(&a->ids);
+}
+
 /* gather([from], [to], ids or None): to[k][i] = from[k][ids[i]] */
 PyObject *penpy_gather(PyObject *module, PyObject *args)
 {
-	struct pen_rows rows[PEN_MAX_FIELDS];
-	Py_buffer b[2 * PEN_MAX_FIELDS], ids;
-	PyObject *from, *to, *which;
-	Py_ssize_t n, got = 0;
-	int rc = -1;
+	struct asked a;
+	int rc = ask(&a, args);
 
 	(void)module;
-	if (!PyArg_ParseTuple(args, "O!O!O", &PyList_Type, &from, &PyList_Type,
-			      &to, &which))
-		return NULL;
-	n = PyList_Size(from);
-	if (n < 1 || n > PEN_MAX_FIELDS || PyList_Size(to) != n) {
-		PyErr_SetString(PyExc_ValueError, "too many arrays, or none");
-		return NULL;
-	}
-	if (which != Py_None && PyObject_GetBuffer(which, &ids, PyBUF_SIMPLE))
-		return NULL;
-	while (got < n &&
-	       !rows_of(PyList_GetItem(from, got), PyList_GetItem(to, got),
-			&b[2 * got], &rows[got]))
-		got++;
-	if (got == n)
-		rc = copy(rows, b, (uint32_t)n, which == Py_None ? NULL : &ids);
-	release(b, 2 * got);
-	if (which != Py_None)
-		PyBuffer_Release(&ids);
+	if (!rc)
+		rc = copy(a.rows, a.b, (uint32_t)a.n, a.by_id ? &a.ids : NULL);
+	done(&a);
 	if (rc)
 		return NULL;
 	Py_RETURN_NONE;
+}
+
+/* The same for arrays whose rows are alike and as many as there are ids;
+ * False: they are not, or have no buffers, and nothing is copied. */
+PyObject *penpy_gather_alike(PyObject *module, PyObject *args)
+{
+	struct asked a;
+	bool yes = !ask(&a, args) && a.alike;
+	int rc = 0;
+
+	(void)module;
+	if (yes)
+		rc = copy(a.rows, a.b, (uint32_t)a.n, &a.ids);
+	else
+		PyErr_Clear();
+	done(&a);
+	return rc ? NULL : PyBool_FromLong(yes);
 }

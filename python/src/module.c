@@ -126,6 +126,8 @@ static PyMethodDef functions[] = {
 	{ "format_for", format_for, METH_O, "Format by a file's name." },
 	{ "forks", forks, METH_NOARGS, "Forks since the module was loaded." },
 	{ "gather", penpy_gather, METH_VARARGS, "Copies rows." },
+	{ "gather_alike", penpy_gather_alike, METH_VARARGS,
+	  "Copies rows, where they are alike." },
 	{ NULL, NULL, 0, NULL },
 };
 

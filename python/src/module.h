@@ -61,6 +61,7 @@ int penpy_engine_ready(PyObject *module);
 /* gather.c */
 int penpy_memory_ready(PyObject *module);
 PyObject *penpy_gather(PyObject *module, PyObject *args);
+PyObject *penpy_gather_alike(PyObject *module, PyObject *args);
 int penpy_ddict_ready(PyObject *module);
 
 #endif

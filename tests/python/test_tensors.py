@@ -83,6 +83,36 @@ def test_memory_is_used_again_but_not_while_looked_at(tmp_path):
     assert len(places) < 10 and place
 
 
+def test_gather_into_with_an_array(tmp_path):
+    """The short way gives what the long way gives, and leaves to it what it
+    cannot do."""
+    ts = TensorStore.create(
+        tmp_path / "s", {"x": ((3,), "float32"), "y": ((), "int16")}, 100)
+    ts["x"][:] = np.arange(300).reshape(100, 3)
+    ts["y"][:] = np.arange(100)
+    ids = np.array([5, -1, 99, 0, 5])
+    out = {"x": np.zeros((5, 3), "float32"), "y": np.zeros(5, "int16")}
+    assert ts.gather(ids, out)["x"] is out["x"]
+    assert out["x"][:, 0].tolist() == [15, 297, 297, 0, 15]
+    assert out["y"].tolist() == [5, 99, 99, 0, 5]
+    spread = np.zeros((5, 6), "float32")[:, ::2]
+    for x in (np.zeros((5, 4), "float32"), np.zeros((5, 3), "int32"),
+              np.zeros((4, 3), "float32"), np.zeros((5, 3)), spread):
+        with pytest.raises((ValueError, BufferError)):
+            ts.gather(ids, {"x": x, "y": out["y"]})
+    with pytest.raises(IndexError):
+        ts.gather(np.array([1, 100, 1, 1, 1]), out)
+    with pytest.raises(IndexError):
+        ts.gather(np.array([[1, 2, 3, 4, 5]]), out)
+    every = np.arange(10)[::2]   # not one after another in memory
+    assert ts.gather(every, out)["y"].tolist() == [0, 2, 4, 6, 8]
+    ts.append({"x": np.ones((1, 3), "float32"), "y": [7]})
+    assert ts.gather(np.array([100, 0, 1, 2, 3]), out)["y"][0] == 7
+    ts.close()
+    with pytest.raises(ValueError, match="closed"):
+        ts.gather(ids, out)
+
+
 def test_large_gather_is_right(tmp_path):
     """Enough to be shared out among threads."""
     rng = np.random.default_rng(0)
