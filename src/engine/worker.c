@@ -253,6 +253,8 @@ static void issue(struct pen_worker *w)
 			return;
 		}
 		if (!w->rows.batch) {
+			if (w->inflight && w->q->late)
+				return;
 			t = next_task(w, &lane);
 			if (!t)
 				return;

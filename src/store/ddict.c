@@ -357,6 +357,7 @@ static int tier_queue_open(struct pen_queue *q, struct pen_err *err)
 		p->all[i].next = p->free;
 		p->free = &p->all[i];
 	}
+	q->late = p->under->st->waits;
 	return 0;
 }
 
@@ -457,6 +458,8 @@ static void sort_out(struct pen_queue *q)
 		}
 	}
 	pen_got_free(got);
+	if (n)
+		q->late = p->missed.head && p->under->st->waits;
 	if (hits) {
 		atomic_fetch_add(&t->hits, hits);
 		atomic_fetch_add(&t->hit_bytes, bytes);

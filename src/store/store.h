@@ -50,6 +50,9 @@ struct pen_store {
 struct pen_queue {
 	struct pen_store *st;
 	unsigned depth;
+	/* Set by the store: reads that were submitted are made one after
+	 * another when they are reaped, so others had better take the next. */
+	bool late;
 	void *priv; /* ops->queue_size bytes */
 };
 
