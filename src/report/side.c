@@ -58,8 +58,9 @@ static const struct source of_run[] = {
 	{ "throughput", "samples/s", pen__show_count, false, "epochs",
 	  "samples_per_s", NULL },
 	{ "utilisation", "", show_percent, false, "epochs", "au", NULL },
-	{ "read", "/s", pen__show_bytes, false, "epochs", "read_bytes",
-	  "seconds" },
+	/* how fast is throughput; what was read for nothing shows here */
+	{ "read", "a sample", pen__show_bytes, true, "epochs", "read_bytes",
+	  "samples" },
 	{ "cpu", "a sample", pen__show_time, true, "epochs", "cpu_s",
 	  "samples" },
 	{ "save", "/s", show_gib, false, "checkpoints.saves", "gib_per_s",
