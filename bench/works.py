@@ -173,11 +173,11 @@ WORKS = {
                        peer_seconds=5),
     # tensors of paragraph vectors, and what they need before
     "tokens_dm": Work("tokens", [("limit", ">", 1.2), ("limit_1t", ">", 1.2),
-                                 ("dataset", ">", 1000), ("numpy", ">", 20)],
+                                 ("dataset", ">", 2000), ("numpy", ">", 20)],
                       SEQUENCES, 16, workers("dataset") + workers("numpy"),
                       how="dm", peer_seconds=10),
     "doc2vec": Work("tokens_model", [("torch_adam", ">", 20),
-                                     ("torch_sparse", ">", 10)],
+                                     ("torch_sparse", ">", 20)],
                     SEQUENCES, 4, ["torch_adam", "torch_sparse"],
                     peer_seconds=10),
     "tokens_chars": Work("tokens", [("copy", ">", 0.3), ("copy_1t", ">", 0.3),
