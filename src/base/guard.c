@@ -10,6 +10,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stddef.h>
+#include <string.h>
 #include <ucontext.h>
 
 /*
@@ -93,4 +94,28 @@ int pen__guard_run(int (*fn)(void *), void *arg, bool *lost)
 	ret = fn(arg);
 	armed = outer;
 	return ret;
+}
+
+struct copy {
+	void *to;
+	const void *from;
+	size_t n;
+};
+
+static int copy(void *arg)
+{
+	const struct copy *c = arg;
+
+	memcpy(c->to, c->from, c->n);
+	return 0;
+}
+
+bool pen__guard_copy(void *to, const void *from, size_t n)
+{
+	struct copy c = { to, from, n };
+	bool lost = false;
+
+	if (n)
+		pen__guard_run(copy, &c, &lost);
+	return !lost;
 }

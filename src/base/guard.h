@@ -7,10 +7,13 @@
 #define PEN_BASE_GUARD_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* Installs the handler once per process (chained to what was there). */
 void pen__guard_install(void);
 /* fn's result; *lost is set when mapped memory went away inside it. */
 int pen__guard_run(int (*fn)(void *), void *arg, bool *lost);
+/* memcpy() from mapped memory; false: some of it is gone. */
+bool pen__guard_copy(void *to, const void *from, size_t n);
 
 #endif

@@ -140,5 +140,8 @@ int settings_arg(struct pen_settings *, const char **name, const struct args *,
 void print_notes(const struct pen_settings *); /* on stderr */
 /* "3x224x224" or "scalar" */
 const char *shape_text(const int64_t *shape, uint32_t ndim);
+struct pen_text;
+/* "name", "dtype" and "shape" of a field, within an object. */
+void json_field(struct pen_text *, const struct pen_field *);
 
 #endif

@@ -23,9 +23,7 @@ static void json_data(struct pen_text *j, const struct run *r)
 		const struct pen_field *f = &ds->format->field[i];
 
 		pen__json_open(j, NULL, '{');
-		pen__json_str(j, "name", f->name);
-		pen__json_str(j, "dtype", pen_dtype_name(f->dtype));
-		pen__json_str(j, "shape", shape_text(f->shape, f->ndim));
+		json_field(j, f);
 		pen__json_close(j, '}');
 	}
 	pen__json_close(j, ']');

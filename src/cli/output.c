@@ -191,6 +191,13 @@ const char *shape_text(const int64_t *shape, uint32_t ndim)
 	return buf;
 }
 
+void json_field(struct pen_text *j, const struct pen_field *f)
+{
+	pen__json_str(j, "name", f->name);
+	pen__json_str(j, "dtype", pen_dtype_name(f->dtype));
+	pen__json_str(j, "shape", shape_text(f->shape, f->ndim));
+}
+
 void progress_start(struct progress *p, const char *what, uint64_t total)
 {
 	*p = (struct progress){ .what = what,

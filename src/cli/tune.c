@@ -132,6 +132,7 @@ static double run_one(struct tune *t, const struct candidate *c, double seconds)
 	if (rc) { /* some ways do not work everywhere: O_DIRECT on tmpfs */
 		t->failed++;
 		snprintf(t->why, sizeof(t->why), "%.250s", err.msg);
+		t->code = done.code;
 	} else {
 		rate = rate_of(t, c, &printed, seconds);
 	}
@@ -351,9 +352,11 @@ static int tune_it(struct tune *t)
 	if (interrupted())
 		return 128 + interrupted();
 	if (!n || isnan(t->c[0].median)) {
-		pen__fail(&err, PEN_EINVAL, t->target, "%s",
+		/* a run names what it could not do itself */
+		pen__fail(&err, PEN_EINVAL, t->why[0] ? NULL : t->target, "%s",
 			  t->why[0] ? t->why : "no run gave a rate");
-		return complain(&err);
+		rc = complain(&err);
+		return t->code ? t->code : rc;
 	}
 	return tune_print(t, n);
 }

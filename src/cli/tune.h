@@ -38,7 +38,8 @@ struct tune {
 	double cached; /* share of the data in the page cache */
 	/* where those leave their results: "output.folder=" and a path */
 	char folder[4096];
-	char why[256];
+	char why[256]; /* the last run that failed, */
+	int code;      /* and its exit code */
 };
 
 /* tune_plan.c: candidates, the defaults first; what is given stays. */

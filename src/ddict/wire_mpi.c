@@ -110,19 +110,6 @@ static void mpi_kick(struct pen_wire *w, struct pen_peer *p)
 
 /* --- sending --- */
 
-struct copy {
-	char *to;
-	struct iovec from;
-};
-
-static int copy(void *arg)
-{
-	const struct copy *c = arg;
-
-	memcpy(c->to, c->from.iov_base, c->from.iov_len);
-	return 0;
-}
-
 /*
  * Copies the peer's next piece; 0: there is none. *lost: some of it is not
  * there any more, in a file that was mapped and cut short.
@@ -143,14 +130,14 @@ static size_t pack(struct pen_peer *p, char *to, struct pen_msg **done,
 		memcpy(to, &f, sizeof(f));
 		n = sizeof(f);
 		while (n < sizeof(f) + f.len) {
-			struct copy c = { .to = to + n };
+			struct iovec v;
 
-			if (*lost || !pen__msg_iov(msg, sizeof(f) + f.len - n,
-						   &c.from, 1))
+			if (*lost ||
+			    !pen__msg_iov(msg, sizeof(f) + f.len - n, &v, 1))
 				break;
-			pen__guard_run(copy, &c, lost);
-			pen__msg_advance(msg, c.from.iov_len);
-			n += c.from.iov_len;
+			*lost = !pen__guard_copy(to + n, v.iov_base, v.iov_len);
+			pen__msg_advance(msg, v.iov_len);
+			n += v.iov_len;
 		}
 		pen__msg_next(p, done);
 	}

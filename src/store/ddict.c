@@ -476,32 +476,12 @@ static bool adjoins(const struct ride *r, const struct pen_io *with)
 	       r->io.len + with->len <= JOIN_MOST;
 }
 
-struct copy {
-	void *to;
-	const void *from;
-	size_t n;
-};
-
-static int copy(void *arg)
-{
-	const struct copy *c = arg;
-
-	memcpy(c->to, c->from, c->n);
-	return 0;
-}
-
 /* Out of memory that the store beneath lends, which may be gone. */
 static void take_lent(struct tier_queue *p, struct pen_io *io)
 {
 	const struct pen_store_ops *ops = p->under->st->ops;
-	struct copy c = { io->buf, io->data, 0 };
-	bool lost = false;
 
-	if (io->res > 0) {
-		c.n = (size_t)io->res;
-		pen__guard_run(copy, &c, &lost);
-	}
-	if (lost)
+	if (io->res > 0 && !pen__guard_copy(io->buf, io->data, (size_t)io->res))
 		io->res = PEN_ESTALE;
 	if (ops->release)
 		ops->release(p->under, io);

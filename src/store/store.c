@@ -208,43 +208,27 @@ void pen__queue_close(struct pen_queue *q)
 	pen__free(q);
 }
 
-struct copy {
-	void *to;
-	const void *from;
-	size_t n;
-};
-
-static int copy(void *arg)
-{
-	const struct copy *c = arg;
-
-	memcpy(c->to, c->from, c->n);
-	return 0;
-}
-
-/* Submits and waits; checks for `need` bytes and copies them if asked to. */
+/* Submits and waits; the n bytes after `skip` are in `to` then. */
 static int read_piece(struct pen_queue *q, struct pen_io *io, size_t skip,
-		      struct copy *c, struct pen_err *err)
+		      void *to, size_t n, struct pen_err *err)
 {
 	const struct pen_store_ops *ops = q->st->ops;
 	struct pen_io *done = NULL;
-	bool lost = false;
+	const char *from;
 	int rc = 0;
 
 	if (ops->submit(q, io) || ops->reap(q, 1, &done, 1) != 1 || done != io)
 		return pen__fail(err, PEN_EINVAL, ops->name,
 				 "a blocking read needs an idle queue");
-	if (io->res < 0 || (uint64_t)io->res < skip + c->n) {
-		io->len = skip + c->n;
+	if (io->res < 0 || (uint64_t)io->res < skip + n) {
+		io->len = skip + n;
 		rc = pen__io_error(q->st, io, err);
 	} else {
-		c->from = (const char *)io->data + skip;
-		if (c->from != c->to)
-			pen__guard_run(copy, c, &lost);
-	}
-	if (lost) {
-		io->res = PEN_ESTALE;
-		rc = pen__io_error(q->st, io, err);
+		from = (const char *)io->data + skip;
+		if (from != to && !pen__guard_copy(to, from, n)) {
+			io->res = PEN_ESTALE;
+			rc = pen__io_error(q->st, io, err);
+		}
 	}
 	if (ops->release)
 		ops->release(q, io);
@@ -265,16 +249,15 @@ static int read_aligned(struct pen_queue *q, struct pen_io *io, void *buf,
 		return pen__fail_nomem(err, q->st->ops->name, BOUNCE_SIZE);
 	while (got < len && !rc) {
 		const size_t skip = (off + got) % align;
-		struct copy c = { .to = (char *)buf + got,
-				  .n = BOUNCE_SIZE - skip };
+		size_t n = BOUNCE_SIZE - skip;
 
-		if (c.n > len - got)
-			c.n = len - got;
+		if (n > len - got)
+			n = len - got;
 		io->offset = off + got - skip;
-		io->len = (skip + c.n + align - 1) / align * align;
+		io->len = (skip + n + align - 1) / align * align;
 		io->buf = b.p;
-		rc = read_piece(q, io, skip, &c, err);
-		got += c.n;
+		rc = read_piece(q, io, skip, (char *)buf + got, n, err);
+		got += n;
 	}
 	pen__block_fini(&b);
 	return rc;
@@ -286,13 +269,12 @@ int pen__queue_read(struct pen_queue *q, uint32_t object, uint64_t off,
 	struct pen_io io = {
 		.object = object, .offset = off, .len = len, .buf = buf
 	};
-	struct copy c = { .to = buf, .n = len };
 
 	if (!len)
 		return 0;
 	if (q->st->align > 1 && !q->st->lends)
 		return read_aligned(q, &io, buf, len, err);
-	return read_piece(q, &io, 0, &c, err);
+	return read_piece(q, &io, 0, buf, len, err);
 }
 
 static int fail_read(const struct pen_io *io, const char *path,
