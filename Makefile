@@ -1,11 +1,9 @@
 # A thin front: CMake builds (see CMakePresets.json), ctest tests.
-JOBS ?= 2
+export JOBS ?= 2
 PREFIX ?= /usr/local
 WORK ?=
 BENCH_ARGS ?=
 
-# ThreadSanitizer of GCC 12 dies where the kernel randomises addresses widely.
-NOASLR := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 # Tests wait a lot: for disks, for processes to start, for one another.
 CTEST = ctest --output-on-failure --no-tests=error \
 	-j$(shell echo $$((2 * $(JOBS))))
@@ -19,37 +17,23 @@ all: build
 setup:
 	@scripts/setup build
 
-# $(call built,preset[,options[,target]]): configures and builds build/<preset>
-built = cmake --preset $(1) $(2) >build/$(1).log || \
-	{ cat build/$(1).log; exit 1; }; \
-	cmake --build --preset $(1) -j$(JOBS) $(if $(3),--target $(3))
-release = $(call built,release,-DBUILD_TESTING=OFF)
+release = scripts/build release all -DBUILD_TESTING=OFF
 
-build/.:
-	@mkdir -p $@
-
-build: setup | build/.
+build: setup
 	@$(release)
 
 demo: build
 	@scripts/demo
 
-# The tests as users run them, then under the address and undefined-behaviour
-# sanitizers what would not only be done again, then what has threads under the
-# thread sanitizer; tests/CMakeLists.txt says which are which.
-test: | build/.
+# Everything: the build that users have, then both sanitizers.
+test:
 	@scripts/setup test
-	@$(call built,dev)
-	@$(CTEST) --test-dir build/dev
-	@$(call built,asan,,tests_unrepeated)
-	@$(CTEST) --test-dir build/asan -LE repeated
-	@$(call built,tsan,,tests_threaded)
-	@$(NOASLR) $(CTEST) --test-dir build/tsan -L threaded
+	@scripts/test
 
 # Only the checks of the tree itself: layers, symbols, words, sizes, format.
-check: | build/.
+check:
 	@scripts/setup test
-	@$(call built,dev)
+	@scripts/build dev
 	@$(CTEST) --test-dir build/dev -R '^check_'
 
 # clang-format 14 in place; check_format holds the result.
@@ -57,14 +41,16 @@ format:
 	@find include src python tests bench -name '*.[ch]' -type f 2>/dev/null | \
 		xargs clang-format -i
 
-# make bench WORK=rows_1k_b256; without WORK all of them
-bench: | build/.
+# make bench WORK=rows_1k_b256; without WORK all of them. BENCH_ARGS=--against
+# compares with the figures that are kept and fails when one is worse;
+# BENCH_ARGS=--keep keeps what was measured, and writes the tables of docs/.
+bench:
 	@scripts/setup bench
 	@$(release)
 	@/usr/bin/python3 bench/run.py --build build/release $(BENCH_ARGS) $(WORK)
 
 # The Python module: PYTHONPATH=build/python python3 -c 'import penstock'
-python: | build/.
+python:
 	@scripts/setup python
 	@$(release)
 	@ln -sfn release/python build/python

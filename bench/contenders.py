@@ -57,8 +57,8 @@ def rows(tools, work, path):
     offset = d.offset(path)
     listed = tools.write_list([(0, 0, 0, path)])
 
-    def limit(how, threads):
-        return lambda: rate(tools.limits(how, path, offset, d.row, d.n,
+    def limit(threads):
+        return lambda: rate(tools.limits("rows", path, offset, d.row, d.n,
                                          work.batch, threads, tools.seconds))
 
     def penstock(threads):
@@ -68,21 +68,10 @@ def rows(tools, work, path):
             return samples / seconds
         return measure
 
-    def copies(threads):
-        def measure():
-            r = tools.limits("memcpy", 256 << 20, threads, tools.seconds)
-            return r["payload_bytes"] / r["seconds"] / d.row
-        return measure
-
     t = tools.threads
-    out = {"penstock": penstock(t), "limit": limit("mmap", t),
-           "limit_prefetch": limit("mmap_prefetch", t),
-           "limit_pread": limit("pread", t), "memcpy": copies(t)}
+    out = {"penstock": penstock(t), "limit": limit(t)}
     if t > 1:
-        out.update({"penstock_1t": penstock(1), "limit_1t": limit("mmap", 1),
-                    "limit_prefetch_1t": limit("mmap_prefetch", 1),
-                    "limit_pread_1t": limit("pread", 1),
-                    "memcpy_1t": copies(1)})
+        out.update({"penstock_1t": penstock(1), "limit_1t": limit(1)})
     return "samples/s", out, lambda: tools.limits("warm", listed)
 
 
@@ -101,23 +90,8 @@ def loads(tools, work, path, *settings):
             **({"penstock_1t": penstock(1)} if t > 1 else {})}
 
 
-def files(tools, work, path):
-    """Many files: everyone opens, reads and closes them."""
-    listed = tools.write_list(work.data.ranges(path))
-
-    def limit(threads):
-        return lambda: rate(tools.limits("files", listed, work.batch, threads,
-                                         tools.seconds))
-
-    t = tools.threads
-    out = {**loads(tools, work, path), "limit": limit(t)}
-    if t > 1:
-        out["limit_1t"] = limit(1)
-    return "samples/s", out, lambda: tools.limits("warm", listed)
-
-
 def decode(tools, work, path):
-    """Ranges of files that are checked or decoded on the way."""
+    """Ranges of files, which may be checked or decoded on the way."""
     d = work.data
     listed = tools.write_list(d.ranges(path))
     settings = work.more.get("settings", ())
@@ -181,8 +155,12 @@ def fit(points):
 
 def null(tools, work, path):
     """Nothing is read: what is left is the loader's own cost. Batches of
-    several sizes tell the cost of a sample from that of a batch."""
+    several sizes tell the cost of a sample from that of a batch. `copy` is
+    what this machine takes for a record of 64 bytes that is in its cache."""
     found = {}
+    small = os.path.join(tools.scratch.name, "small")
+    with open(small, "wb") as f:
+        f.write(bytes(64 << 10))
 
     def measure():
         points = []
@@ -199,7 +177,10 @@ def null(tools, work, path):
 
     return "ns", {"penstock": measure,
                   "penstock_batch": lambda: found["batch"],
-                  "penstock_at_b256": lambda: found["b256"]}, None
+                  "penstock_at_b256": lambda: found["b256"],
+                  "copy": lambda: 1e9 / rate(tools.limits(
+                      "rows", small, 0, 64, 1024, 256, 1, tools.seconds))
+                  }, None
 
 
 def open_index(tools, work, path):
@@ -216,7 +197,7 @@ def open_index(tools, work, path):
 
     return "s", {"penstock": measure,
                  "penstock_memory": (lambda: found["memory"], "bytes"),
-                 "limit_scan": lambda: tools.limits("scan", path)["seconds"]
+                 "readdir": lambda: tools.limits("scan", path)["seconds"]
                  }, None
 
 
@@ -230,18 +211,21 @@ def shuffle(tools, work, path):
 
 
 def direct(tools, work, path):
-    """Random reads past the page cache, beside fio's."""
+    """Random reads past the page cache."""
     bs = work.more["bs"]
     n = work.data.size // bs
 
-    def fio(jobs):
-        def measure():
-            return fio_job(path, "--readonly", "--rw=randread", f"--bs={bs}",
-                           "--ioengine=io_uring", "--direct=1",
-                           "--iodepth=32", f"--numjobs={jobs}",
-                           "--group_reporting", "--randrepeat=0",
-                           "--time_based", "--runtime=2")["read"]["iops"]
-        return measure
+    def limit(threads):
+        return lambda: rate(tools.limits("direct", path, bs,
+                                         work.more["depth"], threads,
+                                         tools.seconds))
+
+    def fio():
+        return fio_job(path, "--readonly", "--rw=randread", f"--bs={bs}",
+                       "--ioengine=io_uring", "--direct=1", "--iodepth=32",
+                       f"--numjobs={tools.threads}", "--group_reporting",
+                       "--randrepeat=0", "--time_based",
+                       "--runtime=1")["read"]["iops"]
 
     def penstock(threads):
         def measure():
@@ -253,17 +237,36 @@ def direct(tools, work, path):
         return measure
 
     t = tools.threads
-    out = {"penstock": penstock(t), "limit": fio(t)}
+    out = {"penstock": penstock(t), "limit": limit(t)}
     if t > 1:
-        out.update({"penstock_1t": penstock(1), "limit_1t": fio(1)})
-    return "samples/s", out, None
+        out.update({"penstock_1t": penstock(1), "limit_1t": limit(1)})
+    return "samples/s", {**out, "fio": fio}, None
 
 
-KINDS = {"rows": rows, "files": files, "null": null, "open": open_index,
+KINDS = {"rows": rows, "null": null, "open": open_index,
          "shuffle": shuffle, "direct": direct, "decode": decode,
          "text": text, "open_chunks": open_chunks, **emulate.KINDS,
          **contenders_cells.KINDS, **contenders_python.KINDS,
          **contenders_tokens.KINDS}
+
+
+def cpu_times(tools, out):
+    """CPU time a sample beside the rates of us and of the limit: other programs
+    on the machine hardly change it."""
+    found = {}
+
+    def keep(who, measure):
+        def both():
+            tools.cpu = None
+            value = measure()
+            found[who] = tools.cpu
+            return value
+        return both
+
+    for who in ("penstock", "limit"):
+        out[who] = keep(who, out[who][0]), out[who][1]
+    for who in ("penstock", "limit"):
+        out[who + "_cpu"] = (lambda who=who: found[who]), "ns"
 
 
 def contenders(tools, name, work, path):
@@ -275,6 +278,8 @@ def contenders(tools, name, work, path):
     peers = None
     for key, how in mine.items():
         out[key] = how if isinstance(how, tuple) else (how, unit)
+    if {"penstock", "limit"} <= out.keys() and "penstock_cpu" not in out:
+        cpu_times(tools, out)
     if work.peers:
         peers = Peers(name, path or "-", tools)
     for peer in work.peers:

@@ -17,6 +17,7 @@ def load(tools, work, file, chunks):
                   "format.obs=cell_type",
                   f"format.output={work.more['output']}",
                   f"threads={tools.threads}", "--json"])
+    tools.count_cpu(r)
     if r["samples"] != work.data.n:
         raise Missing(f"penstock: {r['samples']} cells, not {work.data.n}")
     return r
@@ -46,17 +47,15 @@ def cells(tools, work, path):
     listed = tools.write_list((0, os.path.getsize(p), 0, p)
                               for p in d.files(path, file))
 
-    def limit(way):
-        return lambda: rate(tools.limits(
-            "cells", d.map(path, file), d.path(path, file), way,
+    def limit():
+        return rate(tools.limits(
+            "cells", d.map(path, file), d.path(path, file),
             work.more["output"], work.more["size"], work.more["chunks"],
             work.batch, tools.threads))
 
-    out = {**penstock(tools, work, d.path(path, file)),
-           "limit": limit("pread")}
-    if file == H5AD_NONE:
-        out["limit_mmap"] = limit("mmap")
-    return "samples/s", out, lambda: tools.limits("warm", listed)
+    return "samples/s", {**penstock(tools, work, d.path(path, file)),
+                         "limit": limit}, \
+        lambda: tools.limits("warm", listed)
 
 
 def packed(tools, work, path):

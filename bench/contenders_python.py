@@ -30,11 +30,15 @@ def samples(tools, work, path):
 
 
 def overhead(tools, work, path):
-    def measure():
-        r = own(tools, "overhead", "-")
-        return r["seconds"] / r["samples"] * 1e6
+    """Beside arrays made of memory that is there already."""
+    def measure(what):
+        def once():
+            r = own(tools, what, "-")
+            return r["seconds"] / r["samples"] * 1e6
+        return once
 
-    return "us", {"penstock": measure}, None
+    return "us", {"penstock": measure("overhead"),
+                  "frombuffer": measure("frombuffer")}, None
 
 
 def pair(mine, other, name):
@@ -46,6 +50,17 @@ def pair(mine, other, name):
         return "samples/s", {"penstock": measure(mine),
                              name: measure(other)}, None
     return kind
+
+
+def gather(tools, work, path):
+    """The limit takes as many rows as large out of another file."""
+    unit, out, _ = pair("store_gather", "numpy_gather", "numpy")(
+        tools, work, path)
+    d = work.data
+    out["limit"] = lambda: rate(tools.limits(
+        "rows", path, d.offset(path), d.row, 1 << 18, work.batch,
+        tools.threads, tools.seconds))
+    return unit, out, None
 
 
 def start(tools, work, path):
@@ -60,10 +75,11 @@ def start(tools, work, path):
         return measure
 
     return "ms", {"penstock": milliseconds("import_time"),
-                  "penstock_first": milliseconds("first_batch")}, None
+                  "penstock_first": milliseconds("first_batch"),
+                  "numpy_import": milliseconds("numpy_import")}, None
 
 
 KINDS = {"python_samples": samples, "python_overhead": overhead,
          "python_fill": pair("store_fill", "memcpy", "memcpy"),
-         "python_gather": pair("store_gather", "numpy_gather", "numpy"),
+         "python_gather": gather,
          "python_start": start}

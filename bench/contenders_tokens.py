@@ -21,8 +21,8 @@ def tokens(tools, work, path):
         settings.append(f"format.vocab={out}")
     listed = tools.write_list([(0, work.data.bytes(path), 0, path)])
 
-    def limit(kind, threads):
-        return lambda: rate(tools.limits("tokens", kind, path, work.batch,
+    def limit(threads):
+        return lambda: rate(tools.limits("tokens", how, path, work.batch,
                                          threads, tools.seconds))
 
     def penstock(threads):
@@ -34,11 +34,9 @@ def tokens(tools, work, path):
         return measure
 
     t = tools.threads
-    out = {"penstock": penstock(t), "limit": limit(how, t),
-           "copy": limit("copy", t)}
+    out = {"penstock": penstock(t), "limit": limit(t)}
     if t > 1:
-        out.update({"penstock_1t": penstock(1), "limit_1t": limit(how, 1),
-                    "copy_1t": limit("copy", 1)})
+        out.update({"penstock_1t": penstock(1), "limit_1t": limit(1)})
     return "samples/s", out, lambda: tools.limits("warm", listed)
 
 
@@ -55,8 +53,8 @@ def vocab(tools, work, path):
         return lambda: rate(tools.limits("tokens", "vocab", path, work.batch,
                                          threads, tools.seconds))
 
-    return "samples/s", {"penstock": penstock, "limit": limit(tools.threads),
-                         "limit_one_thread": limit(1)}, \
+    return "samples/s", {"penstock": penstock,
+                         "limit": limit(tools.threads)}, \
         lambda: tools.limits("warm", listed)
 
 
@@ -105,4 +103,5 @@ def dictionary(tools, work, path):
     }, None
 
 
-KINDS = {"ddict_load": dictionary, "tokens_model": doc2vec, "tokens": tokens, "tokens_vocab": vocab}
+KINDS = {"ddict_load": dictionary, "tokens": tokens,
+         "tokens_model": doc2vec, "tokens_vocab": vocab}

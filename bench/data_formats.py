@@ -88,11 +88,25 @@ class Dlio(Set):
         self.n = n
         self.kind, self.size = kind, size
         self.side = int(size ** 0.5)
+        self.row = self.side ** 2
 
     def paths(self, path):
         width = len(str(self.n))
         return [f"{path}/train/img_{i:0{width}}_of_{self.n}{self.end}"
                 for i in range(self.n)]
+
+    def ranges(self, path):
+        for name in self.paths(path):
+            if self.kind == "npz":
+                yield member(name, "x.npy")
+            elif self.kind == "hdf5":
+                import h5py
+                with h5py.File(name) as f:
+                    yield f["records_0"].id.get_offset(), self.row, 0, name
+            else:
+                size = os.path.getsize(name)
+                head = size - self.row if self.kind == "npy" else 0
+                yield head, size - head, 0, name
 
     def make(self, path):
         os.makedirs(path + "/train")

@@ -2,8 +2,6 @@
 files, and beside fio where it writes.
 
 A DLIO that is installed takes part when PEN_DLIO is the path of its program.
-What is called `elsewhere` was measured on another machine and is only there to
-compare with when there is none.
 """
 import json
 import os
@@ -13,24 +11,8 @@ import time
 
 import numpy as np
 
-from tools import Missing, fio_job
+from tools import Missing, fio_job, rate
 
-# DLIO on two vCPUs of an AMD EPYC at 2.4 GHz, warm: samples/s with so many
-# workers (w), CPU ms a sample without any. `head` is DLIO as it comes; else it
-# lacks the line of reader_handler.py that prints the whole index a sample.
-ELSEWHERE = {
-    "run_npy4k": {"w0": 3302, "w2": 5415, "cpu": 0.37,
-                  "head_w0": 181, "head_w2": 265, "head_cpu": 5.4},
-    "run_npz10m": {"w0": 127, "w2": 157, "cpu": 10.7},
-    "run_npy110k": {"w0": 1355, "w2": 3135, "cpu": 0.66,
-                    "head_w0": 301, "head_w2": 311, "head_cpu": 3.2},
-    "run_jpeg110k": {"w0": 899, "w2": 1518, "cpu": 1.14,
-                     "head_w0": 223, "head_w2": 348, "head_cpu": 4.4},
-    "run_hdf5_10m": {"w0": 320, "w1": 203, "cpu": 5.0},
-    "start": {"": 3300, "memory": 324},
-    "generate": {"": 112},
-    "checkpoint": {"": 0.235, "load": 0.70, "memory": 4600},
-}
 DLIO = os.environ.get("PEN_DLIO")
 NOTHING = ("workflow.generate_data=false", "workflow.train=false",
            "workflow.evaluation=false", "train.epochs=1")
@@ -50,6 +32,14 @@ LLAMA = ("model.name=llama", "model.type=transformer", "model.num_layers=6",
          "checkpoint.num_checkpoints_read=1")
 
 
+def smallest(folder):
+    """A run that makes one tiny file, unless it is there, and ends."""
+    return (f"dataset.data_folder={folder}/one", "dataset.format=npy",
+            "dataset.num_files_train=1", "dataset.num_files_eval=0",
+            "dataset.num_subfolders_train=0", "dataset.record_length_bytes=64",
+            *NOTHING, "workflow.generate_data=true")
+
+
 def penstock(tools):
     return lambda *settings: [tools.penstock_path, "run", "default", *settings]
 
@@ -58,17 +48,6 @@ def dlio(tools):
     return lambda *settings: [DLIO, "workload=default",
                               *("++workload." + s for s in settings),
                               f"hydra.run.dir={tools.scratch.name}"]
-
-
-def elsewhere(work, unit, units=None):
-    """The contenders measured there; units: of those that differ."""
-    out = {}
-    for key, value in ELSEWHERE[work.name].items():
-        what = key.removeprefix("head_")
-        parts = "dlio", "head" if what != key else "", "elsewhere", what
-        name = "_".join(filter(None, parts))
-        out[name] = (lambda value=value: value, (units or {}).get(what, unit))
-    return out
 
 
 def output(tools, name):
@@ -110,7 +89,7 @@ def settings_of(tools, work, path, *more):
 
 def train(tools, work, path):
     """samples/s: the median of the epochs after the first. CPU: all of it but
-    that of a run that does nothing, with one reading thread."""
+    that of the smallest run, with one reading thread."""
     found, empty = {}, {}
 
     def once(program, rates, settings):
@@ -125,7 +104,7 @@ def train(tools, work, path):
                                f"train.epochs={work.more['epochs']}",
                                f"reader.read_threads={threads}")
         empty.setdefault(name, []).append(tools.limits("run", *program(
-            *settings, *NOTHING))["cpu_s"])
+            *settings, *smallest(tools.scratch.name)))["cpu_s"])
         end = time.monotonic() + tools.seconds
         runs = [once(program, rates, settings)]
         while time.monotonic() < end:
@@ -148,12 +127,15 @@ def train(tools, work, path):
     if DLIO:
         out.update({f"dlio_w{t}": theirs(t), "dlio_w0": theirs(0),
                     "dlio_cpu": (lambda: found["dlio"], "ms")})
-    out.update(elsewhere(work, "samples/s", {"cpu": "ms"}))
-    return "samples/s", out, None
+    listed = tools.write_list(work.data.ranges(path))
+    out["limit"] = lambda: rate(tools.limits(
+        "decode", work.more["how"], listed, work.more.get("resize") or
+        work.data.row, work.batch, t, tools.seconds))
+    return "samples/s", out, lambda: tools.limits("warm", listed)
 
 
 def start(tools, work, path):
-    """A run that has nothing to do."""
+    """The smallest run, whose one file is there already."""
     found = {}
 
     def measure(name, program):
@@ -161,7 +143,7 @@ def start(tools, work, path):
         runs = []
         while not runs or time.monotonic() < end:
             runs.append(tools.limits("run", *program(
-                f"output.folder={path}", *NOTHING)))
+                f"output.folder={path}", *smallest(path))))
         found[name] = statistics.median(
             r["peak_memory_bytes"] for r in runs) / 1e6
         return statistics.median(r["seconds"] for r in runs) * 1e3
@@ -171,19 +153,22 @@ def start(tools, work, path):
         if name == "penstock" or DLIO:
             out[name] = lambda n=name, p=program: measure(n, p)
             out[name + "_memory"] = (lambda n=name: found[n], "MB")
-    out.update(elsewhere(work, "ms", {"memory": "MB"}))
+    out["true"] = lambda: measure("true", lambda *_: ["true"])
     return "ms", out, None
 
 
 def accelerators(tools, work, path):
     """Many of them in one process."""
+    listed = tools.write_list(work.data.ranges(path))
+
     def measure():
         r = tools.limits("run", *penstock(tools)(*settings_of(
             tools, work, path, "train.epochs=2",
             f"accelerators={work.more['accelerators']}")))
         return r["peak_memory_bytes"] / 1e6
 
-    return "MB", {"penstock_memory": measure}, None
+    return "MB", {"penstock_memory": measure}, \
+        lambda: tools.limits("warm", listed)
 
 
 def clear(path):
@@ -239,8 +224,7 @@ def generate(tools, work, path):
         "penstock": measure, "fio": fio,
         "penstock_sync": lambda: measure(
             "sh", "-c", '"$@" && sync -f "$0"', path),
-        "fio_sync": lambda: fio("--end_fsync=1"),
-        **elsewhere(work, "MB/s")}, None
+        "fio_sync": lambda: fio("--end_fsync=1")}, None
 
 
 def checkpoint(tools, work, path):
@@ -266,8 +250,7 @@ def checkpoint(tools, work, path):
     return "GiB/s", {
         "penstock": measure, "fio": fio,
         "penstock_load": lambda: found["load"],
-        "penstock_memory": (lambda: found["memory"], "MB"),
-        **elsewhere(work, "GiB/s", {"memory": "MB"})}, None
+        "penstock_memory": (lambda: found["memory"], "MB")}, None
 
 
 KINDS = {"run": train, "start": start, "accelerators": accelerators,

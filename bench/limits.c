@@ -52,21 +52,50 @@ void *need(size_t n, size_t size)
 	return p;
 }
 
-double now(void)
+void *need_huge(size_t n, size_t size)
+{
+	const size_t huge = 2 << 20, all = (n * size + huge) & ~(huge - 1);
+	void *p = NULL;
+
+	if (n > SIZE_MAX / 2 / size || posix_memalign(&p, huge, all))
+		die("no memory for %zu x %zu bytes", n, size);
+	madvise(p, all, MADV_HUGEPAGE);
+	return p;
+}
+
+static double seconds_of(clockid_t clock)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(clock, &t);
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-uint64_t next_random(uint64_t *state)
+double now(void)
 {
-	uint64_t z = (*state += 0x9e3779b97f4a7c15u);
+	return seconds_of(CLOCK_MONOTONIC);
+}
+
+double cpu_now(void)
+{
+	return seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+uint64_t random_at(uint64_t seed, uint64_t n)
+{
+	uint64_t z = seed + (n + 1) * 0x9e3779b97f4a7c15u;
 
 	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
 	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
 	return z ^ (z >> 31);
+}
+
+uint64_t next_random(uint64_t *state)
+{
+	const uint64_t v = random_at(*state, 0);
+
+	*state += 0x9e3779b97f4a7c15u;
+	return v;
 }
 
 /* Every sample once, in an order no prefetcher can follow. */
@@ -148,51 +177,21 @@ void run_loop(struct loop *l, double seconds)
 {
 	struct worker *w = need(l->nthreads, sizeof(*w));
 	uint64_t npasses;
-	double took;
+	double took, cpu;
 
 	for (unsigned i = 0; i < l->nthreads; i++)
-		w[i].batch = need(l->batch, l->row);
+		w[i].batch = need_huge(l->batch, l->row);
 	/* the second pass: the first has page faults in it */
 	run_once(l, w, 1, &took);
 	if (run_once(l, w, 1, &took) != l->expect)
 		die("the content sum is wrong");
 	npasses = (uint64_t)(seconds / (took > 1e-6 ? took : 1e-6)) + 1;
+	cpu = cpu_now();
 	if (run_once(l, w, npasses, &took) != l->expect * npasses)
 		die("the content sum is wrong");
 	printf("{\"samples\": %" PRIu64 ", \"seconds\": %.6f, "
-	       "\"payload_bytes\": %" PRIu64 "}\n",
-	       npasses * l->nsamples, took, npasses * l->nsamples * l->row);
-}
-
-static uint64_t memcpy_body(struct loop *l, const uint32_t *ids, uint32_t n,
-			    char *batch)
-{
-	uint64_t sum = 0;
-
-	(void)ids;
-	for (uint32_t i = 0; i < n; i++)
-		memcpy(batch + i * l->row, l->map + i * l->row, l->row);
-	for (uint32_t i = 0; i < n; i++)
-		sum += first_word(batch + i * l->row);
-	return sum;
-}
-
-/* memcpy BYTES THREADS SECONDS: streams far beyond every cache. */
-static void cmd_memcpy(char **arg)
-{
-	struct loop l = { .row = 1 << 20, .body = memcpy_body };
-	const uint64_t bytes = number(arg[0]);
-
-	l.nsamples = (uint32_t)(bytes >> 20);
-	l.batch = l.nsamples;
-	l.nthreads = (unsigned)number(arg[1]);
-	/* one batch a thread and pass: they copy side by side */
-	l.nsamples *= l.nthreads;
-	l.map = need(l.batch, l.row);
-	l.order = shuffled(l.nsamples);
-	for (uint32_t i = 0; i < l.nsamples; i++)
-		l.expect += first_word(l.map + (i % l.batch) * l.row);
-	run_loop(&l, decimal(arg[2]));
+	       "\"cpu_s\": %.6f}\n",
+	       npasses * l->nsamples, took, cpu_now() - cpu);
 }
 
 /* run COMMAND...: what it takes. In C because the kernel counts the memory of
@@ -255,18 +254,13 @@ static const struct {
 	int nargs; /* -1: one or more */
 	void (*run)(char **arg);
 } commands[] = {
-	{ "memcpy", "BYTES THREADS SECONDS", 3, cmd_memcpy },
-	{ "mmap", "FILE OFFSET ROW NROWS BATCH THREADS SECONDS", 7, cmd_mmap },
-	{ "mmap_prefetch", "FILE OFFSET ROW NROWS BATCH THREADS SECONDS", 7,
-	  cmd_mmap_prefetch },
-	{ "pread", "FILE OFFSET ROW NROWS BATCH THREADS SECONDS", 7,
-	  cmd_pread },
-	{ "files", "LIST BATCH THREADS SECONDS", 4, cmd_files },
+	{ "rows", "FILE OFFSET ROW NROWS BATCH THREADS SECONDS", 7, cmd_rows },
 	{ "decode", "KIND LIST ROW BATCH THREADS SECONDS", 6, cmd_decode },
-	{ "cells", "MAP PATH pread|mmap dense|csr ROWS CHUNKS BATCH THREADS", 8,
+	{ "cells", "MAP PATH dense|csr ROWS CHUNKS BATCH THREADS", 7,
 	  cmd_cells },
-	{ "tokens", "copy|chars|vocab|dm FILE BATCH THREADS SECONDS", 5,
+	{ "tokens", "chars|vocab|dm FILE BATCH THREADS SECONDS", 5,
 	  cmd_tokens },
+	{ "direct", "FILE SIZE DEPTH THREADS SECONDS", 5, cmd_direct },
 	{ "place", "FILE PROCESSES SECONDS", 3, cmd_place },
 	{ "warm", "LIST", 1, cmd_warm },
 	{ "scan", "DIR", 1, cmd_scan },

@@ -9,13 +9,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define CHECKED 61u /* one sample in so many is compared with its source */
+
 /* A range of a file. */
 struct item {
 	char *path;
 	uint64_t offset;
 	size_t len;
-	uint32_t crc; /* of the range, where it is checked */
-	int fd;	      /* -1: to be opened for each read */
+	uint32_t crc;	 /* of the range, where it is checked */
+	const char *map; /* the range in memory, where its file is mapped */
 };
 
 struct loop {
@@ -25,7 +27,6 @@ struct loop {
 			 char *batch);
 	const char *map; /* the samples in memory */
 	const struct item *items;
-	int fd;
 	uint64_t offset; /* of the first sample in the file */
 	size_t row;	 /* bytes of one sample */
 	uint32_t nsamples, batch;
@@ -36,27 +37,52 @@ struct loop {
 	atomic_uint_fast64_t next; /* the batch to take */
 };
 
-double now(void); /* seconds */
+double now(void);     /* seconds */
+double cpu_now(void); /* of all threads, so far */
 void run_loop(struct loop *l, double seconds);
-void *need(size_t n, size_t size); /* touched memory, or the end */
+void *need(size_t n, size_t size);	/* touched memory, or the end */
+void *need_huge(size_t n, size_t size); /* untouched, in large pages */
 uint32_t *shuffled(uint32_t n);
 uint64_t first_word(const void *p);
+/* The n-th number of a row of them, from 0; and the next. */
+uint64_t random_at(uint64_t seed, uint64_t n);
 uint64_t next_random(uint64_t *state);
+
+/* The first lines of a sample that comes soon. */
+static inline void prefetch(const char *p, size_t n)
+{
+	n = n < 1024 ? n : 1024;
+	for (size_t k = 0; k < n; k += 64)
+		__builtin_prefetch(p + k);
+}
+
 uint64_t number(const char *s);
 double decimal(const char *s);
 void die(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
-void read_item(const struct item *, char *to);
+/* To be read only; flags as of mmap. */
+const char *map_file(const char *path, int flags, size_t *size);
+void read_item(const struct item *, char *to); /* opens it for that */
 /* A list's lines: OFFSET LENGTH CRC PATH; most: the greatest length. */
 struct item *read_list(const char *path, uint32_t *n, size_t *most);
 
-void cmd_mmap(char **arg);
-void cmd_mmap_prefetch(char **arg);
-void cmd_pread(char **arg);
-void cmd_files(char **arg);
+/* n letters in lines of `width`, the first of which has `first` left. */
+struct lines {
+	const uint8_t *p;
+	size_t first, width, n;
+};
+/* Each letter by its lower four bits. */
+void translate(const uint8_t table[16], const struct lines *, uint8_t *to);
+/* The checksum of what is copied; it is prepared once. */
+void prepare_crc32c(void);
+uint32_t copy_crc32c(const char *p, size_t n, char *to);
+bool has_hw(void); /* AVX2 and SSE 4.2 */
+
+void cmd_rows(char **arg);
 void cmd_decode(char **arg);
 void cmd_cells(char **arg);
 void cmd_tokens(char **arg);
+void cmd_direct(char **arg);
 void cmd_place(char **arg);
 void cmd_warm(char **arg);
 void cmd_scan(char **arg);

@@ -4,21 +4,22 @@
  * chunks of neighbouring rows shuffled and then the rows of a block of chunks
  * shuffled give, in batches in memory, dense or CSR, with each row's number.
  *
- * A block's stored chunks are read and unpacked once, straight into a CSR
- * block where all of a chunk is wanted; then threads take batches, each into
- * memory of its own that is used over and over. A dense row is made in a row of
- * zeros that stays in the cache, copied out past the caches, and cleared where
- * it had numbers (to clear it in the batch takes half as long again). Blocks
- * follow one another: unpacking and filling take turns, on all threads. Or (WAY
- * mmap) rows that are stored as they are go from the mapped file into the
- * batch, without a block between.
+ * A packed chunk is unpacked when a block first needs some of it and never
+ * again: counts and genes are kept for the whole pass, in two
+ * bytes each (a file that has larger ones is refused, by the sum at the end).
+ * Rows that are stored as they are go from the mapped file into the batch.
+ * Unpacking and filling take turns, on all threads, each of which fills batches
+ * in memory of its own that is used over and over. A dense row is made in a row
+ * of zeros that stays in the cache, copied out past the caches, and cleared
+ * where it had numbers (to clear it in the batch takes half as long again).
  *
  * Not in it: finding the chunks (MAP has them), obs, a check that genes are
  * those of the matrix, genes that come twice in a row, types other than
- * float32 and int32, a consumer. The one pass that is timed has the page
- * faults of all memory in it, as a loader's first epoch has. Sum, number of
- * values and row numbers are checked; of each thread's first batch all of it,
- * off the clock.
+ * float32 and int32, a bound on memory, a consumer. The one pass that is timed
+ * has the page faults of batches in it, as a loader's first epoch has, but not
+ * those of what is kept, of which a loader may keep less. Sum, number of values
+ * and row numbers are checked; of each thread's first batch all of it, off the
+ * clock.
  */
 #include "limits.h"
 
@@ -34,26 +35,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#ifdef BENCH_BLOSC
-#include <blosc.h>
-#endif
-
 enum { RAW, ZLIB, BLOSC };
 #define HEAD 6u /* words before the offsets of rows */
 
 struct place {
 	uint64_t offset, len;
-};
-
-/* Rows one after another in the file, and where they are in the block. */
-struct run {
-	uint64_t from, to; /* values */
-	uint64_t at;
-};
-
-/* A stored chunk that is wanted, and the first run in it. */
-struct want {
-	uint32_t chunk, run;
 };
 
 struct cells {
@@ -62,30 +48,21 @@ struct cells {
 	uint64_t stride; /* of dense rows: a whole number of registers */
 	const uint64_t *indptr;
 	const struct place *place[2]; /* of data, of indices */
-	const char *path;	      /* of a zarr store */
-	const char *map;
-	int fd;
+	const char *path, *map;
 	/* what is asked for */
 	uint32_t rows, chunks, batch; /* rows of a chunk, chunks of a block */
-	bool dense, mapped;
+	bool dense;
 	unsigned nthreads;
+	/* what was unpacked: values and indices, of the whole file */
+	uint16_t *narrow[2];
+	bool *have; /* by stored chunk */
+	uint32_t *wants, nwants;
 	/* a block */
 	uint32_t *order; /* of chunks of rows */
-	uint32_t *id;	 /* rows as they are delivered */
-	uint64_t *at;	 /* where each is in the block, or in the file */
-	uint32_t n;
-	uint32_t *column[2]; /* values as they are, indices */
-	struct run *runs;
-	struct want *wants;
-	uint32_t nruns, nwants;
+	uint32_t *id, n; /* rows as they are delivered */
 	atomic_uint_fast32_t next_want, next_batch;
 	uint64_t random;
 	pthread_barrier_t barrier;
-};
-
-/* Values one after another, in the block or in the file. */
-struct part {
-	uint64_t at, n;
 };
 
 struct hand {
@@ -94,66 +71,16 @@ struct hand {
 	struct libdeflate_decompressor *inflate;
 	char *raw, *scratch;
 	float *dense;
-	uint32_t *list[2]; /* CSR */
-	uint64_t *indptr;  /* CSR */
-	uint32_t *id;	   /* the rows' numbers */
-	float *row;	   /* dense: one, of zeros */
+	uint32_t *list[2]; /* CSR, or a dense row's numbers */
+	uint64_t *indptr;
+	uint32_t *id; /* the rows' numbers */
+	float *row;   /* dense: one, of zeros */
 	uint64_t nvalues, ids;
 	double sum, checking;
 	bool checked;
 };
 
-/* Untouched memory, in large pages where the kernel has them. */
-static void *fresh(size_t n, size_t size)
-{
-	const size_t huge = 2 << 20;
-	void *p = NULL;
-
-	if (!n)
-		n = 1;
-	if (n > SIZE_MAX / 2 / size ||
-	    posix_memalign(&p, huge, (n * size + huge - 1) & ~(huge - 1)))
-		die("no memory for %zu x %zu bytes", n, size);
-	madvise(p, (n * size + huge - 1) & ~(huge - 1), MADV_HUGEPAGE);
-	return p;
-}
-
-static void read_exactly(int fd, char *to, size_t n, uint64_t at)
-{
-	while (n) {
-		const ssize_t k = pread(fd, to, n, (off_t)at);
-
-		if (k <= 0)
-			die("pread: %s", k ? strerror(errno) : "too short");
-		to += k;
-		n -= (size_t)k;
-		at += (uint64_t)k;
-	}
-}
-
-static void read_zarr(const struct cells *c, int which, uint32_t chunk,
-		      char *to)
-{
-	char name[4096];
-	int fd;
-
-	snprintf(name, sizeof(name), "%s/X/%s/%u", c->path,
-		 which ? "indices" : "data", chunk);
-	fd = open(name, O_RDONLY);
-	if (fd < 0)
-		die("%s: %s", name, strerror(errno));
-	read_exactly(fd, to, c->place[which][chunk].len, 0);
-	close(fd);
-}
-
-/* ---- a block: which chunks, then their values ---- */
-
-static int by_number(const void *a, const void *b)
-{
-	const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return (x > y) - (x < y);
-}
+/* ---- a block: which stored chunks, then their values ---- */
 
 static void shuffle(struct cells *c, uint32_t *v, uint32_t n)
 {
@@ -166,180 +93,217 @@ static void shuffle(struct cells *c, uint32_t *v, uint32_t n)
 	}
 }
 
-/* The stored chunks of a run; one that the last run also touched is wanted
- * already. */
-static void want_run(struct cells *c, const struct run *r)
-{
-	uint64_t k = r->from / c->step;
-
-	if (c->nwants && c->wants[c->nwants - 1].chunk == k)
-		k++;
-	for (; k * c->step < r->to; k++)
-		c->wants[c->nwants++] =
-			(struct want){ (uint32_t)k, (uint32_t)(r - c->runs) };
-}
-
 /* Chunks [first, last) of the order become a block. */
 static void plan_block(struct cells *c, uint32_t first, uint32_t last)
 {
-	uint64_t at = 0;
-	uint32_t *chunk = &c->order[first];
-	const uint32_t n = last - first;
-
-	qsort(chunk, n, sizeof(*chunk), by_number);
-	c->nruns = c->nwants = c->n = 0;
-	for (uint32_t i = 0; i < n; i++) {
-		const uint64_t row = (uint64_t)chunk[i] * c->rows;
+	c->n = c->nwants = 0;
+	for (; first < last; first++) {
+		const uint64_t row = (uint64_t)c->order[first] * c->rows;
 		const uint64_t end = row + c->rows < c->nrows ? row + c->rows
 							      : c->nrows;
-		const bool on = i && chunk[i] == chunk[i - 1] + 1;
+		const uint64_t from = c->indptr[row], to = c->indptr[end];
 
-		if (!on)
-			c->runs[c->nruns++] =
-				(struct run){ .from = c->indptr[row],
-					      .at = at };
-		c->runs[c->nruns - 1].to = c->indptr[end];
-		at += c->indptr[end] - c->indptr[row];
 		for (uint64_t r = row; r < end; r++)
 			c->id[c->n++] = (uint32_t)r;
-	}
-	for (uint32_t i = 0; i < c->nruns && !c->mapped; i++)
-		want_run(c, &c->runs[i]);
-	/* where rows are, by their number; then the rows in their order */
-	for (uint32_t i = 0, r = 0; i < c->n; i++) {
-		const uint64_t from = c->indptr[c->id[i]];
-
-		while (from >= c->runs[r].to && r + 1 < c->nruns)
-			r++;
-		c->at[c->id[i]] =
-			c->mapped ? from
-				  : from - c->runs[r].from + c->runs[r].at;
+		if (c->kind == RAW || from == to)
+			continue;
+		for (uint64_t k = from / c->step; k * c->step < to; k++) {
+			if (!c->have[k])
+				c->wants[c->nwants++] = (uint32_t)k;
+			c->have[k] = true;
+		}
 	}
 	shuffle(c, c->id, c->n);
 	atomic_store(&c->next_want, 0);
 	atomic_store(&c->next_batch, 0);
 }
 
-static void unpack(struct hand *h, int which, const struct want *w, char *to)
+/* Plain loops, made wide by the compiler. */
+#ifdef __x86_64__
+#define WIDE __attribute__((target_clones("avx2", "default")))
+#else
+#define WIDE
+#endif
+
+WIDE static void narrow_values(const float *x, uint64_t n, uint16_t *to)
+{
+	for (uint64_t i = 0; i < n; i++)
+		to[i] = (uint16_t)(int32_t)x[i];
+}
+
+WIDE static void narrow_genes(const uint32_t *x, uint64_t n, uint16_t *to)
+{
+	for (uint64_t i = 0; i < n; i++)
+		to[i] = (uint16_t)x[i];
+}
+
+static void inflate_chunk(struct hand *h, int which, uint32_t chunk,
+			  uint16_t *to)
 {
 	const struct cells *c = h->c;
-	const struct place *p = &c->place[which][w->chunk];
-	const size_t size = c->step * 4;
+	const struct place *p = &c->place[which][chunk];
 	size_t got = 0;
 
-	if (c->kind == BLOSC)
-		read_zarr(c, which, w->chunk, h->raw);
+	if (libdeflate_zlib_decompress(h->inflate, c->map + p->offset, p->len,
+				       h->scratch, c->step * 4, &got) ||
+	    got != c->step * 4)
+		die("chunk %u is damaged", chunk);
+	if (which)
+		narrow_genes((const uint32_t *)h->scratch, c->step, to);
 	else
-		read_exactly(c->fd, c->kind == RAW ? to : h->raw, p->len,
-			     p->offset);
-	if (c->kind == ZLIB &&
-	    libdeflate_zlib_decompress(h->inflate, h->raw, p->len, to, size,
-				       &got))
-		die("chunk %u is damaged", w->chunk);
-#ifdef BENCH_BLOSC
-	if (c->kind == BLOSC)
-		got = (size_t)blosc_decompress_ctx(h->raw, to, size, 1);
-#endif
-	if (got != (c->kind == RAW ? 0 : size))
-		die("chunk %u is damaged", w->chunk);
+		narrow_values((const float *)h->scratch, c->step, to);
 }
 
-/* Values [from, to) of a chunk that starts at `start`, into the block. */
-static void take_part(struct hand *h, int which, const struct want *w,
-		      const struct run *part)
+#ifdef BENCH_LZ4
+#include <lz4.h>
+
+/* Numbers of four bytes, of which the bytes lie apart. */
+WIDE static void weave_values(const uint8_t *s[4], uint64_t n, uint16_t *to)
 {
-	const struct cells *c = h->c;
-	const uint64_t start = w->chunk * c->step;
-	uint32_t *to = c->column[which] + part->at;
-	const size_t n = part->to - part->from;
+	const uint8_t *a = s[0], *b = s[1], *c = s[2], *d = s[3];
 
-	if (c->kind == RAW) {
-		read_exactly(c->fd, (char *)to, n * 4,
-			     c->place[which][w->chunk].offset +
-				     (part->from - start) * 4);
-		return;
+	for (uint64_t i = 0; i < n; i++) {
+		const uint32_t bits = a[i] | (uint32_t)b[i] << 8 |
+				      (uint32_t)c[i] << 16 |
+				      (uint32_t)d[i] << 24;
+		float x;
+
+		memcpy(&x, &bits, sizeof(x));
+		to[i] = (uint16_t)(int32_t)x;
 	}
-#ifdef BENCH_BLOSC
-	if (c->kind == BLOSC) {
-		/* only the parts of a chunk that it needs are unpacked */
-		if (blosc_getitem(h->raw, (int)(part->from - start), (int)n,
-				  to) != (int)(n * 4))
-			die("chunk %u is damaged", w->chunk);
-		return;
-	}
-#endif
-	memcpy(to, h->scratch + (part->from - start) * 4, n * 4);
 }
 
-static void take_want(struct hand *h, int which, const struct want *w)
+WIDE static void weave_genes(const uint8_t *s[4], uint64_t n, uint16_t *to)
 {
-	const struct cells *c = h->c;
-	const uint64_t start = w->chunk * c->step, end = start + c->step;
-	const struct run *r = &c->runs[w->run];
+	const uint8_t *a = s[0], *b = s[1];
 
-	if (r->from <= start && r->to >= end) {
-		unpack(h, which, w,
-		       (char *)(c->column[which] + r->at + start - r->from));
-		return;
-	}
-	if (c->kind == BLOSC)
-		read_zarr(c, which, w->chunk, h->raw);
-	else if (c->kind == ZLIB)
-		unpack(h, which, w, h->scratch);
-	for (; r < c->runs + c->nruns && r->from < end; r++) {
-		struct run part = *r;
+	for (uint64_t i = 0; i < n; i++)
+		to[i] = (uint16_t)(a[i] | b[i] << 8);
+}
 
-		if (part.from < start) {
-			part.at += start - part.from;
-			part.from = start;
-		}
-		part.to = part.to < end ? part.to : end;
-		take_part(h, which, w, &part);
+/* A stream of a block: its length, then LZ4, or n bytes as they are. */
+static const char *stream(const char **p, size_t n, char *room)
+{
+	uint32_t len;
+	const char *in = *p + sizeof(len);
+
+	memcpy(&len, *p, sizeof(len));
+	*p = in + len;
+	if (len == n)
+		return in;
+	if (LZ4_decompress_safe(in, room, (int)len, (int)n) != (int)n)
+		die("a block is damaged");
+	return room;
+}
+
+/* Blosc's blocks have a stream for each of the four bytes; the last, when it
+ * is shorter, has one for all of them. */
+static void blosc_chunk(struct hand *h, int which, uint32_t chunk, uint16_t *to)
+{
+	const uint64_t len = h->c->place[which][chunk].len;
+	uint32_t head[3]; /* bytes, of a block, packed */
+	char name[4096];
+	int fd;
+
+	snprintf(name, sizeof(name), "%s/X/%s/%u", h->c->path,
+		 which ? "indices" : "data", chunk);
+	fd = open(name, O_RDONLY);
+	if (fd < 0 || read(fd, h->raw, len) != (ssize_t)len)
+		die("%s: %s", name, strerror(errno));
+	close(fd);
+	memcpy(head, h->raw + 4, sizeof(head));
+	if (memcmp(h->raw, "\2\1\x21\4", 4) || head[0] != h->c->step * 4)
+		die("%s: not LZ4 of numbers in bytes apart", name);
+	for (uint64_t at = 0, b = 0; at < head[0]; at += head[1], b++) {
+		const bool last = head[0] - at < head[1];
+		const size_t n = (last ? head[0] - at : head[1]) / 4;
+		const uint8_t *s[4];
+		const char *p;
+		uint32_t start;
+
+		memcpy(&start, h->raw + 16 + b * 4, sizeof(start));
+		p = h->raw + start;
+		for (size_t i = 0; i < 4; i++)
+			s[i] = last && i ? s[i - 1] + n
+					 : (const uint8_t *)stream(
+						   &p, last ? n * 4 : n,
+						   h->scratch + i * n);
+		(which ? weave_genes : weave_values)(s, n, to + at / 4);
 	}
 }
+#else
+static void blosc_chunk(struct hand *h, int which, uint32_t chunk, uint16_t *to)
+{
+	(void)h, (void)which, (void)chunk, (void)to;
+	die("built without lz4");
+}
+#endif
 
 /* ---- batches ---- */
 
-typedef float lanes __attribute__((vector_size(32), aligned(4)));
-
-/* Exact: counts, and few of them. */
-static float sum_of(const float *v, uint64_t n)
+WIDE static uint64_t restore(const uint16_t *x, uint64_t n, float *to)
 {
-	lanes s = { 0 };
-	float sum = 0;
-	uint64_t i = 0;
+	uint32_t sum = 0;
 
-	for (; i + 8 <= n; i += 8) {
-		lanes x;
-
-		memcpy(&x, v + i, sizeof(x));
-		s += x;
+	for (uint64_t i = 0; i < n; i++) {
+		to[i] = (float)x[i];
+		sum += x[i];
 	}
-	for (; i < n; i++)
-		sum += v[i];
-	for (int k = 0; k < 8; k++)
-		sum += s[k];
 	return sum;
 }
 
-static struct part row_of(const struct cells *c, uint32_t id)
+WIDE static void widen(const uint16_t *x, uint64_t n, uint32_t *to)
 {
-	return (struct part){ c->at[id], c->indptr[id + 1] - c->indptr[id] };
+	for (uint64_t i = 0; i < n; i++)
+		to[i] = x[i];
 }
 
-/* Values at `at` that lie in one piece, at most n of them. */
-static uint64_t piece(const struct cells *c, uint64_t at, uint64_t n,
-		      const uint32_t *v[2])
+/* Exact: counts, and few of them. */
+WIDE static uint64_t sum_of(const float *x, uint64_t n)
+{
+	uint32_t sum = 0;
+
+	for (uint64_t i = 0; i < n; i++)
+		sum += (uint32_t)(int32_t)x[i];
+	return sum;
+}
+
+/* Numbers that lie in one piece in the mapped file, of [at, end). */
+static uint64_t stored(const struct cells *c, uint64_t at, uint64_t end,
+		       const float **x, const uint32_t **genes)
 {
 	const uint64_t chunk = at / c->step, in = at % c->step;
+	const char *v[2];
 
 	for (int k = 0; k < 2; k++)
-		v[k] = c->mapped
-			       ? (const uint32_t *)(c->map +
-						    c->place[k][chunk].offset) +
-					 in
-			       : c->column[k] + at;
-	return c->mapped && n > c->step - in ? c->step - in : n;
+		v[k] = c->map + c->place[k][chunk].offset + in * 4;
+	*x = (const void *)v[0];
+	*genes = (const void *)v[1];
+	return end - at < c->step - in ? end - at : c->step - in;
+}
+
+/* The numbers of a row, one after another. */
+static uint64_t take_row(struct hand *h, uint32_t id, float *values,
+			 uint32_t *genes)
+{
+	const struct cells *c = h->c;
+	const uint64_t start = c->indptr[id], end = c->indptr[id + 1];
+	const uint32_t *g;
+	const float *x;
+
+	if (c->kind != RAW) {
+		h->sum += (double)restore(c->narrow[0] + start, end - start,
+					  values);
+		widen(c->narrow[1] + start, end - start, genes);
+		return end - start;
+	}
+	for (uint64_t at = start, n; at < end; at += n) {
+		n = stored(c, at, end, &x, &g);
+		memcpy(values + at - start, x, n * sizeof(*x));
+		memcpy(genes + at - start, g, n * sizeof(*g));
+		h->sum += (double)sum_of(values + at - start, n);
+	}
+	return end - start;
 }
 
 #ifdef __x86_64__
@@ -363,57 +327,58 @@ static void pour(float *to, const float *from, uint64_t n)
 }
 #endif
 
+static void put(float *row, const uint32_t *genes, const float *x, uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i++)
+		row[genes[i]] = x[i];
+}
+
+static void clear(float *row, const uint32_t *genes, uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i++)
+		row[genes[i]] = 0;
+}
+
 static void fill_dense(struct hand *h, const uint32_t *id, uint32_t n)
 {
 	const struct cells *c = h->c;
-	float *row = h->row;
+	const uint32_t *g = h->list[1];
+	const float *x = (float *)h->list[0];
 
 	for (uint32_t i = 0; i < n; i++) {
-		const struct part p = row_of(c, id[i]);
-		const uint32_t *v[2];
+		const uint64_t start = c->indptr[id[i]];
+		const uint64_t end = c->indptr[id[i] + 1];
+		uint64_t len = end - start;
 
 		h->id[i] = id[i];
-		h->nvalues += p.n;
-		for (uint64_t at = 0, len; at < p.n; at += len) {
-			const float *x;
-
-			len = piece(c, p.at + at, p.n - at, v);
-			x = (const float *)v[0];
-			for (uint64_t k = 0; k < len; k++)
-				row[v[1][k]] = x[k];
-			h->sum += (double)sum_of(x, len);
+		h->nvalues += len;
+		if (c->kind != RAW)
+			take_row(h, id[i], (float *)h->list[0], h->list[1]);
+		for (uint64_t at = start; at < end; at += len) {
+			if (c->kind == RAW) {
+				len = stored(c, at, end, &x, &g);
+				h->sum += (double)sum_of(x, len);
+			}
+			put(h->row, g, x, len);
 		}
-		pour(h->dense + i * c->stride, row, c->ngenes);
-		for (uint64_t at = 0, len; at < p.n; at += len) {
-			len = piece(c, p.at + at, p.n - at, v);
-			for (uint64_t k = 0; k < len; k++)
-				row[v[1][k]] = 0;
+		pour(h->dense + i * c->stride, h->row, c->ngenes);
+		for (uint64_t at = start; at < end; at += len) {
+			if (c->kind == RAW)
+				len = stored(c, at, end, &x, &g);
+			clear(h->row, g, len);
 		}
 	}
 }
 
 static void fill_csr(struct hand *h, const uint32_t *id, uint32_t n)
 {
-	const struct cells *c = h->c;
-	const uint32_t *v[2];
 	uint64_t to = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		struct part p = row_of(c, id[i]);
-
 		h->id[i] = id[i];
 		h->indptr[i] = to;
-		while (p.n) {
-			const uint64_t len = piece(c, p.at, p.n, v);
-
-			memcpy(h->list[0] + to, v[0], len * 4);
-			memcpy(h->list[1] + to, v[1], len * 4);
-			h->sum += (double)sum_of((const float *)h->list[0] + to,
-						 len);
-			to += len;
-			p.at += len;
-			p.n -= len;
-		}
+		to += take_row(h, id[i], (float *)h->list[0] + to,
+			       h->list[1] + to);
 	}
 	h->indptr[n] = to;
 	h->nvalues += to;
@@ -470,6 +435,16 @@ static void take_batches(struct hand *h)
 	}
 }
 
+static void unpack(struct hand *h, int which, uint32_t chunk)
+{
+	uint16_t *to = h->c->narrow[which] + chunk * h->c->step;
+
+	if (h->c->kind == BLOSC)
+		blosc_chunk(h, which, chunk, to);
+	else
+		inflate_chunk(h, which, chunk, to);
+}
+
 static void *work(void *arg)
 {
 	struct hand *h = arg;
@@ -486,7 +461,7 @@ static void *work(void *arg)
 		pthread_barrier_wait(&c->barrier);
 		while ((k = (uint32_t)atomic_fetch_add(&c->next_want, 1)) <
 		       c->nwants * 2)
-			take_want(h, k & 1, &c->wants[k / 2]);
+			unpack(h, k & 1, c->wants[k / 2]);
 		pthread_barrier_wait(&c->barrier);
 		take_batches(h);
 	}
@@ -497,15 +472,11 @@ static void *work(void *arg)
 
 static void open_map(struct cells *c, const char *map, const char *path)
 {
-	const int fd = open(map, O_RDONLY);
-	struct stat st;
-	uint64_t *w;
+	size_t size;
+	const uint64_t *w = (const void *)map_file(map, MAP_POPULATE, &size);
 
-	if (fd < 0 || fstat(fd, &st))
-		die("%s: %s", map, strerror(errno));
-	w = need(1, (size_t)st.st_size + HEAD * 8);
-	read_exactly(fd, (char *)w, (size_t)st.st_size, 0);
-	close(fd);
+	if (size < HEAD * 8)
+		die("%s: not a map of cells", map);
 	c->nrows = w[0];
 	c->ngenes = w[1];
 	c->total = w[2];
@@ -514,64 +485,47 @@ static void open_map(struct cells *c, const char *map, const char *path)
 	c->nchunks = w[5];
 	c->stride = (c->ngenes + 7) & ~(uint64_t)7;
 	if (c->nrows >= UINT32_MAX || c->nchunks >= UINT32_MAX ||
-	    (uint64_t)st.st_size != 8 * (HEAD + c->nrows + 1 + 4 * c->nchunks))
+	    size != 8 * (HEAD + c->nrows + 1 + 4 * c->nchunks))
 		die("%s: not a map of cells", map);
 	c->indptr = w + HEAD;
 	c->place[0] = (const struct place *)(c->indptr + c->nrows + 1);
 	c->place[1] = c->place[0] + c->nchunks;
 	c->path = path;
-	if (c->kind == BLOSC)
-		return;
-	c->fd = open(path, O_RDONLY);
-	if (c->fd < 0 || fstat(c->fd, &st))
-		die("%s: %s", path, strerror(errno));
-	if (!c->mapped)
-		return;
-	if (c->kind != RAW)
-		die("%s: its rows are packed", path);
-	c->map =
-		mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, c->fd, 0);
-	if (c->map == MAP_FAILED)
-		die("%s: mmap: %s", path, strerror(errno));
-}
-
-static uint64_t most_values(const struct cells *c, uint32_t *most_of_batch)
-{
-	const uint64_t rows = (uint64_t)c->rows * c->chunks;
-	uint64_t longest = 0;
-
-	for (uint64_t i = 0; i < c->nrows; i++)
-		if (c->indptr[i + 1] - c->indptr[i] > longest)
-			longest = c->indptr[i + 1] - c->indptr[i];
-	*most_of_batch = (uint32_t)(longest * c->batch);
-	/* pages that are never touched cost nothing */
-	return rows < c->nrows ? rows * longest : c->indptr[c->nrows];
+	if (c->kind != BLOSC)
+		c->map = map_file(path, 0, &size);
 }
 
 static void prepare(struct cells *c, struct hand *h)
 {
 	const uint32_t nchunks = (uint32_t)((c->nrows + c->rows - 1) / c->rows);
-	uint32_t most;
-	const uint64_t values = most_values(c, &most);
+	uint64_t longest = 0;
 	size_t raw = 1;
 
+	for (uint64_t i = 0; i < c->nrows; i++)
+		if (c->indptr[i + 1] - c->indptr[i] > longest)
+			longest = c->indptr[i + 1] - c->indptr[i];
 	for (uint64_t i = 0; i < c->nchunks * 2; i++)
 		if (c->place[0][i].len > raw) /* indices follow data */
 			raw = c->place[0][i].len;
 	c->order = shuffled(nchunks);
-	c->id = fresh(c->nrows, sizeof(*c->id));
-	c->at = fresh(c->nrows, sizeof(*c->at));
-	for (int k = 0; k < 2 && !c->mapped; k++)
-		c->column[k] = fresh(values, 4);
-	c->runs = fresh(c->chunks, sizeof(*c->runs));
-	c->wants = fresh(c->nchunks + 1, sizeof(*c->wants));
+	c->id = need_huge(c->nrows, sizeof(*c->id));
+	c->have = need(c->nchunks, sizeof(*c->have));
+	memset(c->have, 0, c->nchunks * sizeof(*c->have));
+	c->wants = need_huge(c->nchunks, sizeof(*c->wants));
+	/* off the clock: who has less memory has fewer page faults */
+	for (int k = 0; k < 2 && c->kind != RAW; k++) {
+		c->narrow[k] =
+			need_huge(c->nchunks * c->step, sizeof(uint16_t));
+		memset(c->narrow[k], 0,
+		       c->nchunks * c->step * sizeof(uint16_t));
+	}
 	for (unsigned i = 0; i < c->nthreads; i++) {
 		h[i] = (struct hand){ .c = c };
 		h[i].inflate = libdeflate_alloc_decompressor();
-		h[i].raw = fresh(1, raw);
-		h[i].scratch = fresh(c->step, 4);
-		h[i].id = fresh(c->batch, 4);
-		h[i].indptr = fresh(c->batch + 1, 8);
+		h[i].raw = need_huge(1, raw);
+		h[i].scratch = need_huge(c->step, 4);
+		h[i].id = need_huge(c->batch, 4);
+		h[i].indptr = need_huge(c->batch + 1, 8);
 		h[i].row = need(c->stride, sizeof(*h[i].row));
 		memset(h[i].row, 0, c->stride * sizeof(*h[i].row));
 		if (!h[i].inflate)
@@ -585,8 +539,9 @@ static void prepare(struct cells *c, struct hand *h)
 		if (c->dense)
 			madvise(h[i].dense, c->batch * c->stride * 4,
 				MADV_HUGEPAGE);
-		for (int k = 0; k < 2 && !c->dense; k++)
-			h[i].list[k] = fresh(most, 4);
+		for (int k = 0; k < 2; k++)
+			h[i].list[k] = need_huge(
+				longest * (c->dense ? 1 : c->batch), 4);
 	}
 }
 
@@ -616,31 +571,27 @@ static double run(struct cells *c, struct hand *h)
 	return took - checking;
 }
 
-/* cells MAP PATH WAY OUTPUT ROWS CHUNKS BATCH THREADS: one whole pass. */
+/* cells MAP PATH OUTPUT ROWS CHUNKS BATCH THREADS: one whole pass. */
 void cmd_cells(char **arg)
 {
-	struct cells c = { .random = 1, .fd = -1 };
+	struct cells c = { .random = 1 };
 	struct hand *h;
-	double took;
+	double took, cpu;
 
-	c.mapped = !strcmp(arg[2], "mmap");
-	c.dense = !strcmp(arg[3], "dense");
-	c.rows = (uint32_t)number(arg[4]);
-	c.chunks = (uint32_t)number(arg[5]);
-	c.batch = (uint32_t)number(arg[6]);
-	c.nthreads = (unsigned)number(arg[7]);
+	c.dense = !strcmp(arg[2], "dense");
+	c.rows = (uint32_t)number(arg[3]);
+	c.chunks = (uint32_t)number(arg[4]);
+	c.batch = (uint32_t)number(arg[5]);
+	c.nthreads = (unsigned)number(arg[6]);
 	if (!c.rows || !c.chunks || !c.batch || !c.nthreads)
 		die("cells: nothing to do");
 	open_map(&c, arg[0], arg[1]);
-#ifndef BENCH_BLOSC
-	if (c.kind == BLOSC)
-		die("built without blosc");
-#endif
 	h = need(c.nthreads, sizeof(*h));
 	prepare(&c, h);
 	pthread_barrier_init(&c.barrier, NULL, c.nthreads);
+	cpu = cpu_now();
 	took = run(&c, h);
 	printf("{\"samples\": %" PRIu64 ", \"seconds\": %.6f, "
-	       "\"sum\": %" PRIu64 "}\n",
-	       c.nrows, took, c.total);
+	       "\"cpu_s\": %.6f}\n",
+	       c.nrows, took, cpu_now() - cpu);
 }

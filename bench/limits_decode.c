@@ -16,29 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#ifdef __x86_64__
-#include <nmmintrin.h>
-#include <tmmintrin.h>
-
-__attribute__((target("sse4.2"))) static uint32_t crc32c(const char *p,
-							 size_t n)
-{
-	uint64_t crc = 0xffffffff;
-
-	for (; n >= 8; n -= 8, p += 8)
-		crc = _mm_crc32_u64(crc, first_word(p));
-	for (; n; n--, p++)
-		crc = _mm_crc32_u8((uint32_t)crc, (uint8_t)*p);
-	return ~(uint32_t)crc;
-}
-#else
-static uint32_t crc32c(const char *p, size_t n)
-{
-	(void)p;
-	(void)n;
-	die("CRC-32C is only measured on x86-64");
-}
-#endif
+#define PIECE ((size_t)256 << 10)
 
 /* What a thread keeps between samples. */
 struct desk {
@@ -46,7 +24,6 @@ struct desk {
 	size_t cap;
 	struct libdeflate_decompressor *inflate;
 	void *jpeg;
-	const char *map;
 };
 static _Thread_local struct desk desk;
 
@@ -60,94 +37,115 @@ static char *raw_of(size_t n)
 	return desk.raw;
 }
 
+/* A file in pieces that stay in the cache while they are looked at; what is
+ * beyond the row is read and dropped. */
+static void take_pieces(const struct item *it, char *to, size_t row, bool crc)
+{
+	const int fd = open(it->path, O_RDONLY | O_CLOEXEC);
+	char *rest = raw_of(PIECE);
+	uint32_t sum = 0;
+	size_t n;
+
+	if (fd < 0)
+		die("%s: %s", it->path, strerror(errno));
+	for (size_t at = 0; at < it->len; at += n) {
+		char *p = at + PIECE <= row ? to + at : rest;
+
+		n = it->len - at < PIECE ? it->len - at : PIECE;
+		if (pread(fd, p, n, (off_t)(it->offset + at)) != (ssize_t)n)
+			die("%s: cannot be read", it->path);
+		if (crc)
+			sum = libdeflate_crc32(sum, p, n);
+		if (p == rest && at < row)
+			memcpy(to + at, p, n < row - at ? n : row - at);
+	}
+	close(fd);
+	if (crc && sum != it->crc)
+		die("%s: wrong checksum", it->path);
+}
+
 static void take_crc32(const struct item *it, char *to, size_t row)
 {
-	(void)row;
-	read_item(it, to);
-	if (libdeflate_crc32(0, to, it->len) != it->crc)
-		die("%s: wrong checksum", it->path);
+	take_pieces(it, to, row, true);
+}
+
+static void take_plain(const struct item *it, char *to, size_t row)
+{
+	take_pieces(it, to, row, false);
+}
+
+/* Small files stay mapped, which saves all system calls. */
+static void take_mapped(const struct item *it, char *to, size_t row)
+{
+	memcpy(to, it->map, it->len < row ? it->len : row);
 }
 
 static void take_crc32c(const struct item *it, char *to, size_t row)
 {
 	(void)row;
-	read_item(it, to);
-	if (crc32c(to, it->len) != it->crc)
+	if (copy_crc32c(it->map, it->len, to) != it->crc)
 		die("%s: wrong checksum", it->path);
 }
 
 static void take_zlib(const struct item *it, char *to, size_t row)
 {
-	char *raw = raw_of(it->len);
-
 	if (!desk.inflate)
 		desk.inflate = libdeflate_alloc_decompressor();
-	read_item(it, raw);
-	if (!desk.inflate || libdeflate_zlib_decompress(desk.inflate, raw,
+	if (!desk.inflate || libdeflate_zlib_decompress(desk.inflate, it->map,
 							it->len, to, row, NULL))
 		die("%s: cannot be unpacked", it->path);
 }
 
-/* The file in memory; all ranges are of one. */
-static const char *map_of(const struct item *it)
-{
-	struct stat sb;
-	void *p;
+/* Letters of a FASTA file of one sequence to numbers, out of the page cache:
+ * its lines are alike, so places are arithmetic, as with an index of it. */
+static struct {
+	size_t start, width;
+} fasta;
 
-	if (desk.map)
-		return desk.map;
-	if (fstat(it->fd, &sb))
-		die("%s: %s", it->path, strerror(errno));
-	p = mmap(NULL, (size_t)sb.st_size, PROT_READ, MAP_SHARED | MAP_POPULATE,
-		 it->fd, 0);
-	if (p == MAP_FAILED)
-		die("%s: %s", it->path, strerror(errno));
-	desk.map = p;
-	return p;
-}
-
-/* ACGTN to 7 .. 11, by the low four bits of each letter. */
-#ifdef __x86_64__
-__attribute__((target("ssse3"))) static void codes_of(const char *p, size_t n,
-						      char *to)
-{
-	const __m128i table =
-		_mm_setr_epi8(0, 7, 0, 8, 10, 0, 0, 9, 0, 0, 0, 0, 0, 0, 11, 0);
-	size_t i = 0;
-
-	for (; n - i >= 16; i += 16) {
-		const __m128i v = _mm_loadu_si128((const void *)(p + i));
-
-		_mm_storeu_si128(
-			(void *)(to + i),
-			_mm_shuffle_epi8(table,
-					 _mm_and_si128(v, _mm_set1_epi8(15))));
-	}
-	for (; i < n; i++)
-		to[i] = "\0\7\0\10\12\0\0\11\0\0\0\0\0\0\13\0"[p[i] & 15];
-}
-#else
-static void codes_of(const char *p, size_t n, char *to)
-{
-	for (size_t i = 0; i < n; i++)
-		to[i] = "\0\7\0\10\12\0\0\11\0\0\0\0\0\0\13\0"[p[i] & 15];
-}
-#endif
-
-/* Letters of FASTA's lines to numbers, out of the page cache. */
 static void take_letters(const struct item *it, char *to, size_t row)
 {
-	const char *p = map_of(it) + it->offset, *end = p + it->len;
-	char *to_end = to + row;
+	static const uint8_t codes[16] = { ['A' & 15] = 7,
+					   ['C' & 15] = 8,
+					   ['G' & 15] = 9,
+					   ['T' & 15] = 10,
+					   ['N' & 15] = 11 };
+	const size_t in = (it->offset - fasta.start) % (fasta.width + 1);
+	const struct lines l = { .p = (const uint8_t *)it->map,
+				 .first = fasta.width - in,
+				 .width = fasta.width,
+				 .n = row };
 
-	for (const char *nl; p < end; p = nl + 1) {
-		nl = memchr(p, '\n', (size_t)(end - p));
-		nl = nl ? nl : end;
-		if (nl - p > to_end - to)
-			die("%s: a window is too long", it->path);
-		codes_of(p, (size_t)(nl - p), to);
-		to += nl - p;
+	translate(codes, &l, (uint8_t *)to);
+}
+
+/* The same letter by letter, for what was made by it. */
+static void check_letters(const struct item *it, const char *found, size_t row)
+{
+	static const char known[] = "ACGTN";
+	size_t n = 0;
+
+	for (size_t i = 0; i < it->len; i++) {
+		const char *c = strchr(known, it->map[i]);
+
+		if (it->map[i] == '\n')
+			continue;
+		if (n == row || !c || found[n++] != 7 + (c - known))
+			die("%s: a letter is wrong", it->path);
 	}
+	if (n != row)
+		die("%s: a window has %zu letters", it->path, n);
+}
+
+static void prepare_letters(const struct item *it)
+{
+	const char *file = it->map - it->offset;
+	const char *line = memchr(file, '\n', it->offset + it->len);
+	const char *end = line ? memchr(line + 1, '\n', it->len) : NULL;
+
+	if (!end)
+		die("%s: no lines", it->path);
+	fasta.start = (size_t)(line + 1 - file);
+	fasta.width = (size_t)(end - line - 1);
 }
 
 #ifdef BENCH_JPEG
@@ -180,39 +178,63 @@ static void take_jpeg(const struct item *it, char *to, size_t row)
 }
 #endif
 
-static const struct {
-	const char *name;
-	bool keep_open;
-	void (*take)(const struct item *, char *to, size_t row);
-} kinds[] = {
-	{ "crc32", false, take_crc32 },	   { "crc32c", true, take_crc32c },
-	{ "zlib", true, take_zlib },	   { "jpeg", false, take_jpeg },
-	{ "letters", true, take_letters },
-};
-static void (*take)(const struct item *, char *to, size_t row);
+static void prepare_crc(const struct item *it)
+{
+	(void)it;
+	prepare_crc32c();
+}
 
+static const struct kind {
+	const char *name;
+	bool mapped; /* or opened, read and closed, sample by sample */
+	void (*prepare)(const struct item *first);
+	void (*take)(const struct item *, char *to, size_t row);
+	/* a sample against its source, where taking it does not prove it */
+	void (*check)(const struct item *, const char *found, size_t row);
+} kinds[] = {
+	{ .name = "plain", .take = take_plain },
+	{ .name = "mapped", .mapped = true, .take = take_mapped },
+	{ .name = "crc32", .take = take_crc32 },
+	{ .name = "jpeg", .take = take_jpeg },
+	{ .name = "zlib", .mapped = true, .take = take_zlib },
+	{ .name = "crc32c",
+	  .mapped = true,
+	  .prepare = prepare_crc,
+	  .take = take_crc32c },
+	{ .name = "letters",
+	  .mapped = true,
+	  .prepare = prepare_letters,
+	  .take = take_letters,
+	  .check = check_letters },
+};
+static const struct kind *kind;
+
+/* The first lines of the next sample are on their way while one is made. */
 static uint64_t decode_body(struct loop *l, const uint32_t *ids, uint32_t n,
 			    char *batch)
 {
 	uint64_t sum = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		take(&l->items[ids[i]], batch + i * l->row, l->row);
+		if (kind->mapped && i + 1 < n)
+			prefetch(l->items[ids[i + 1]].map,
+				 l->items[ids[i + 1]].len);
+		kind->take(&l->items[ids[i]], batch + i * l->row, l->row);
 		sum += first_word(batch + i * l->row);
 	}
 	return sum;
 }
 
 /* Ranges of one file follow one another in the list. */
-static void open_files(struct item *items, uint32_t n)
+static void map_files(struct item *items, uint32_t n)
 {
+	const char *map = NULL;
+	size_t size;
+
 	for (uint32_t i = 0; i < n; i++) {
-		items[i].fd =
-			i && !strcmp(items[i].path, items[i - 1].path)
-				? items[i - 1].fd
-				: open(items[i].path, O_RDONLY | O_CLOEXEC);
-		if (items[i].fd < 0)
-			die("%s: %s", items[i].path, strerror(errno));
+		if (!i || strcmp(items[i].path, items[i - 1].path))
+			map = map_file(items[i].path, MAP_POPULATE, &size);
+		items[i].map = map + items[i].offset;
 	}
 }
 
@@ -220,19 +242,20 @@ static void open_files(struct item *items, uint32_t n)
 void cmd_decode(char **arg)
 {
 	struct loop l = { .body = decode_body };
-	size_t most, kind = 0;
 	struct item *items;
+	size_t most;
 	char *one;
 
-	while (kind < sizeof(kinds) / sizeof(kinds[0]) &&
-	       strcmp(kinds[kind].name, arg[0]))
-		kind++;
-	if (kind == sizeof(kinds) / sizeof(kinds[0]))
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (!strcmp(kinds[i].name, arg[0]))
+			kind = &kinds[i];
+	if (!kind)
 		die("no decoder '%s'", arg[0]);
-	take = kinds[kind].take;
 	items = read_list(arg[1], &l.nsamples, &most);
-	if (kinds[kind].keep_open)
-		open_files(items, l.nsamples);
+	if (kind->mapped)
+		map_files(items, l.nsamples);
+	if (kind->prepare)
+		kind->prepare(items);
 	l.items = items;
 	l.row = number(arg[2]);
 	l.batch = (uint32_t)number(arg[3]);
@@ -240,7 +263,9 @@ void cmd_decode(char **arg)
 	l.order = shuffled(l.nsamples);
 	one = need(1, l.row);
 	for (uint32_t i = 0; i < l.nsamples; i++) {
-		take(&items[i], one, l.row);
+		kind->take(&items[i], one, l.row);
+		if (kind->check && i % CHECKED == 0)
+			kind->check(&items[i], one, l.row);
 		l.expect += first_word(one);
 	}
 	run_loop(&l, decimal(arg[5]));

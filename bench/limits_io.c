@@ -1,7 +1,7 @@
 /*
- * The limits that have to do with files: rows gathered out of one big file by
- * mmap or pread, and whole files opened, read and closed. And the makers of
- * data sets, which write what NumPy would.
+ * Rows gathered out of one big file that is mapped, a file put into shared
+ * memory, and what all limits do with files. And the makers of data sets, which
+ * write what NumPy would.
  */
 #include "limits.h"
 
@@ -14,22 +14,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-static void read_range(int fd, void *buf, size_t n, uint64_t offset)
-{
-	size_t got = 0;
-
-	while (got < n) {
-		const ssize_t r = pread(fd, (char *)buf + got, n - got,
-					(off_t)(offset + got));
-
-		if (r <= 0)
-			die("pread: %s", r ? strerror(errno) : "end of file");
-		got += (size_t)r;
-	}
-}
 
 static uint64_t sum_rows(const char *rows, uint32_t n, size_t row)
 {
@@ -40,107 +27,73 @@ static uint64_t sum_rows(const char *rows, uint32_t n, size_t row)
 	return sum;
 }
 
-static uint64_t mmap_body(struct loop *l, const uint32_t *ids, uint32_t n,
+/* Rows of a mapped file, with the first lines of a later one on their way. */
+static uint64_t rows_body(struct loop *l, const uint32_t *ids, uint32_t n,
 			  char *batch)
 {
-	for (uint32_t i = 0; i < n; i++)
-		memcpy(batch + i * l->row, l->map + l->offset + ids[i] * l->row,
-		       l->row);
-	return sum_rows(batch, n, l->row);
-}
-
-/* The same, with a row's first lines asked for a few rows ahead. */
-static uint64_t prefetch_body(struct loop *l, const uint32_t *ids, uint32_t n,
-			      char *batch)
-{
-	enum { AHEAD = 4, LINE = 64, MOST = 1024 };
+	enum { AHEAD = 4 };
 	const char *base = l->map + l->offset;
-	const size_t head = l->row < MOST ? l->row : MOST;
 
 	for (uint32_t i = 0; i < n; i++) {
 		const uint32_t j = i + AHEAD < n ? i + AHEAD : n - 1;
 
-		for (size_t k = 0; k < head; k += LINE)
-			__builtin_prefetch(base + ids[j] * l->row + k);
+		prefetch(base + ids[j] * l->row, l->row);
 		memcpy(batch + i * l->row, base + ids[i] * l->row, l->row);
 	}
 	return sum_rows(batch, n, l->row);
 }
 
-static uint64_t pread_body(struct loop *l, const uint32_t *ids, uint32_t n,
-			   char *batch)
-{
-	for (uint32_t i = 0; i < n; i++)
-		read_range(l->fd, batch + i * l->row, l->row,
-			   l->offset + ids[i] * l->row);
-	return sum_rows(batch, n, l->row);
-}
-
 /* FILE OFFSET ROW NROWS BATCH THREADS SECONDS */
-static void gather(struct loop *l, char **arg)
+void cmd_rows(char **arg)
 {
-	struct stat st;
-	size_t len;
+	struct loop l = { .body = rows_body };
+	size_t size;
 
-	l->offset = number(arg[1]);
-	l->row = number(arg[2]);
-	l->nsamples = (uint32_t)number(arg[3]);
-	l->batch = (uint32_t)number(arg[4]);
-	l->nthreads = (unsigned)number(arg[5]);
-	len = l->offset + l->nsamples * l->row;
-	l->fd = open(arg[0], O_RDONLY | O_CLOEXEC);
-	if (l->fd < 0 || fstat(l->fd, &st))
-		die("%s: %s", arg[0], strerror(errno));
-	if ((uint64_t)st.st_size < len || l->row < 8 || !l->batch)
+	l.offset = number(arg[1]);
+	l.row = number(arg[2]);
+	l.nsamples = (uint32_t)number(arg[3]);
+	l.batch = (uint32_t)number(arg[4]);
+	l.nthreads = (unsigned)number(arg[5]);
+	l.map = map_file(arg[0], MAP_POPULATE, &size);
+	if (size < l.offset + l.nsamples * l.row || l.row < 8 || !l.batch)
 		die("%s: too short", arg[0]);
-	l->map =
-		mmap(NULL, len, PROT_READ, MAP_SHARED | MAP_POPULATE, l->fd, 0);
-	if (l->map == MAP_FAILED)
-		die("mmap: %s", strerror(errno));
-	l->order = shuffled(l->nsamples);
-	l->expect = sum_rows(l->map + l->offset, l->nsamples, l->row);
-	run_loop(l, decimal(arg[6]));
+	l.order = shuffled(l.nsamples);
+	l.expect = sum_rows(l.map + l.offset, l.nsamples, l.row);
+	run_loop(&l, decimal(arg[6]));
 }
 
-void cmd_mmap(char **arg)
+const char *map_file(const char *path, int flags, size_t *size)
 {
-	struct loop l = { .body = mmap_body };
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+	const char *p;
 
-	gather(&l, arg);
-}
-
-void cmd_mmap_prefetch(char **arg)
-{
-	struct loop l = { .body = prefetch_body };
-
-	gather(&l, arg);
-}
-
-void cmd_pread(char **arg)
-{
-	struct loop l = { .body = pread_body };
-
-	gather(&l, arg);
+	if (fd < 0 || fstat(fd, &st))
+		die("%s: %s", path, strerror(errno));
+	*size = (size_t)st.st_size;
+	p = mmap(NULL, *size, PROT_READ, MAP_SHARED | flags, fd, 0);
+	if (p == MAP_FAILED)
+		die("%s: mmap: %s", path, strerror(errno));
+	close(fd);
+	return p;
 }
 
 void read_item(const struct item *it, char *to)
 {
-	const int fd = it->fd >= 0 ? it->fd
-				   : open(it->path, O_RDONLY | O_CLOEXEC);
+	const int fd = open(it->path, O_RDONLY | O_CLOEXEC);
 
 	if (fd < 0)
 		die("%s: %s", it->path, strerror(errno));
-	read_range(fd, to, it->len, it->offset);
-	if (it->fd < 0)
-		close(fd);
-}
+	for (size_t got = 0; got < it->len;) {
+		const ssize_t r = pread(fd, to + got, it->len - got,
+					(off_t)(it->offset + got));
 
-static uint64_t files_body(struct loop *l, const uint32_t *ids, uint32_t n,
-			   char *batch)
-{
-	for (uint32_t i = 0; i < n; i++)
-		read_item(&l->items[ids[i]], batch + i * l->row);
-	return sum_rows(batch, n, l->row);
+		if (r <= 0)
+			die("%s: %s", it->path,
+			    r ? strerror(errno) : "too short");
+		got += (size_t)r;
+	}
+	close(fd);
 }
 
 struct item *read_list(const char *path, uint32_t *n, size_t *most)
@@ -153,7 +106,7 @@ struct item *read_list(const char *path, uint32_t *n, size_t *most)
 	if (!f)
 		die("%s: %s", path, strerror(errno));
 	for (*n = 0; fgets(line, sizeof(line), f); (*n)++) {
-		struct item it = { .fd = -1 };
+		struct item it = { 0 };
 		int at = 0;
 
 		if (*n == cap) {
@@ -179,28 +132,63 @@ struct item *read_list(const char *path, uint32_t *n, size_t *most)
 	return items;
 }
 
-/* LIST BATCH THREADS SECONDS */
-static void files(struct loop *l, char **arg)
-{
-	struct item *items = read_list(arg[0], &l->nsamples, &l->row);
-	char *one = need(1, l->row);
+#define PART ((size_t)256 << 10)
 
-	l->items = items;
-	l->batch = (uint32_t)number(arg[1]);
-	l->nthreads = (unsigned)number(arg[2]);
-	l->order = shuffled(l->nsamples);
-	for (uint32_t i = 0; i < l->nsamples; i++) {
-		read_item(&items[i], one);
-		l->expect += first_word(one);
+/* Reads a part of the file in pieces and copies each to its place. */
+static void place_part(int fd, uint64_t at, uint64_t end, char *to)
+{
+	char *piece = need(1, PART);
+
+	while (at < end) {
+		const size_t n = end - at < PART ? (size_t)(end - at) : PART;
+
+		if (pread(fd, piece, n, (off_t)at) != (ssize_t)n)
+			_exit(1);
+		memcpy(to + at, piece, n);
+		at += n;
 	}
-	run_loop(l, decimal(arg[3]));
 }
 
-void cmd_files(char **arg)
+static void place_once(int fd, uint64_t size, unsigned n)
 {
-	struct loop l = { .body = files_body };
+	char *to = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int status;
 
-	files(&l, arg);
+	if (to == MAP_FAILED)
+		die("no memory");
+	for (unsigned i = 0; i < n; i++) {
+		const pid_t pid = fork();
+
+		if (pid < 0)
+			die("fork failed");
+		if (pid == 0) {
+			place_part(fd, size * i / n, size * (i + 1) / n, to);
+			_exit(0);
+		}
+	}
+	for (unsigned i = 0; i < n; i++)
+		if (wait(&status) < 0 || status)
+			die("a process failed");
+	munmap(to, size);
+}
+
+/* place FILE PROCESSES SECONDS: a file into memory that processes share, each
+ * a part of it, as often as there is time for. */
+void cmd_place(char **arg)
+{
+	const int fd = open(arg[0], O_RDONLY | O_CLOEXEC);
+	const double start = now();
+	struct stat st;
+	unsigned times = 0;
+
+	if (fd < 0 || fstat(fd, &st))
+		die("%s cannot be opened", arg[0]);
+	do {
+		place_once(fd, (uint64_t)st.st_size, (unsigned)number(arg[1]));
+		times++;
+	} while (now() - start < decimal(arg[2]));
+	printf("{\"samples\": %u, \"seconds\": %.6f}\n", times, now() - start);
 }
 
 /* Reads the listed files once, so that all contenders find them cached. */

@@ -1,48 +1,37 @@
 /*
  * What sequences can be turned into numbers at, by loops that do nothing else:
- * lines found in a mapped file, then copied, looked up in a table, counted, or
- * made into the four tensors of paragraph vectors (int32, 4 letters a word, 3
+ * lines found in a mapped file, then looked up in a table, counted, or made
+ * into the four tensors of paragraph vectors (int32, 4 letters a word, 3
  * words on each side, 5 of noise).
  */
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "limits.h"
 
 enum { K = 4, SIDE = 3, NOISE = 5, LETTERS = 7, WORDS = 7 * 7 * 7 * 7 };
-#define MOST 1024u /* letters of a line */
-#define PIECE ((size_t)256 << 10)
+enum { NWORDS = 431 }; /* that noise is drawn from */
+#define MOST 1024u     /* letters of a line */
 
-static uint8_t table[256];
-static int32_t word_id[WORDS];
-static uint32_t nwords, keep[WORDS], other[WORDS];
+static const char letters[] = "ACGTU";
+static uint8_t codes[16]; /* by the lower half of a letter */
+static int32_t word_id[WORDS], keep[NWORDS], other[NWORDS];
+
+static uint8_t code_of(uint8_t letter)
+{
+	const char *at = letter ? strchr(letters, letter) : NULL;
+
+	if (!at)
+		die("a letter is none of %s", letters);
+	return (uint8_t)(at - letters);
+}
 
 static const uint8_t *line(const struct loop *l, uint32_t id, size_t *n)
 {
 	*n = l->items[id].len;
 	return (const uint8_t *)l->map + l->items[id].offset;
-}
-
-static uint64_t copy_body(struct loop *l, const uint32_t *ids, uint32_t n,
-			  char *batch)
-{
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; i < n; i++) {
-		size_t m;
-		const uint8_t *s = line(l, ids[i], &m);
-
-		memcpy(batch, s, m);
-		sum += first_word(batch);
-		batch += m;
-	}
-	return sum;
 }
 
 static uint64_t chars_body(struct loop *l, const uint32_t *ids, uint32_t n,
@@ -51,71 +40,150 @@ static uint64_t chars_body(struct loop *l, const uint32_t *ids, uint32_t n,
 	uint64_t sum = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		size_t m;
-		const uint8_t *s = line(l, ids[i], &m);
+		struct lines s;
 
-		for (size_t j = 0; j < m; j++)
-			batch[j] = (char)table[s[j]];
+		s.p = line(l, ids[i], &s.n);
+		s.first = s.width = s.n;
+		if (i + 1 < n)
+			prefetch(l->map + l->items[ids[i + 1]].offset, MOST);
+		translate(codes, &s, (uint8_t *)batch);
 		sum += first_word(batch);
-		batch += m;
+		batch += s.n;
 	}
 	return sum;
 }
 
-/* Words at every place of a line with its padding; how many. */
-static size_t words_of(const uint8_t *s, size_t n, int32_t *id)
-{
-	uint8_t c[MOST + 2 * K * SIDE];
-	const size_t all = n + 2 * K * SIDE;
+/*
+ * Paragraph vectors. Words are laid out frame by frame (a frame is every K-th
+ * place), so that the context of a target are seven neighbours without the one
+ * in the middle. A row of six numbers is written as eight; the two too many are
+ * written over by the next row.
+ */
+#ifdef __x86_64__
+#include <immintrin.h>
 
-	memset(c, LETTERS - 2, K * SIDE);
-	for (size_t i = 0; i < n; i++)
-		c[K * SIDE + i] = table[s[i]];
-	memset(c + K * SIDE + n, LETTERS - 1, K * SIDE);
-	for (size_t i = 0; i + K <= all; i++)
-		id[i] = word_id[((c[i] * LETTERS + c[i + 1]) * LETTERS +
-				 c[i + 2]) *
-					LETTERS +
-				c[i + 3]];
-	return all - K + 1;
+#define HW __attribute__((target("avx2,sse4.2")))
+
+HW static void words_hw(const uint8_t *c, size_t n, uint16_t *word)
+{
+	const __m256i base = _mm256_set1_epi16(LETTERS);
+
+	for (size_t i = 0; i < n; i += 16) { /* there is room */
+		__m256i w = _mm256_setzero_si256();
+
+		for (size_t k = 0; k < K; k++)
+			w = _mm256_add_epi16(
+				_mm256_mullo_epi16(w, base),
+				_mm256_cvtepu8_epi16(_mm_loadu_si128(
+					(const void *)(c + i + k))));
+		_mm256_storeu_si256((void *)(word + i), w);
+	}
 }
 
-static int32_t draw(uint64_t *state)
+HW static __m256i pick_hw(__m256i slot, __m256i coin)
 {
-	uint64_t x = *state;
-	uint32_t at;
+	const __m256i sign = _mm256_set1_epi32(INT32_MIN);
+	const __m256i limit = _mm256_i32gather_epi32(keep, slot, 4);
 
-	x ^= x << 13;
-	x ^= x >> 7;
-	x ^= x << 17;
-	*state = x;
-	at = (uint32_t)(((x >> 32) * nwords) >> 32);
-	return (int32_t)((uint32_t)x < keep[at] ? at : other[at]);
+	return _mm256_blendv_epi8(
+		_mm256_i32gather_epi32(other, slot, 4), slot,
+		_mm256_cmpgt_epi32(_mm256_xor_si256(limit, sign),
+				   _mm256_xor_si256(coin, sign)));
+}
+
+/* Eight generators (xorshift of 32 bits); a number times the words gives the
+ * slot above and the coin below. */
+HW static void draws_hw(uint32_t seed, size_t n, int32_t *out)
+{
+	const __m256i many = _mm256_set1_epi32(NWORDS);
+	__m256i x = _mm256_add_epi32(
+		_mm256_set1_epi32((int)(seed * 0x9e3779b1u)),
+		_mm256_setr_epi32(0x1b873593, 0x2545f491, 0x3c6ef372,
+				  0x4f1bbcdc, 0x5be0cd19, 0x6a09e667,
+				  0x7f4a7c15, 0x0a54ff53));
+
+	for (size_t i = 0; i < n; i += 8) {
+		__m256i even, odd;
+
+		x = _mm256_xor_si256(x, _mm256_slli_epi32(x, 13));
+		x = _mm256_xor_si256(x, _mm256_srli_epi32(x, 17));
+		x = _mm256_xor_si256(x, _mm256_slli_epi32(x, 5));
+		even = _mm256_mul_epu32(x, many);
+		odd = _mm256_mul_epu32(_mm256_srli_epi64(x, 32), many);
+		_mm256_storeu_si256(
+			(void *)(out + i),
+			pick_hw(_mm256_blend_epi32(_mm256_srli_epi64(even, 32),
+						   odd, 0xaa),
+				_mm256_blend_epi32(even,
+						   _mm256_slli_epi64(odd, 32),
+						   0xaa)));
+	}
+}
+
+/* One frame: n targets, the first of which is id[SIDE]. */
+HW static void rows_hw(const int32_t *id, const int32_t *draw, size_t n,
+		       int32_t *context, int32_t *noise)
+{
+	const __m256i six = _mm256_setr_epi32(-1, -1, -1, -1, -1, -1, 0, 0);
+
+	for (size_t i = 0; i < n;
+	     i++, context += 2 * SIDE, noise += 1 + NOISE) {
+		const __m256i around = _mm256_permutevar8x32_epi32(
+			_mm256_loadu_si256((const void *)(id + i)),
+			_mm256_setr_epi32(0, 1, 2, 4, 5, 6, 6, 6));
+		const __m256i drawn = _mm256_permutevar8x32_epi32(
+			_mm256_loadu_si256((const void *)(draw + i * NOISE)),
+			_mm256_setr_epi32(0, 0, 1, 2, 3, 4, 4, 4));
+		const __m256i both = _mm256_blend_epi32(
+			drawn, _mm256_set1_epi32(id[i + SIDE]), 1);
+
+		if (i + 1 < n) {
+			_mm256_storeu_si256((void *)context, around);
+			_mm256_storeu_si256((void *)noise, both);
+		} else {
+			_mm256_maskstore_epi32(context, six, around);
+			_mm256_maskstore_epi32(noise, six, both);
+		}
+	}
 }
 
 static char *dm_line(const uint8_t *s, size_t n, int32_t doc, char *to)
 {
-	const size_t m = n - K + 1;
-	int32_t id[MOST + 2 * K * SIDE], *docs = (void *)to;
-	int32_t *target = docs + m, *context = target + m;
-	int32_t *noise = context + m * 2 * SIDE;
-	const size_t all = words_of(s, n, id);
-	uint64_t state = (uint64_t)doc * 0x9e3779b97f4a7c15u + 1;
+	enum { PAD = K * SIDE, ROOM = MOST + 2 * PAD + 32 };
+	const size_t m = n - K + 1, all = m + 2 * PAD;
+	uint8_t c[ROOM];
+	uint16_t word[ROOM];
+	int32_t id[K][ROOM / K + 8], draw[MOST * NOISE + 8];
+	int32_t *docs = (void *)to, *target = docs + m;
+	int32_t *context = target + m, *noise = context + m * 2 * SIDE;
+	const struct lines l = { s, n, n, n };
 
-	for (size_t frame = 0; frame < K; frame++)
-		for (size_t i = frame + K * SIDE; i + K * SIDE < all; i += K) {
-			*docs++ = doc;
-			*target++ = id[i];
-			*noise++ = id[i];
-			for (size_t j = SIDE; j > 0; j--)
-				*context++ = id[i - j * K];
-			for (size_t j = 1; j <= SIDE; j++)
-				*context++ = id[i + j * K];
-			for (size_t j = 0; j < NOISE; j++)
-				*noise++ = draw(&state);
-		}
-	return (char *)noise;
+	memset(c, LETTERS - 2, PAD);
+	translate(codes, &l, c + PAD);
+	memset(c + PAD + n, LETTERS - 1, PAD);
+	words_hw(c, all, word);
+	for (size_t i = 0; i < all; i++)
+		id[i % K][i / K] = word_id[word[i]];
+	draws_hw((uint32_t)doc, m * NOISE, draw);
+	for (size_t i = 0; i < m; i++)
+		docs[i] = doc;
+	for (size_t frame = 0, at = 0; frame < K && frame < m; frame++) {
+		const size_t k = (m - frame + K - 1) / K;
+
+		memcpy(target + at, id[frame] + SIDE, k * sizeof(*target));
+		rows_hw(id[frame], draw + at * NOISE, k,
+			context + at * 2 * SIDE, noise + at * (1 + NOISE));
+		at += k;
+	}
+	return (char *)(noise + m * (1 + NOISE));
 }
+#else
+static char *dm_line(const uint8_t *s, size_t n, int32_t doc, char *to)
+{
+	(void)s, (void)n, (void)doc, (void)to;
+	die("only measured on x86-64");
+}
+#endif
 
 static uint64_t dm_body(struct loop *l, const uint32_t *ids, uint32_t n,
 			char *batch)
@@ -133,36 +201,81 @@ static uint64_t dm_body(struct loop *l, const uint32_t *ids, uint32_t n,
 	return sum;
 }
 
+/* ---- what was made, letter by letter and word by word ---- */
+
+static void check_chars(const struct loop *l, uint32_t id, const char *made)
+{
+	size_t n;
+	const uint8_t *s = line(l, id, &n);
+
+	for (size_t i = 0; i < n; i++)
+		if (made[i] != (char)code_of(s[i]))
+			die("a letter is wrong");
+}
+
+/* The word at a place of the line with X before it and Y after it. */
+static int32_t word_at(const uint8_t *s, size_t n, size_t at)
+{
+	uint32_t w = 0;
+
+	for (size_t i = at; i < at + K; i++)
+		w = w * LETTERS + (i < K * SIDE ? LETTERS - 2
+				   : i >= K * SIDE + n
+					   ? LETTERS - 1
+					   : code_of(s[i - K * SIDE]));
+	return word_id[w];
+}
+
+static void check_dm(const struct loop *l, uint32_t id, const char *made)
+{
+	const int32_t *docs = (const void *)made;
+	size_t n, at = 0;
+	const uint8_t *s = line(l, id, &n);
+	const size_t m = n - K + 1;
+
+	for (size_t frame = 0; frame < K; frame++)
+		for (size_t i = frame; i < m; i += K, at++) {
+			const int32_t *near = docs + 2 * m + at * 2 * SIDE;
+			const int32_t *noise =
+				docs + (2 + 2 * SIDE) * m + at * (1 + NOISE);
+			const int32_t target = word_at(s, n, i + K * SIDE);
+			bool ok = docs[at] == (int32_t)id &&
+				  docs[m + at] == target && noise[0] == target;
+
+			for (size_t j = 0; j < SIDE; j++)
+				ok = ok &&
+				     near[j] == word_at(s, n, i + K * j) &&
+				     near[SIDE + j] ==
+					     word_at(s, n,
+						     i + K * (SIDE + 1 + j));
+			for (size_t j = 1; j <= NOISE; j++)
+				ok = ok && noise[j] >= 0 && noise[j] < NWORDS;
+			if (!ok)
+				die("a target is wrong");
+		}
+}
+
 /* Equal weights but for some: which ones they are costs nothing. */
 static void make_tables(void)
 {
-	memset(table, 7, sizeof(table));
-	for (unsigned i = 0; i < 5; i++)
-		table[(uint8_t) "ACGTU"[i]] = (uint8_t)i;
+	for (uint8_t i = 0; letters[i]; i++)
+		codes[letters[i] & 15] = i;
 	for (int32_t i = 0; i < WORDS; i++)
 		word_id[i] = i % 743;
-	nwords = 431;
-	for (uint32_t i = 0; i < nwords; i++) {
-		keep[i] = UINT32_MAX / 2 + i * 1000;
-		other[i] = (i * 7) % nwords;
+	for (int32_t i = 0; i < NWORDS; i++) {
+		keep[i] = (int32_t)(UINT32_MAX / 2 + (uint32_t)i * 1000);
+		other[i] = i * 7 % NWORDS;
 	}
 }
 
 static void map_lines(struct loop *l, const char *path)
 {
-	const int fd = open(path, O_RDONLY | O_CLOEXEC);
-	struct stat st;
-	struct item *items;
-	const char *p, *end;
+	size_t size;
+	const char *p = map_file(path, MAP_POPULATE, &size), *end = p + size;
+	struct item *items = need(size / 32 + 1, sizeof(*items));
 
-	if (fd < 0 || fstat(fd, &st))
-		die("%s cannot be opened", path);
-	p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
-	if (p == MAP_FAILED)
-		die("%s cannot be mapped", path);
 	l->map = p;
-	items = need((size_t)st.st_size / 32 + 1, sizeof(*items));
-	for (end = p + st.st_size; p < end;) {
+	while (p < end) {
 		const char *comma = memchr(p, ',', (size_t)(end - p));
 		const char *stop =
 			comma ? memchr(comma, '\n', (size_t)(end - comma))
@@ -194,7 +307,7 @@ static void *count_part(void *arg)
 		uint32_t code = 0, run = 0;
 
 		for (; p < t->end && *p != ','; p++) {
-			code = (code << 3 | table[*p]) & 0xfff;
+			code = (code << 3 | codes[*p & 15]) & 0xfff;
 			if (++run >= K)
 				t->count[code]++;
 		}
@@ -214,19 +327,14 @@ static void *count_part(void *arg)
 static uint64_t count_pass(const char *path, struct part *t, unsigned n,
 			   uint64_t *words)
 {
-	const int fd = open(path, O_RDONLY | O_CLOEXEC);
-	const uint8_t *all, *at;
+	size_t size;
+	const char *map = map_file(path, 0, &size);
+	const uint8_t *all = (const void *)map, *at = all;
 	uint64_t lines = 0;
-	struct stat st;
 
-	if (fd < 0 || fstat(fd, &st))
-		die("%s cannot be opened", path);
-	all = at = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
-	if (all == MAP_FAILED)
-		die("%s cannot be mapped", path);
 	memset(t, 0, n * sizeof(*t));
 	for (unsigned i = 0; i < n; i++) {
-		const uint8_t *end = all + (uint64_t)st.st_size * (i + 1) / n;
+		const uint8_t *end = all + size * (i + 1) / n;
 
 		while (end > at && end[-1] != '\n')
 			end--;
@@ -241,8 +349,7 @@ static uint64_t count_pass(const char *path, struct part *t, unsigned n,
 		lines += t[i].lines;
 		*words += t[i].words;
 	}
-	munmap((void *)(uintptr_t)all, (size_t)st.st_size);
-	close(fd);
+	munmap((void *)(uintptr_t)map, size);
 	return lines;
 }
 
@@ -261,21 +368,22 @@ static void count_passes(const char *path, unsigned n, double seconds)
 	       (unsigned long long)all, now() - start);
 }
 
-/* tokens copy|chars|vocab|dm FILE BATCH THREADS SECONDS */
+/* tokens chars|vocab|dm FILE BATCH THREADS SECONDS */
 void cmd_tokens(char **arg)
 {
 	static const struct {
 		const char *name;
 		uint64_t (*body)(struct loop *, const uint32_t *, uint32_t,
 				 char *);
+		void (*check)(const struct loop *, uint32_t id,
+			      const char *made);
 		size_t row;
 	} kinds[] = {
-		{ "copy", copy_body, MOST },
-		{ "chars", chars_body, MOST },
-		{ "dm", dm_body,
+		{ "chars", chars_body, check_chars, MOST },
+		{ "dm", dm_body, check_dm,
 		  (MOST - K + 1) * (2 + 2 * SIDE + 1 + NOISE) *
 			  sizeof(int32_t) },
-	};
+	}, *kind = NULL;
 	struct loop l = { 0 };
 	char *once;
 
@@ -285,75 +393,21 @@ void cmd_tokens(char **arg)
 		return;
 	}
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		if (!strcmp(kinds[i].name, arg[0])) {
-			l.body = kinds[i].body;
-			l.row = kinds[i].row;
-		}
-	if (!l.body)
+		if (!strcmp(kinds[i].name, arg[0]))
+			kind = &kinds[i];
+	if (!kind)
 		die("no kind '%s'", arg[0]);
+	l.body = kind->body;
+	l.row = kind->row;
 	map_lines(&l, arg[1]);
 	l.batch = (uint32_t)number(arg[2]);
 	l.nthreads = (unsigned)number(arg[3]);
 	l.order = shuffled(l.nsamples);
 	once = need(1, l.row);
-	for (uint32_t i = 0; i < l.nsamples; i++)
-		l.expect += l.body(&l, &l.order[i], 1, once);
+	for (uint32_t i = 0; i < l.nsamples; i++) {
+		l.expect += l.body(&l, &i, 1, once);
+		if (i % CHECKED == 0)
+			kind->check(&l, i, once);
+	}
 	run_loop(&l, decimal(arg[4]));
-}
-
-/* Reads a part of the file in pieces and copies each to its place. */
-static void place_part(int fd, uint64_t at, uint64_t end, char *to)
-{
-	char *piece = need(1, PIECE);
-
-	while (at < end) {
-		const size_t n = end - at < PIECE ? (size_t)(end - at) : PIECE;
-
-		if (pread(fd, piece, n, (off_t)at) != (ssize_t)n)
-			_exit(1);
-		memcpy(to + at, piece, n);
-		at += n;
-	}
-}
-
-static void place_once(int fd, uint64_t size, unsigned n)
-{
-	char *to = mmap(NULL, size, PROT_READ | PROT_WRITE,
-			MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	int status;
-
-	if (to == MAP_FAILED)
-		die("no memory");
-	for (unsigned i = 0; i < n; i++) {
-		const pid_t pid = fork();
-
-		if (pid < 0)
-			die("fork failed");
-		if (pid == 0) {
-			place_part(fd, size * i / n, size * (i + 1) / n, to);
-			_exit(0);
-		}
-	}
-	for (unsigned i = 0; i < n; i++)
-		if (wait(&status) < 0 || status)
-			die("a process failed");
-	munmap(to, size);
-}
-
-/* place FILE PROCESSES SECONDS: a file into memory that processes share, each
- * a part of it, as often as there is time for. */
-void cmd_place(char **arg)
-{
-	const int fd = open(arg[0], O_RDONLY | O_CLOEXEC);
-	const double start = now();
-	struct stat st;
-	unsigned times = 0;
-
-	if (fd < 0 || fstat(fd, &st))
-		die("%s cannot be opened", arg[0]);
-	do {
-		place_once(fd, (uint64_t)st.st_size, (unsigned)number(arg[1]));
-		times++;
-	} while (now() - start < decimal(arg[2]));
-	printf("{\"samples\": %u, \"seconds\": %.6f}\n", times, now() - start);
 }

@@ -47,6 +47,17 @@ def overhead(threads, seconds, path, batch):
     say(n, time.thread_time() - cpu)
 
 
+def frombuffer(threads, seconds, path, batch):
+    import numpy
+    memory = bytes(64)
+    n, start, cpu = 0, now(), time.thread_time()
+    while now() - start < seconds:
+        for _ in range(1 << 16):
+            numpy.frombuffer(memory, "u1")
+        n += 1 << 16
+    say(n, time.thread_time() - cpu)
+
+
 ROWS, ROW = 1 << 18, 256    # 256 MiB of float32
 
 
@@ -91,9 +102,10 @@ def memcpy(threads, seconds, path, batch):
 
 
 def gather(take, seconds, batch):
+    """Passes over all rows, in one random order."""
     import numpy
     rng = numpy.random.default_rng(1)
-    ids = [rng.integers(0, ROWS, batch) for _ in range(256)]
+    ids = rng.permutation(ROWS).reshape(-1, batch)
     n = 0
     for i in ids:
         take(i)
@@ -101,7 +113,7 @@ def gather(take, seconds, batch):
     while now() - start < seconds:
         for i in ids:
             take(i)
-        n += batch * len(ids)
+        n += ROWS
     say(n, now() - start)
 
 
@@ -128,6 +140,12 @@ def numpy_gather(threads, seconds, path, batch):
 def import_time(threads, seconds, path, batch):
     start = now()
     import penstock  # noqa: F401
+    say(1, now() - start)
+
+
+def numpy_import(threads, seconds, path, batch):
+    start = now()
+    import numpy  # noqa: F401
     say(1, now() - start)
 
 

@@ -4,21 +4,24 @@ loaders, in one run: contenders take turns within every repeat, so that a slow
 minute of the machine hits all of them. Prints medians, and writes bench.json.
 
     bench/run.py [--runs N] [--seconds S] [--threads T] [WORK...]
+    bench/run.py --against [WORK...]  # what is worse than what is kept? exit 1
+    bench/run.py --keep [WORK...]     # keep what was found, tables and all
+    bench/run.py --from bench.json --keep    # the same, of an earlier run
 """
 import argparse
-import json
 import os
-import platform
 import statistics
 import sys
 import time
 
 import data
+import figures
+import table
 from contenders import contenders
 from tools import Missing, Tools
 from works import WORKS
 
-COSTS = "ns", "us", "ms", "s", "bytes", "MB"  # units of which less is better
+SHARPEST = 1.1  # a limit that is passed by more is none
 SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
@@ -37,7 +40,7 @@ def number(value, unit):
 
 
 def measure(name, args, tools):
-    """All contenders of a work: name -> (unit, values)."""
+    """All contenders of a work: name -> (unit, values), a value a repeat."""
     work = WORKS[name]
     path = None
     if work.data:
@@ -56,6 +59,7 @@ def measure(name, args, tools):
         if warm:
             warm()
         for key in names:
+            out[key][1].append(None)
             if key in out_of_race:
                 continue
             base = key.removeprefix("later_")
@@ -64,7 +68,7 @@ def measure(name, args, tools):
                 continue
             start = time.monotonic()
             try:
-                out[key][1].append(fields[key][0]())
+                out[key][1][i] = fields[key][0]()
             except Missing as e:
                 say(f"{name}: without {key}: {e}")
                 out_of_race.add(key)
@@ -74,69 +78,48 @@ def measure(name, args, tools):
         spent = dict(took)
     if peers:
         peers.close()
-    return {k: v for k, v in out.items() if v[1]}
+    return {k: v for k, v in out.items() if set(v[1]) - {None}}
 
 
-def rows_of(name, found):
-    return [{"work": name, "contender": key, "unit": unit,
-             "median": statistics.median(v), "low": min(v), "high": max(v),
-             "runs": len(v)} for key, (unit, v) in found.items()]
-
-
-def counterpart(contender):
-    """What of ours a contender is compared with: one thread with one thread,
-    CPU time with CPU time."""
-    if contender.startswith("later_"):
-        return "later_penstock"
-    for end in ("_1t", "_cpu", "_memory", "_sync", "_load"):
-        if contender.endswith(end):
-            return "penstock" + end
-    return "penstock"
-
-
-def verdicts(work, rows):
-    """(what, value, wanted, ok) for every target of a work."""
-    median = {r["contender"]: r["median"] for r in rows}
+def verdicts(work, entry):
+    """(said, what, value, wanted) for every target of a work, and for every
+    limit that was passed."""
     for who, sign, want in work.wanted:
-        if sign == "<":
-            if who in median:
-                unit = next(r["unit"] for r in rows if r["contender"] == who)
-                yield (who, f"{median[who]:.4g} {unit}",
-                       f"< {want:g} {unit}", median[who] < want)
-            continue
-        me = counterpart(who)
-        theirs = {k: v for k, v in median.items()
-                  if k == who or k.startswith(who + "_w")}
-        if theirs and me in median:
-            unit = next(r["unit"] for r in rows if r["contender"] == me)
-            best = (min if unit in COSTS else max)(theirs, key=theirs.get)
-            pair = [me, best]
-            ratio = median[me] / theirs[best]
-            if unit in COSTS:
-                pair.reverse()
-                ratio = 1 / ratio
-            yield (" / ".join(pair), f"{ratio:.2f}", f">= {want:g}",
-                   ratio >= want)
+        if sign == "<" and who in entry["figures"]:
+            f = entry["figures"][who]
+            yield ("ok   " if f["median"] < want else "SHORT", who,
+                   f"{f['median']:.4g} {f['unit']}", f"< {want:g}")
+        pair = f"{figures.counterpart(who)} / {who}"
+        if sign == ">" and entry["ratios"].get(pair):
+            r = statistics.median(entry["ratios"][pair])
+            yield ("ok   " if r >= want else "SHORT", pair, f"{r:.2f}",
+                   f">= {want:g}")
+    # on a busy machine its CPU time has to say so, too
+    cpu = entry["ratios"].get("penstock_cpu / limit_cpu")
+    sure = entry["others"] < figures.BUSY or \
+        cpu and statistics.median(cpu) > SHARPEST
+    r = statistics.median(entry["ratios"].get("penstock / limit") or [0])
+    if sure and r > SHARPEST:
+        yield ("BLUNT", "penstock / limit", f"{r:.2f}",
+               f"<= {SHARPEST}: the limit is too slow")
 
 
-def show(name, work, rows):
+def show(name, work, entry):
     print(f"\n{name}")
     print(f"  {'':24}{'median':>10} {'low':>10} {'high':>10}  "
           f"{'unit':<10}{'penstock / it':>14}")
-    mine_of = {r["contender"]: r for r in rows}
-    for r in rows:
-        mine = mine_of.get(counterpart(r["contender"]))
-        line = f"  {r['contender']:24}"
+    for who, f in entry["figures"].items():
+        line = f"  {who:24}"
         for key in ("median", "low", "high"):
-            line += f"{number(r[key], r['unit']):>10} "
-        line += f" {r['unit']:<10}"
-        if mine and r is not mine and r["unit"] == mine["unit"] and \
-                "penstock" not in r["contender"]:
-            line += f"{mine['median'] / r['median']:>14.2f}"
+            line += f"{number(f[key], f['unit']):>10} "
+        line += f" {f['unit']:<10}"
+        mine = entry["figures"].get(figures.counterpart(who))
+        if mine and f is not mine and f["unit"] == mine["unit"] and \
+                "penstock" not in who:
+            line += f"{mine['median'] / f['median']:>14.2f}"
         print(line.rstrip())
-    for what, value, wanted, ok in verdicts(work, rows):
-        print(f"  {'ok   ' if ok else 'SHORT'} {what}: {value} "
-              f"(wanted {wanted})")
+    for said, what, value, wanted in verdicts(work, entry):
+        print(f"  {said} {what}: {value} (wanted {wanted})")
     sys.stdout.flush()
 
 
@@ -158,6 +141,14 @@ def arguments():
                    help="cells that a slow loader delivers, of 200,000")
     p.add_argument("-o", "--output",
                    default=os.path.join(SOURCE, "bench.json"))
+    p.add_argument("--from", dest="source", metavar="FILE",
+                   help="measure nothing: what an earlier run wrote")
+    p.add_argument("--kept", metavar="FILE", default=table.KEPT,
+                   help="what is kept (%(default)s)")
+    p.add_argument("--against", action="store_true",
+                   help="say what is worse than what is kept; exit 1 then")
+    p.add_argument("--keep", action="store_true",
+                   help="put it into what is kept, and tables into the docs")
     args = p.parse_args()
     for name in args.works:
         if not any(w.startswith(name) for w in WORKS):
@@ -168,34 +159,54 @@ def arguments():
     return args
 
 
-def main():
-    args = arguments()
+def measure_all(args):
+    """Work -> what is written of it."""
     tools = Tools(args.build, args.seconds, args.threads, say,
                   args.peer_cells)
     if not os.path.exists(tools.limits_path):
         sys.exit(f"{tools.limits_path} is not there; run: make build")
-    load, cpus = os.getloadavg()[0], len(os.sched_getaffinity(0))
-    if load > cpus / 2:
-        say(f"the machine is busy (load {load:.1f} on {cpus} CPUs): "
-            "expect low and uneven figures")
-    all_rows = []
+    all_works = {}
     for name in args.works:
+        others = figures.Others()
         try:
             found = measure(name, args, tools)
         except RuntimeError as e:
             say(f"{name}: {e}")
             continue
-        rows = rows_of(name, found)
-        show(name, WORKS[name], rows)
-        all_rows += rows
+        if not found:
+            continue
+        entry = figures.entry(found, WORKS[name], args.threads, others)
+        if entry["others"] >= figures.BUSY:
+            say(f"{name}: the machine is busy (others had "
+                f"{100 * entry['others']:.0f} % of its CPUs): expect low and "
+                "uneven figures")
+        show(name, WORKS[name], entry)
+        all_works[name] = entry
         # after every work: a long run that is stopped has not been in vain
-        with open(args.output, "w", encoding="utf-8") as f:
-            json.dump({"machine": platform.platform(),
-                       "threads": args.threads, "rows": all_rows}, f,
-                      indent=1)
-            f.write("\n")
-    say(f"\nwrote {args.output}")
-    return 0 if all_rows else 1
+        figures.write(args.output, all_works, WORKS)
+    if all_works:
+        say(f"\nwrote {args.output}")
+    return all_works
+
+
+def main():
+    args = arguments()
+    if args.source:
+        found = {n: w for n, w in figures.read(args.source).items()
+                 if n in args.works}
+    else:
+        found = measure_all(args)
+    if not found:
+        return 1
+    worse = 0
+    if args.against:
+        worse = figures.compare(
+            os.path.join(args.build, "src/cli/penstock"),
+            figures.read(args.kept), found)
+    if args.keep:
+        figures.write(args.kept, {**figures.read(args.kept), **found}, WORKS)
+        table.main([])
+    return 1 if worse else 0
 
 
 if __name__ == "__main__":

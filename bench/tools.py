@@ -47,6 +47,7 @@ class Tools:
         self.threads = threads
         self.say = say
         self.peer_cells = peer_cells
+        self.cpu = None  # of the last run: CPU time a sample, in ns
         self.epochs = {}  # command -> how many fill the time
         self.scratch = tempfile.TemporaryDirectory(prefix="bench.")
 
@@ -59,7 +60,14 @@ class Tools:
         return name
 
     def limits(self, *args):
-        return run_json([self.limits_path, *map(str, args)])
+        return self.count_cpu(run_json([self.limits_path, *map(str, args)]))
+
+    def count_cpu(self, r):
+        """Of what a program printed, where it did."""
+        self.cpu = None
+        if r.get("samples") and "cpu_s" in r:
+            self.cpu = r["cpu_s"] / r["samples"] * 1e9
+        return r
 
     def load(self, nsamples, *settings, skip=1):
         """penstock load: the epochs after the first ones, which like
@@ -81,8 +89,10 @@ class Tools:
         later = r["epochs"][skip:]
         if len(later) != epochs - skip:
             raise Missing("penstock: epochs are missing")
-        return (sum(e["samples"] for e in later),
-                sum(e["seconds"] for e in later),
+        samples, seconds, cpu = (sum(e[key] for e in later) for key in
+                                 ("samples", "seconds", "cpu_s"))
+        self.count_cpu({"samples": samples, "cpu_s": cpu})
+        return (samples, seconds,
                 r["batches"] * (epochs - skip) / epochs)
 
 

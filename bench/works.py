@@ -70,16 +70,17 @@ def rows(data, batch, default, batched, limit):
                          ("limit", ">", limit)], data, batch, ROW_PEERS)
 
 
-def direct(bs, size, batch):
-    return Work("direct", [("limit", ">", 0.9), ("limit_1t", ">", 0.9)],
-                Blob(f"direct_{size // MIB}m", size), batch, bs=bs)
+def direct(bs, size, batch, depth):
+    """depth: reads in flight with which the limit is the fastest."""
+    return Work("direct", [("limit", ">", 0.8), ("fio", ">", 0.9)],
+                Blob(f"direct_{size // MIB}m", size), batch, bs=bs,
+                depth=depth)
 
 
-def run(data, batch, epochs, *wanted, resize=0):
-    """Wanted is asked of DLIO as measured elsewhere, and of the one here."""
-    return Work("run", [(who + end, ">", want) for end, want in wanted
-                        for who in ("dlio_elsewhere", "dlio")],
-                data, batch, epochs=epochs, resize=resize)
+def run(data, how, batch, epochs, *wanted, resize=0):
+    """how: what a limit does with the files."""
+    return Work("run", [("dlio" + end, ">", want) for end, want in wanted],
+                data, batch, epochs=epochs, how=how, resize=resize)
 
 
 def cells(file, output, chunks, peers, wanted, **more):
@@ -103,14 +104,13 @@ def h5ad(file, output, chunks, census, limit, *wanted):
     if (output, chunks) == ("dense", 256):
         peers.append("annloader")
     return cells(file, output, chunks, peers,
-                 [("census", ">", census), ("limit", ">", limit),
-                  ("limit_mmap", ">", limit), *wanted])
+                 [("census", ">", census), ("limit", ">", limit), *wanted])
 
 
 def zarr(output, want):
     return cells("zarr", output, 256,
                  ["annbatch_w64x256", "annbatch_w256x64"],
-                 [("annbatch", ">", want)])
+                 [("annbatch", ">", want), ("limit", ">", 0.7)])
 
 
 WORKS = {
@@ -118,9 +118,9 @@ WORKS = {
     "rows_1k_b1024": rows(ROWS_1K, 1024, 8, 2.5, 0.75),
     "rows_67k": rows(ROWS_67K, 64, 2.5, 1.7, 0.8),
     "rows_602k": rows(ROWS_602K, 32, 5, 1.7, 0.8),
-    "files_16k": Work("files", [("torch_default", ">", 12),
-                                ("limit", ">", 0.8)],
-                      FILES_16K, 64, FILE_PEERS),
+    "files_16k": Work("decode", [("torch_default", ">", 12),
+                                 ("limit", ">", 0.8)],
+                      FILES_16K, 64, FILE_PEERS, how="mapped"),
     "npz_10m": Work("decode", [("torch_default", ">", 4),
                               ("limit", ">", 0.8)],
                     NPZ_10M, 4, workers("torch_default") + ["numpy_load"],
@@ -172,7 +172,7 @@ WORKS = {
                        CELLS, peers=["libhdf5"], file=FILES["gzip"],
                        peer_seconds=5),
     # tensors of paragraph vectors, and what they need before
-    "tokens_dm": Work("tokens", [("limit", ">", 1.2), ("limit_1t", ">", 1.2),
+    "tokens_dm": Work("tokens", [("limit", ">", 0.5), ("limit_1t", ">", 0.5),
                                  ("dataset", ">", 2000), ("numpy", ">", 20)],
                       SEQUENCES, 16, workers("dataset") + workers("numpy"),
                       how="dm", peer_seconds=10),
@@ -180,8 +180,8 @@ WORKS = {
                                      ("torch_sparse", ">", 20)],
                     SEQUENCES, 4, ["torch_adam", "torch_sparse"],
                     peer_seconds=10),
-    "tokens_chars": Work("tokens", [("copy", ">", 0.3), ("copy_1t", ">", 0.3),
-                                    ("limit", ">", 1)],
+    "tokens_chars": Work("tokens", [("limit", ">", 0.3),
+                                    ("limit_1t", ">", 0.3)],
                          SEQUENCES, 256, ["python", "numpy"], how="chars",
                          peer_seconds=10),
     "tokens_vocab": Work("tokens_vocab", [("limit", ">", 0.8),
@@ -202,8 +202,9 @@ WORKS = {
     "python_overhead": Work("python_overhead", [("penstock", "<", 5)]),
     "python_store_fill": Work("python_fill", [("memcpy", ">", 0.8)],
                               batch=256),
-    "python_store_gather": Work("python_gather", [("numpy", ">", 3)],
-                                batch=256),
+    "python_store_gather": Work("python_gather", [("numpy", ">", 2),
+                                                  ("limit", ">", 0.75)],
+                                ROWS_1K, 256),
     "python_start": Work("python_start", [("penstock", "<", 50),
                                           ("penstock_first", "<", 20)],
                          ROWS_1K, 256),
@@ -215,22 +216,21 @@ WORKS = {
     "shuffle_index": Work("shuffle", [("penstock", "<", 30)],
                           peers=["numpy_permutation", "torch_randperm"],
                           n=1_000_000),
-    "direct_4k": direct(4 * KIB, 512 * MIB, 256),
-    "direct_128k": direct(128 * KIB, 2 * GIB, 32),
-    "direct_1m": direct(MIB, 4 * GIB, 8),
-    "run_npy4k": run(DLIO_NPY4K, 100, 3, ("", 20), ("_cpu", 20)),
-    "run_npz10m": run(DLIO_NPZ10M, 4, 5, ("", 5), ("_cpu", 3),
+    "direct_4k": direct(4 * KIB, 512 * MIB, 256, 128),
+    "direct_128k": direct(128 * KIB, 2 * GIB, 32, 32),
+    "direct_1m": direct(MIB, 4 * GIB, 8, 8),
+    "run_npy4k": run(DLIO_NPY4K, "mapped", 100, 3, ("", 20), ("_cpu", 20)),
+    "run_npz10m": run(DLIO_NPZ10M, "crc32", 4, 5, ("", 5), ("_cpu", 3),
                       resize=2 * MIB),
-    "run_npy110k": run(DLIO_NPY110K, 100, 3),
-    "run_jpeg110k": run(DLIO_JPEG110K, 100, 3, ("", 2)),
-    "run_hdf5_10m": run(DLIO_HDF5_10M, 4, 5, resize=2 * MIB),
+    "run_npy110k": run(DLIO_NPY110K, "plain", 100, 3),
+    "run_jpeg110k": run(DLIO_JPEG110K, "jpeg", 100, 3, ("", 2)),
+    "run_hdf5_10m": run(DLIO_HDF5_10M, "plain", 4, 5, resize=2 * MIB),
     "start": Work("start", [("penstock", "<", 20),
                             ("penstock_memory", "<", 20)],
                   Place("start", MIB)),
-    "accel64": Work("accelerators", [("penstock_memory", "<", 324)],
+    "accel64": Work("accelerators", [("penstock_memory", "<", 100)],
                     DLIO_NPY110K, 4, accelerators=64),
-    "generate": Work("generate", [("fio", ">", 0.7), ("fio_sync", ">", 0.7),
-                                  ("dlio_elsewhere", ">", 5)],
+    "generate": Work("generate", [("fio", ">", 0.7), ("fio_sync", ">", 0.7)],
                      Place("generate", 5 * GIB), n=200, size=10 * MIB),
     "checkpoint": Work("checkpoint", [("fio", ">", 0.8),
                                       ("penstock_memory", "<", 300)],

@@ -1,5 +1,5 @@
 # Writes one C file that holds page.css and page.js of src/report and peers.py
-# of src/experiment:
+# of src/experiment, and the hash by which a page allows its script:
 #   cmake -DDIR=src -DOUT=report_assets.c -P Assets.cmake
 
 set(texts "")
@@ -12,6 +12,24 @@ foreach(path report/page.css report/page.js experiment/peers.py)
 	string(APPEND texts
 		"const char pen__${name}[] = {\n\t${hex}0\n};\n")
 endforeach()
+
+# SHA-256 in base64, as a Content-Security-Policy has it: eleven groups of
+# three bytes, of which the last lacks one.
+set(alphabet
+	ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/)
+file(SHA256 ${DIR}/report/page.js hex)
+set(hash "")
+foreach(at RANGE 0 60 6)
+	string(SUBSTRING "${hex}00" ${at} 6 group)
+	foreach(shift 18 12 6 0)
+		math(EXPR digit "(0x${group} >> ${shift}) & 63")
+		string(SUBSTRING ${alphabet} ${digit} 1 digit)
+		string(APPEND hash ${digit})
+	endforeach()
+endforeach()
+string(REGEX REPLACE ".$" "=" hash ${hash})
+string(APPEND texts "const char pen__page_js_hash[] = \"sha256-${hash}\";\n")
+
 file(WRITE ${OUT}.tmp "/* Made of texts under src by the build. */
 #include \"experiment/peer.h\"
 #include \"report/page.h\"

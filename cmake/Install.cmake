@@ -1,9 +1,11 @@
-# What `cmake --install` puts where: the library with its header and
-# penstock.pc, the command with its manual page and completion.
+# What `cmake --install` puts where: the library with its header, penstock.pc
+# and what find_package() looks for, the command with its manual page and completion.
 
-install(TARGETS penstock penstock_cli
-	RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
-	LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS penstock EXPORT penstock
+	LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+	INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(TARGETS penstock_cli
+	RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 # Run by `penstock bench dna`.
 install(TARGETS doc2vec
 	RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/penstock)
@@ -28,6 +30,17 @@ install(CODE "
 	configure_file(\"${CMAKE_SOURCE_DIR}/cmake/penstock.pc.in\"
 		\"${PEN_PC}\" @ONLY)")
 install(FILES ${PEN_PC} DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# find_package(penstock) gives penstock::penstock.
+include(CMakePackageConfigHelpers)
+set(PEN_CONFIG ${CMAKE_INSTALL_LIBDIR}/cmake/penstock)
+install(EXPORT penstock FILE penstock-config.cmake NAMESPACE penstock::
+	DESTINATION ${PEN_CONFIG})
+write_basic_package_version_file(
+	${CMAKE_BINARY_DIR}/penstock-config-version.cmake
+	COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/penstock-config-version.cmake
+	DESTINATION ${PEN_CONFIG})
 
 # The command prints its own manual page and completion, from the tables it
 # parses with. A build that cannot run here goes without.

@@ -4,6 +4,7 @@
 
 function(pen_register kind name)
 	cmake_parse_arguments(ARG "" "NEEDS" "" ${ARGN})
+	set_property(DIRECTORY APPEND PROPERTY PEN_REGISTERED ${name}.c)
 	if(ARG_NEEDS)
 		if(NOT ${ARG_NEEDS}_FOUND)
 			message(STATUS
@@ -53,13 +54,22 @@ function(pen_registry kind)
 		CONTENT "${entries}")
 	file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/gen/${kind}_absent.h
 		CONTENT "${absent}")
-	target_sources(pen_core PRIVATE
-		${CMAKE_CURRENT_SOURCE_DIR}/registry.c)
 endfunction()
 
-function(pen_link target)
+# Compiles all other sources of this directory into the library:
+# pen_sources([EXCEPT FILE...])
+function(pen_sources)
+	cmake_parse_arguments(ARG "" "" "EXCEPT" ${ARGN})
+	file(GLOB sources CONFIGURE_DEPENDS
+		RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} *.c)
+	get_property(registered DIRECTORY PROPERTY PEN_REGISTERED)
+	list(REMOVE_ITEM sources ${registered} ${ARG_EXCEPT})
+	target_sources(pen_core PRIVATE ${sources})
+endfunction()
+
+function(pen_link target scope)
 	get_property(libs GLOBAL PROPERTY PEN_LIBS)
-	target_link_libraries(${target} PUBLIC
+	target_link_libraries(${target} ${scope}
 		Threads::Threads PkgConfig::DEFLATE ${libs} m
 		${CMAKE_DL_LIBS})
 	pen_link_options(${target})

@@ -15,7 +15,7 @@ foreach(file ${FILES})
 	string(APPEND table "\t{ \"${name}\", text_${name}, ${n} },\n")
 endforeach()
 file(WRITE ${OUT}.tmp "/* Made of workloads/ by the build. */
-#include \"emulate/workload.h\"
+#include \"emulate/config.h\"
 
 extern const struct pen_workload pen__workload_table[];
 

@@ -7,7 +7,10 @@
  *    is not NULL, fills it once with what went wrong, where, and what to do.
  *  - `**out` belongs to the caller; a returned plain pointer is borrowed.
  *  - Objects may be used from one thread at a time unless stated otherwise.
- *  - The library never prints, never exits and keeps no global state.
+ *  - The library never prints and never exits. The process has one of these,
+ *    however many loaders there are: a SIGBUS handler, which turns reads past
+ *    the end of a shrunk file into errors and passes all else on; MPI, where
+ *    ranks use it; a lock around libhdf5 while it writes.
  */
 #ifndef PENSTOCK_H
 #define PENSTOCK_H
@@ -67,6 +70,7 @@ enum pen_dtype {
 	PEN_NDTYPES
 };
 
+/* Bytes of one element. */
 PEN_API size_t pen_dtype_size(enum pen_dtype);
 PEN_API const char *pen_dtype_name(enum pen_dtype); /* "float32", ... */
 
@@ -137,25 +141,88 @@ PEN_API void pen_batch_unref(struct pen_batch *); /* any thread; NULL ok */
 /*
  * What to load and how: `key=value` settings, all checked when set. The keys
  * are listed by pen_option_at() and in `penstock load --help`; store.X,
- * format.X and sampler.X reach the options of the chosen implementation.
+ * format.X and sampler.X reach the options of the chosen implementation. With
+ * value NULL pen_spec_set() takes a setting back; with "format.", "store.", ...
+ * all of those.
  */
 struct pen_spec;
+/* An empty spec: every setting has its default. Free it with pen_spec_free().
+ */
 PEN_API PEN_MUST int pen_spec_new(struct pen_spec **out, struct pen_err *err);
+/* NULL is accepted. What was opened with it has a copy of its own. */
 PEN_API void pen_spec_free(struct pen_spec *);
+/* Checks the value at once; PEN_EINVAL suggests the nearest key or value. */
 PEN_API PEN_MUST int pen_spec_set(struct pen_spec *, const char *key,
 				  const char *value, struct pen_err *err);
 /* "key=value" in one string */
 PEN_API PEN_MUST int pen_spec_parse(struct pen_spec *, const char *setting,
 				    struct pen_err *err);
-/* A path, glob or @list; may be called more than once. */
+/*
+ * A setting as text that pen_spec_set() takes: what was set, or its default,
+ * "" where it has none; buf is NUL-terminated and cut to cap. "sampler" is what
+ * sampler= and shuffle= ask for together. PEN_ENOTFOUND: there is no such
+ * setting, or an implementation's (store.X) that was not set.
+ */
+PEN_API int pen_spec_get(const struct pen_spec *, const char *key, char *buf,
+			 size_t cap);
+/* The same as a number; 0 where it is none. */
+PEN_API uint64_t pen_spec_number(const struct pen_spec *, const char *key);
+/* A second spec with the same settings and paths. */
+PEN_API PEN_MUST int pen_spec_copy(struct pen_spec **out,
+				   const struct pen_spec *,
+				   struct pen_err *err);
+/* Do the settings go together, and would store, format and sampler take
+ * theirs? Looks at no data; opening checks the same. */
+PEN_API PEN_MUST int pen_spec_check(const struct pen_spec *,
+				    struct pen_err *err);
+/* A path, glob or @list. May be called more than once: samples are in the
+ * order of the calls, those of one directory or glob sorted by path. */
 PEN_API PEN_MUST int pen_spec_add_path(struct pen_spec *, const char *path,
 				       struct pen_err *err);
+/* Forgets all paths that were added. */
+PEN_API void pen_spec_clear_paths(struct pen_spec *);
+/* The i-th of them, until the spec changes; NULL past the last. */
+PEN_API const char *pen_spec_path(const struct pen_spec *, uint64_t i);
+
+/*
+ * What a spec has besides settings; copies of it have it as well. All that is
+ * given here has to stay until what was opened with it is closed.
+ *
+ * on_stop: asked now and then while data is indexed, by any thread; an answer
+ * other than 0 ends that with PEN_ECLOSED.
+ * on_rows: called by the loader's threads, numbered from 0, for the rows they
+ * have made, n at a time, before the batch is delivered. It may take long, as
+ * emulated preprocessing does, and counts as pen_stats.preprocess_ns.
+ * use_ranks: the ranks that share cache=ddict, instead of ones of the loader's.
+ * keep_index: for who opens the same data again and again with other settings:
+ * it is listed and indexed once.
+ */
+struct pen_ranks;
+struct pen_kept_index;
+/* See above; stop NULL: nothing is asked. */
+PEN_API void pen_spec_on_stop(struct pen_spec *, int (*stop)(void *arg),
+			      void *arg);
+/* See above; rows NULL: nothing is called. */
+PEN_API void pen_spec_on_rows(struct pen_spec *,
+			      void (*rows)(void *arg, uint32_t thread,
+					   uint32_t n),
+			      void *arg);
+/* See above; NULL: the loader opens its own. */
+PEN_API void pen_spec_use_ranks(struct pen_spec *, struct pen_ranks *);
+/* See above; NULL: the index is dropped with the data set. */
+PEN_API void pen_spec_keep_index(struct pen_spec *, struct pen_kept_index *);
+/* An empty one, for pen_spec_keep_index(). */
+PEN_API PEN_MUST int pen_kept_index_new(struct pen_kept_index **out,
+					struct pen_err *err);
+PEN_API void pen_kept_index_free(struct pen_kept_index *); /* NULL ok */
 
 /*
  * What this build has, so that programs need no list of their own. A kind is
  * "format", "store" or "sampler"; NULL past the last.
  */
 PEN_API const char *pen_name_at(const char *kind, uint32_t i);
+/* One line about it, or NULL. */
+PEN_API const char *pen_help_of(const char *kind, const char *name);
 struct pen_option {
 	const char *name, *help;
 	const char *dflt;	    /* as a user would write it, or NULL */
@@ -168,13 +235,20 @@ PEN_API int pen_option_at(const char *kind, const char *name, uint32_t i,
 			  struct pen_option *out);
 /* The format of a file by the suffix of its name; NULL: none. */
 PEN_API const char *pen_format_for(const char *file_name);
+/* The i-th suffix of its files; NULL past the last. */
+PEN_API const char *pen_format_suffix(const char *format, uint32_t i);
+/* Is a store in this build, and does this machine let it be used? 1 or 0 */
+PEN_API int pen_store_usable(const char *name);
 
 /* A data set: what is there, without loading it. */
 struct pen_dataset;
+/* Lists and indexes the objects of the paths; copies the spec. */
 PEN_API PEN_MUST int pen_dataset_open(struct pen_dataset **out,
 				      const struct pen_spec *,
 				      struct pen_err *err);
+/* NULL is accepted. */
 PEN_API void pen_dataset_close(struct pen_dataset *);
+/* How many samples, objects and bytes there are, and fields of a sample. */
 PEN_API uint64_t pen_dataset_nsamples(const struct pen_dataset *);
 PEN_API uint64_t pen_dataset_nobjects(const struct pen_dataset *);
 PEN_API uint64_t pen_dataset_nbytes(const struct pen_dataset *);
@@ -182,26 +256,65 @@ PEN_API uint32_t pen_dataset_nfields(const struct pen_dataset *);
 PEN_API const struct pen_field *pen_dataset_field(const struct pen_dataset *,
 						  uint32_t i); /* until close */
 PEN_API const char *pen_dataset_format(const struct pen_dataset *);
+/* The store that is used: what store=auto chose. */
 PEN_API const char *pen_dataset_store(const struct pen_dataset *);
+/* Its own copy of the spec, until close. */
+PEN_API const struct pen_spec *pen_dataset_spec(const struct pen_dataset *);
+/* More about it. The caller sets size to that of the struct, which may grow. */
+struct pen_dataset_info {
+	size_t size;
+	const char *store_reason; /* why this store: one line, until close */
+	const char *source;  /* the store that bytes come from; another one than
+				pen_dataset_store() under a cache */
+	double cached;	     /* share in the page cache at open; < 0: unknown */
+	uint64_t per_object; /* samples of each object; 0: they differ */
+	uint64_t nbad;	     /* objects left out (on_error=skip) */
+	uint64_t open_ns;
+	int index_cached; /* the index was there and was not made */
+};
+/* Fills at most out->size bytes. */
+PEN_API void pen_dataset_info(const struct pen_dataset *,
+			      struct pen_dataset_info *);
+/* What share of it is in the page cache now; < 0: unknown. */
+PEN_API double pen_dataset_cached(const struct pen_dataset *);
+/* Path and size (NULL ok) of an object by its number; 0, or PEN_ENOTFOUND: it
+ * does not exist, or its path is longer than cap. */
+PEN_API int pen_dataset_object(const struct pen_dataset *, uint64_t i,
+			       char *buf, size_t cap, uint64_t *size);
+/* The i-th object that was left out, and why. PEN_ENOTFOUND past the last. */
+PEN_API int pen_dataset_bad(const struct pen_dataset *, uint64_t i,
+			    uint64_t *object, struct pen_err *out);
 /* The object that holds a sample, as a path; buf is NUL-terminated. */
 PEN_API void pen_dataset_object_name(const struct pen_dataset *,
 				     uint64_t sample, char *buf, size_t cap);
 
 /* Facts about it ("genes", "33694") and advice, in words; either may be NULL.
- * Texts are the library's, until the function returns. */
+ * Strings are owned by the library and valid only during the call. */
 PEN_API void pen_dataset_describe(const struct pen_dataset *, void *arg,
 				  void (*fact)(void *arg, const char *name,
 					       const char *value),
 				  void (*advice)(void *arg, const char *text));
 
 /*
+ * What is doubtful about data that can be read all the same. code is PEN_EDATA
+ * where bytes are missing, so that samples are wrong or too few (`penstock
+ * verify` counts it as bad), and PEN_OK where it may well be meant so, as
+ * records that are shorter than a window. The error is the library's, until
+ * see() returns.
+ */
+PEN_API void pen_dataset_warnings(const struct pen_dataset *, void *arg,
+				  void (*see)(void *arg,
+					      const struct pen_err *));
+
+/*
  * What the codes of an integer field stand for, 0 .. nlabels - 1: categories,
- * distinct strings, files. nlabels is 0 when the field has no codes. label
- * puts the name of one into buf, NUL-terminated and cut to cap; 0, or
- * PEN_ENOTFOUND.
+ * distinct strings, files, folders (labels=folder). nlabels is 0 when the field
+ * has no codes. label puts the name of one into buf, NUL-terminated and cut to
+ * cap; 0, or PEN_ENOTFOUND.
  */
 PEN_API uint64_t pen_dataset_nlabels(const struct pen_dataset *,
 				     uint32_t field);
+/* The name of a code; see above. */
 PEN_API int pen_dataset_label(const struct pen_dataset *, uint32_t field,
 			      uint64_t code, char *buf, size_t cap);
 
@@ -220,7 +333,7 @@ struct pen_stats {
 	uint64_t nsamples, nbatches, nskipped, nsubstituted;
 	uint64_t payload_bytes;	     /* delivered in batches */
 	uint64_t read_bytes, nreads; /* moved by the store */
-	uint64_t plan_ns, read_ns, unpack_ns, emit_ns, idle_ns; /* workers */
+	uint64_t plan_ns, read_ns, unpack_ns, emit_ns, idle_ns; /* threads */
 	uint64_t wait_ns;	 /* the consumer, inside next() */
 	uint64_t first_batch_ns; /* from open to the first batch */
 	uint64_t open_ns;	 /* of which: finding and indexing the data */
@@ -230,6 +343,20 @@ struct pen_stats {
 	uint32_t nthreads, prefetch, queue_depth;
 	uint64_t cache_hits, cache_bytes; /* reads cache=ddict answered, which
 					     the store did not have to */
+	/* More stages of the threads: decoding pixels and text (emit is
+	 * copying), and opening files, which read does not include. */
+	uint64_t decode_ns, file_open_ns;
+	uint64_t preprocess_ns; /* emulated preprocessing (penstock run) */
+	/* What the kernel says of the threads: they ran, and they wanted a CPU
+	 * and had none. 0: it says nothing. */
+	uint64_t cpu_ns, queue_ns;
+	/* Some reads of the longest were timed: how many, how long they took
+	 * together, and the fastest. */
+	uint64_t timed_reads, timed_ns, best_read_ns;
+	/* Batches that could not be planned because the memory budget was used
+	 * up, and how many more would be ahead with more of it. */
+	uint64_t memory_wait_ns;
+	uint32_t prefetch_wanted;
 };
 
 struct pen_loader;
@@ -264,26 +391,69 @@ PEN_API PEN_MUST int pen_loader_next_within(struct pen_loader *, uint64_t ns,
 PEN_API PEN_MUST int pen_loader_open_asked(struct pen_loader **out,
 					   const struct pen_spec *,
 					   struct pen_err *err);
+/* Queues a request; the ids are copied. PEN_EINVAL: no such sample. */
 PEN_API PEN_MUST int pen_loader_ask(struct pen_loader *, const uint64_t *ids,
 				    uint32_t n, struct pen_err *err);
+/* The data set that it loads, until close. */
 PEN_API const struct pen_dataset *pen_loader_dataset(const struct pen_loader *);
 /*
  * Batches of an epoch. With batch_tokens= or pack= that differs from epoch to
  * epoch: of the one that is under way or comes next, counted by going through
- * its order once.
+ * its order once. 0 with tail=drop and fewer samples than a batch: then there
+ * is nothing but PEN_END.
  */
 PEN_API uint64_t pen_loader_nbatches(const struct pen_loader *);
+/* Where it stands now: after the last batch that next() delivered. */
 PEN_API void pen_loader_state(const struct pen_loader *, struct pen_state *);
 /* Go to a saved state, also one saved with another rank or batch count. */
 PEN_API PEN_MUST int pen_loader_restore(struct pen_loader *,
 					const struct pen_state *,
 					struct pen_err *err);
+/* From open until now. Any thread may ask while another one loads. */
 PEN_API void pen_loader_stats(const struct pen_loader *, struct pen_stats *);
+/* How it was settled, and where it stands. The caller sets size to that of the
+ * struct, which may grow. */
+struct pen_loader_info {
+	size_t size;
+	const char *sampler;
+	uint32_t batch_samples;	  /* of a batch; where they differ the most */
+	uint32_t typical_samples; /* ... and on average */
+	uint32_t pack, pack_rows; /* length and number of rows; 0: not packed */
+	uint64_t batch_tokens;	  /* 0: batches are not cut by length */
+	uint64_t rank, world;
+	uint64_t epoch_samples; /* of all ranks */
+	uint64_t padding;	/* samples of an epoch that come again */
+	uint64_t window, chunk; /* the sampler's; 0: it has none */
+	/* Loading began here: the monotonic clock, and CPU time so far. */
+	uint64_t start_ns, start_cpu_ns;
+	/* So far, as pen_stats has them, which takes longer to ask for. */
+	uint64_t nsamples, nbatches, payload_bytes;
+	uint32_t prefetch, ready; /* batches ahead at most, and now */
+	int drops;		  /* tail=drop */
+	int ended;		  /* the last epoch is over */
+	/* cache=ddict, else NULL: the dictionary, until close; whether no more
+	 * fits; and whether a rank that shares it is gone. */
+	struct pen_ddict *cache;
+	int cache_full, cache_lost;
+};
+/* Fills at most out->size bytes. */
+PEN_API void pen_loader_info(const struct pen_loader *,
+			     struct pen_loader_info *);
+/*
+ * With ranks that share cache=ddict, for one that takes no more batches: meets
+ * those that wait for it at the end of the first epoch. Nothing, if nobody
+ * does. Collective.
+ */
+PEN_API PEN_MUST int pen_loader_finish(struct pen_loader *,
+				       struct pen_err *err);
 /* Batch-wait percentile in ns, 0 <= p <= 100; error below 0.8 %. */
 PEN_API uint64_t pen_loader_wait_percentile(const struct pen_loader *,
 					    double p);
-/* The i-th skipped or substituted sample's error, oldest first; at most
- * 1000 are kept. PEN_ENOTFOUND past the last. */
+/* What share of all waiting the slowest p percent of the batches took. */
+PEN_API double pen_loader_wait_slowest(const struct pen_loader *, double p);
+/* The i-th skipped or substituted sample's error, oldest first, of those that
+ * are kept. PEN_ENOTFOUND past the last. */
+#define PEN_SKIPPED_KEPT 1000
 PEN_API int pen_loader_skipped(const struct pen_loader *, uint64_t i,
 			       uint64_t *sample, struct pen_err *out);
 
@@ -312,15 +482,19 @@ PEN_API PEN_MUST int pen_copier_copy(struct pen_copier *,
 
 /*
  * Ranks: this process among those that mpirun or srun started together; alone
- * it is rank 0 of 1. Opened the first time before threads are started. Calls
+ * it is rank 0 of 1. The first call must be made before the process starts any
+ * thread. Calls
  * are collective: every rank makes them, in one order, from one thread.
  */
 struct pen_ranks;
+/* Joins the other ranks; under no launcher it succeeds at once. */
 PEN_API PEN_MUST int pen_ranks_open(struct pen_ranks **out,
 				    struct pen_err *err);
 PEN_API void pen_ranks_close(struct pen_ranks *); /* NULL ok */
 PEN_API int pen_ranks_rank(const struct pen_ranks *);
+/* How many ranks there are. */
 PEN_API int pen_ranks_size(const struct pen_ranks *);
+/* Returns when every rank has called it; fails on all when one failed. */
 PEN_API PEN_MUST int pen_ranks_barrier(struct pen_ranks *, struct pen_err *err);
 
 /*
@@ -354,11 +528,12 @@ PEN_API void pen_ddict_close(struct pen_ddict *); /* collective; NULL ok */
 PEN_API const char *pen_ddict_transport(const struct pen_ddict *);
 
 /*
- * What a put returned from, every later get sees. PEN_ENOMEM: the share that
+ * A completed put is visible to every later get. PEN_ENOMEM: the share that
  * owns a key is full; of many some may be there then. Bytes are copied.
  */
 PEN_API PEN_MUST int pen_ddict_put(struct pen_ddict *, struct pen_key,
 				   struct pen_value, struct pen_err *err);
+/* Many at once: one request for each rank that owns some. */
 PEN_API PEN_MUST int pen_ddict_put_many(struct pen_ddict *,
 					const struct pen_key *,
 					const struct pen_value *, uint64_t n,
@@ -375,9 +550,11 @@ struct pen_got {
 	uint64_t n;
 	const struct pen_value *values;
 };
+/* Sends the requests and returns; *out is freed with pen_got_free(). */
 PEN_API PEN_MUST int pen_ddict_ask(struct pen_ddict *, const struct pen_key *,
 				   uint64_t n, struct pen_got **out,
 				   struct pen_err *err);
+/* Returns when all values are there. */
 PEN_API PEN_MUST int pen_ddict_wait(struct pen_got *, struct pen_err *err);
 PEN_API void pen_got_free(struct pen_got *); /* waited for or not; NULL ok */
 /* ask and wait */
@@ -397,8 +574,10 @@ PEN_API PEN_MUST int pen_ddict_pop(struct pen_ddict *, struct pen_key,
 /* 1, 0, or an error */
 PEN_API PEN_MUST int pen_ddict_contains(struct pen_ddict *, struct pen_key,
 					struct pen_err *err);
+/* Keys in all shards. */
 PEN_API PEN_MUST int pen_ddict_len(struct pen_ddict *, uint64_t *out,
 				   struct pen_err *err);
+/* Removes every key. */
 PEN_API PEN_MUST int pen_ddict_clear(struct pen_ddict *, struct pen_err *err);
 /* From now on nobody writes: reading needs no bookkeeping. */
 PEN_API PEN_MUST int pen_ddict_freeze(struct pen_ddict *, struct pen_err *err);
@@ -420,7 +599,7 @@ PEN_API PEN_MUST int pen_ddict_persist(struct pen_ddict *, const char *path,
 
 /* Shards: one a rank; 1 without ranks. */
 PEN_API uint32_t pen_ddict_nshards(const struct pen_ddict *);
-struct pen_ddict_stats {
+struct pen_shard_stats {
 	char host[64];
 	uint32_t shard;
 	uint32_t nprocesses;  /* that have it mapped */
@@ -434,10 +613,12 @@ struct pen_ddict_stats {
 	uint64_t nserved;      /* keys asked for by other nodes */
 	uint64_t wait_ns;      /* this process, in wait() for others */
 };
+/* Of one shard, 0 .. nshards - 1; another host answers for its own. */
 PEN_API PEN_MUST int pen_ddict_stats(struct pen_ddict *, uint32_t shard,
-				     struct pen_ddict_stats *out,
+				     struct pen_shard_stats *out,
 				     struct pen_err *err);
 
+/* "0.1.0"; the library's, which may be newer than this header. */
 PEN_API const char *pen_version(void);
 
 #ifdef __cplusplus

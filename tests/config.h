@@ -6,7 +6,6 @@
 
 #include "base/mem.h"
 #include "emulate/config.h"
-#include "emulate/workload.h"
 
 struct made {
 	struct pen_settings s;

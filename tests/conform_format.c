@@ -234,8 +234,7 @@ static void read_damaged(const char *path, const char *read)
 	struct pen_err err;
 	struct pen_loader *l = eng_open(&err,
 					"%s %s batch_size=3 threads=1 "
-					"queue_depth=2 prefetch=1 "
-					"memory=64MB",
+					"prefetch=1 memory=64MB",
 					path, read);
 	struct pen_batch *b;
 	int rc = 0;
@@ -468,7 +467,7 @@ static int whole_life(const struct eng_set *s, struct pen_err *err)
 	int rc;
 
 	l = eng_open(err,
-		     "%s %s batch_size=6 threads=1 queue_depth=2 "
+		     "%s %s batch_size=6 threads=1 "
 		     "prefetch=2 sampler=block sampler.chunk=4",
 		     s->name, s->read);
 	if (!l)

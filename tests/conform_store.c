@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/team.h"
@@ -709,6 +710,37 @@ static void test_faults(void)
 	}
 }
 
+/* Two queues share a rate: so many bytes cannot come sooner, however fast the
+ * machine is. A read past the end of its object takes what is there. */
+static void test_rate(void)
+{
+	struct variant v = { .store = "fault", .kv = { { "rate", "100000" } } };
+	char buf[2][1000];
+	struct pen_queue *other;
+	uint64_t t0, bytes = 0;
+	struct rig r;
+
+	CHECK_EQ(rig_list(&r, &v, "d/300001.bin", NULL), 0);
+	CHECK_EQ(rig_bind(&r, 2, NULL), 0);
+	CHECK_EQ(pen__queue_open(&other, r.st, 2, NULL), 0);
+	t0 = pen__now_ns();
+	for (unsigned i = 0; i < 6; i++) {
+		struct pen_queue *q = i % 2 ? other : r.q;
+		struct pen_io *done, io = { .offset = i == 5 ? 299900 : 50,
+					    .len = 1000,
+					    .buf = buf[i % 2] };
+
+		CHECK_EQ(r.st->ops->submit(q, &io), 0);
+		CHECK_EQ(r.st->ops->reap(q, 1, &done, 1), 1);
+		CHECK_EQ(io.res, i == 5 ? 101 : 1000);
+		bytes += (uint64_t)io.res;
+	}
+	CHECK(pen__now_ns() - t0 >= bytes * 10000);
+	CHECK(r.st->waits);
+	pen__queue_close(other);
+	rig_close(&r);
+}
+
 static void test_errors(void)
 {
 	const struct variant v = { .store = "posix" };
@@ -749,6 +781,7 @@ int main(void)
 	test_mmap_many();
 	test_mmap_shrinks();
 	test_faults();
+	test_rate();
 	test_errors();
 	if (chdir("..") == 0) {
 		char cmd[128];

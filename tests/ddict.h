@@ -93,9 +93,9 @@ static inline uint64_t length(struct pen_ddict *d)
 	return n;
 }
 
-static inline struct pen_ddict_stats stats_of(struct pen_ddict *d)
+static inline struct pen_shard_stats stats_of(struct pen_ddict *d)
 {
-	struct pen_ddict_stats s = { 0 };
+	struct pen_shard_stats s = { 0 };
 
 	CHECK_EQ(pen_ddict_stats(d, 0, &s, NULL), 0);
 	return s;

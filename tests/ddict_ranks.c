@@ -162,7 +162,7 @@ static void check_shards(struct pen_ddict *d, uint64_t width)
 
 	CHECK_EQ(pen_ddict_nshards(d), all);
 	for (uint32_t i = 0; i < all; i++) {
-		struct pen_ddict_stats s;
+		struct pen_shard_stats s;
 
 		CHECK_EQ(pen_ddict_stats(d, i, &s, NULL), 0);
 		CHECK_EQ(s.shard, i);

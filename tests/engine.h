@@ -152,14 +152,14 @@ static inline bool eng_row_right(const struct eng_set *s,
 	       (n == 0 || memcmp((uint8_t *)t->data + at, want, n) == 0);
 }
 
-/* All rows of a dense or ragged batch. */
+/* All rows of a dense or ragged batch; a label is looked at elsewhere. */
 static inline bool eng_right(const struct eng_set *s,
 			     const struct pen_dataset *ds,
 			     const struct pen_batch *b)
 {
-	bool ok = b->ntensors == eng_nfields(s);
+	bool ok = b->ntensors == eng_nfields(s) + ds->label.on;
 
-	for (uint32_t f = 0; ok && f < b->ntensors; f++)
+	for (uint32_t f = 0; ok && f < eng_nfields(s); f++)
 		for (uint32_t r = 0; ok && r < b->nsamples; r++)
 			ok = eng_row_right(s, b, f, r,
 					   eng_origin(s, ds, b->ids[r]));

@@ -12,7 +12,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
-#include "engine/write.h"
+#include "make/write.h"
 #include "format/format.h"
 #include "store/store.h"
 #include "test.h"

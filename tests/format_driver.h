@@ -186,6 +186,13 @@ static inline int drv_index(struct drv *d, struct drv_object *o,
 	return 0;
 }
 
+static inline void drv_warning(void *arg, const struct pen_err *e)
+{
+	(void)arg;
+	DRV_MUST(e->where[0] && e->msg[0] &&
+		 (e->code == PEN_EDATA || e->code == PEN_OK));
+}
+
 /* hint: what the engine would say, 0 = the number of objects. */
 static inline int drv_bind(struct drv *d, uint64_t hint, struct pen_err *err)
 {
@@ -210,6 +217,8 @@ static inline int drv_bind(struct drv *d, uint64_t hint, struct pen_err *err)
 	DRV_MUST(d->f->nfields > 0 && d->f->nfields <= PEN_MAX_FIELDS);
 	DRV_MUST(d->f->ix == &d->ix);
 	DRV_MUST(!d->f->uniform || d->f->all_plain);
+	if (d->f->ops->warn)
+		d->f->ops->warn(d->f, NULL, drv_warning);
 	d->scratch.size = d->f->scratch_size;
 	d->scratch.mem = malloc(d->scratch.size ? d->scratch.size : 1);
 	DRV_MUST(d->scratch.mem != NULL);

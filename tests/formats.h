@@ -201,6 +201,64 @@ static inline void formats_refuse(unsigned at_least)
 	fclose(f);
 }
 
+/* What a data set is warned of: how often it is bad, and whether a text is
+ * among it. */
+struct formats_warned {
+	const char *text;
+	uint64_t nbad, nnotes;
+	bool found_bad, found_note;
+};
+
+static inline void formats_see(void *arg, const struct pen_err *e)
+{
+	struct formats_warned *w = arg;
+	const bool has = strstr(e->msg, w->text) != NULL;
+
+	CHECK(e->where[0] && e->msg[0]);
+	CHECK(e->code == PEN_EDATA || e->code == PEN_OK);
+	*(e->code ? &w->nbad : &w->nnotes) += 1;
+	*(e->code ? &w->found_bad : &w->found_note) |= has;
+}
+
+/* Every case to be warned of: it loads, and the warning is there, or none. */
+static inline void formats_warn(unsigned at_least)
+{
+	FILE *f = golden_list("warned");
+	char line[1024], *text = line, *settings, *kind;
+	unsigned n = 0;
+
+	for (; fgets(line, sizeof(line), f); text = line, n++) {
+		struct formats_warned w = { 0 };
+		struct pen_err err = { 0 };
+		struct pen_loader *l;
+		bool ok;
+
+		line[strcspn(line, "\n")] = '\0';
+		settings = strsep(&text, "\t");
+		kind = strsep(&text, "\t");
+		if (!CHECK(text != NULL))
+			break;
+		w.text = text;
+		l = eng_open(&err, "%s/%s epochs=1", golden_dir, settings);
+		if (l) {
+			CHECK_EQ(eng_run(l, 1, NULL, &err), PEN_END);
+			pen_dataset_warnings(l->ds, &w, formats_see);
+		}
+		ok = strcmp(kind, "bad") == 0	 ? w.found_bad
+		     : strcmp(kind, "note") == 0 ? w.found_note && !w.nbad
+						 : !w.nbad && !w.nnotes;
+		if (!CHECK(l && ok))
+			fprintf(stderr, "  %s: %s, not %s: %s %s\n", settings,
+				w.nbad	   ? "bad"
+				: w.nnotes ? "note"
+					   : "none",
+				kind, text, err.msg);
+		pen_loader_close(l);
+	}
+	CHECK(n >= at_least);
+	fclose(f);
+}
+
 /* ---- damage ---- */
 
 /* What an undamaged object has. */

@@ -5,8 +5,10 @@
 #	hosts_up || ...		$hosts: what mpirun needs to be told
 #	hosts_down		always, from a trap
 
-hosts_id=pw$$
-hosts_net=10.$((100 + $$ / 250 % 100)).$(($$ % 250))
+# Not the process number: a container on this machine may have the same.
+hosts_number=$((RANDOM % 25000))
+hosts_id=pw$hosts_number
+hosts_net=10.$((100 + hosts_number / 250)).$((hosts_number % 250))
 
 # Names of our own only: what is left behind outlives the test.
 hosts_down() {

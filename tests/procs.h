@@ -199,7 +199,7 @@ static inline void procs_run(int n, bool hosts,
 			.priv = &p,
 		};
 		atomic_store(&test_failures, 0);
-		alarm(60); /* whatever goes wrong */
+		alarm(600); /* whatever goes wrong */
 		_exit(fn(&p.comm, arg));
 	}
 	for (int i = 1; i < n; i++) {

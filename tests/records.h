@@ -60,12 +60,16 @@ static inline struct pen_phase *record_block(struct pen_record *r,
 				       .read_bytes = 4000,
 				       .nreads = 40,
 				       .device_read_bytes = 1000,
-				       .cpu_s = 0.5,
-				       .plan_ns = 1,
-				       .read_ns = 80,
-				       .unpack_ns = 9,
-				       .emit_ns = 5,
-				       .idle_ns = 5 };
+				       .cpu_s = 0.5 };
+	p->facts = (struct pen_facts){ .training = true, .store = "uring" };
+	p->facts.v[PEN_SECONDS] = p->seconds;
+	p->facts.v[PEN_COMPUTE_S] = 5;
+	p->facts.v[PEN_WAIT_S] = 1 + 4 * load;
+	p->facts.v[PEN_PLAN_S] = 1e-9;
+	p->facts.v[PEN_READ_S] = 80e-9;
+	p->facts.v[PEN_UNPACK_S] = 9e-9;
+	p->facts.v[PEN_COPY_S] = 5e-9;
+	p->facts.v[PEN_IDLE_S] = 5e-9;
 	return p;
 }
 

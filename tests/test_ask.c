@@ -271,6 +271,38 @@ static void test_budget(void)
 	pen_loader_close(l);
 }
 
+/* A batch may be larger than the data set: memory is for what is asked for. */
+static void test_large(const char *name, const char *how)
+{
+	const struct eng_set *s = eng_find(name);
+	struct request two = { .id = { 3, 1 }, .n = 2 }, same = { .n = MOST };
+	struct pen_batch *b;
+	struct pen_err err;
+	struct pen_loader *l = open_asked(&err,
+					  "%s %s %s batch_size=100000 "
+					  "prefetch=1 memory=100000",
+					  s->name, s->read, how);
+	uint64_t *many = pen__calloc(100000, sizeof(*many));
+
+	for (unsigned i = 0; many && i < 100000; i++)
+		many[i] = i % 8;
+	if (CHECK(l && many)) {
+		CHECK_EQ(pen_loader_ask(l, two.id, two.n, &err), 0);
+		CHECK_EQ(pen_loader_ask(l, same.id, same.n, &err), 0);
+		CHECK(answers(s, l, &two) && answers(s, l, &same));
+		/* samples over and over are more than there is memory for */
+		CHECK_EQ(pen_loader_ask(l, many, 100000, &err), 0);
+		CHECK_EQ(pen_loader_ask(l, two.id, two.n, &err), 0);
+		CHECK_EQ(pen_loader_next(l, &b, &err), PEN_ENOMEM);
+		CHECK(strstr(err.msg, "a batch needs"));
+		CHECK(answers(s, l, &two));
+	} else {
+		fprintf(stderr, "%s: %s\n", err.where, err.msg);
+	}
+	pen_loader_close(l);
+	pen__free(many);
+}
+
 static void test_fields(void)
 {
 	static const char *const sets[] = { "npz_file", "npz_shared",
@@ -333,6 +365,9 @@ int main(void)
 	test_within();
 	test_kept();
 	test_budget();
+	test_large("npy_file", "");
+	test_large("npy_ragged", "");
+	test_large("npy_ragged", "shapes=padded pad_to=data");
 	test_fields();
 	test_lists();
 	eng_end();

@@ -6,7 +6,8 @@
  */
 #include "batching.h"
 #include "engine.h"
-#include "engine/synth_cells.h"
+#include "make/maker.h"
+#include "make/synth_cells.h"
 
 #define N 61
 #define MOST 40
@@ -663,7 +664,7 @@ static void make_cells(void)
 						 .overlap = 1,
 						 .dtype = PEN_F32 };
 	const struct pen_opts_kv kv = { "compression", "gzip" };
-	struct pen_synth_cells_run run = { .ops = pen__cells_writer_for(
+	struct pen_synth_cells_run run = { .format = pen__cells_format_for(
 						   "c.h5ad"),
 					   .kv = &kv,
 					   .nkv = 1,
@@ -671,7 +672,7 @@ static void make_cells(void)
 					   .threads = 1 };
 	struct pen_synth_cells *c = NULL;
 
-	if (!CHECK(run.ops))
+	if (!CHECK(run.format))
 		return;
 	CHECK_EQ(pen__synth_cells_new(&c, &s, NULL), 0);
 	CHECK_EQ(pen__synth_cells_write(c, &run, NULL), 0);

@@ -235,7 +235,7 @@ static void other_process(int go, const char *cache)
 	char c;
 
 	atomic_store(&test_failures, 0);
-	alarm(60);
+	alarm(600);
 	if (read(go, &c, 1) != 1)
 		_exit(9);
 	compare("big format.samples=first shuffle=true", cache, &reads);

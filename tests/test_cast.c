@@ -6,7 +6,7 @@
  */
 #include <math.h>
 
-#include "engine/take.h"
+#include "engine/emit_crop.h"
 #include "golden.h"
 #include "take.h"
 

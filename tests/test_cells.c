@@ -2,7 +2,7 @@
  * Where rows of matrices lie: arrays whose chunks are groups of rows, out of
  * memory, with blobs that contradict themselves.
  */
-#include "format/cells.h"
+#include "format/cells/cells.h"
 #include "test.h"
 
 #define ROWS 23u

@@ -2,8 +2,8 @@
  * alignment near the width of a register, and nothing written beside. */
 #include "test.h"
 
-#include "format/cells.h"
-#include "format/cells_pour.h"
+#include "format/cells/cells.h"
+#include "format/cells/cells_pour.h"
 
 #define ROOM 700u
 

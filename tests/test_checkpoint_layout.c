@@ -48,6 +48,7 @@ static void check_names(char (*name)[64], unsigned n)
 static void dump(FILE *f, const struct pen_config *c, unsigned world)
 {
 	static char name[MOST_FILES][64];
+	double layers = 0, optimizer = 0;
 	unsigned n = 0;
 
 	for (unsigned rank = 0; rank < world; rank++) {
@@ -67,10 +68,12 @@ static void dump(FILE *f, const struct pen_config *c, unsigned world)
 				memcpy(name[n++], p.file[i].name, 64);
 		}
 		CHECK_EQ(bytes, p.bytes);
+		layers += p.dlio_model;
+		optimizer += p.dlio_optimizer;
 		pen__ckpt_plan_fini(&p);
 	}
 	check_names(name, n);
-	fprintf(f, "end\n");
+	fprintf(f, "end %.0f\n", pen__ckpt_dlio_model(c, layers) + optimizer);
 }
 
 /* One parallelism: every list, with and without a flat model. */
@@ -251,7 +254,8 @@ static void refusals(void)
 
 	refused(&c, 2, 2, "no rank 2 of 2");
 	c.model.tensor = 2;
-	refused(&c, 0, 3, "not a multiple of tensor x pipeline = 2 x 1");
+	refused(&c, 0, 3,
+		"a multiple of tensor x pipeline = 2 x 1 ranks, not 3");
 	c.checkpoint.mode = 1;
 	refused(&c, 0, 3, "has to be given");
 	c.model.data = 1;

@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 #include "base/team.h"
-#include "comm/bell.h"
+#include "comm/host_barrier.h"
 #include "comm/comm.h"
 #include "comm/launch.h"
 

@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 
 #include "base/rng.h"
-#include "engine/convert.h"
-#include "engine/deal.h"
+#include "make/convert.h"
+#include "make/row_shuffle.h"
 #include "formats.h"
 
 /* ---- rows ---- */
@@ -238,7 +238,7 @@ static int convert(const char *from, const char *to, bool shuffle, int *phase,
 {
 	struct pen_convert_result r;
 	struct pen_spec *spec = NULL;
-	struct pen_convert c = { .to = pen__cells_writer_for(to),
+	struct pen_convert c = { .to = pen__cells_writer_for(to)->name,
 				 .path = to,
 				 .shuffle = shuffle,
 				 .verify = true,

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "base/rng.h"
-#include "format/csv.h"
+#include "format/table/csv.h"
 #include "formats.h"
 
 static void test_damage(void)
@@ -103,8 +103,8 @@ static void test_shortest(void)
 int main(void)
 {
 	formats_make("csv", "numpy, pandas");
-	formats_check(19);
-	formats_refuse(20);
+	formats_check(20);
+	formats_refuse(21);
 	test_damage();
 	test_write();
 	test_shortest();

@@ -104,7 +104,7 @@ static void many(void)
 	struct pen_key *k = pen__calloc(N, sizeof(*k));
 	struct pen_value *v = pen__calloc(N, sizeof(*v));
 	uint8_t *bytes = pen__alloc(N, KB);
-	struct pen_ddict_stats s;
+	struct pen_shard_stats s;
 	uint64_t sum = 0, wrong = 0;
 	struct pen_perm perm;
 	struct pen_got *g;

@@ -57,7 +57,7 @@ static void round_trip(void)
 					 "memory=8MiB" };
 	struct pen_ddict *d = open_sized("memory=8MiB");
 	struct pen_err err = { 0 };
-	struct pen_ddict_stats s;
+	struct pen_shard_stats s;
 	uint64_t used;
 
 	fill(d);

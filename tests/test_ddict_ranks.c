@@ -10,7 +10,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
-#include "ddict/ddict_int.h"
+#include "ddict/dictionary_int.h"
 
 #define KEYS 64
 

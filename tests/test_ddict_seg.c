@@ -88,7 +88,7 @@ static void die_inside(struct pen_seg *s)
 
 static void writer_dies(void)
 {
-	struct pen_ddict_stats st;
+	struct pen_shard_stats st;
 	struct pen_seg *s;
 	uint64_t wrong = 0;
 

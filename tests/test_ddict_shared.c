@@ -80,7 +80,7 @@ static int look(void *arg, struct pen_key k)
 static void check_all(struct pen_ddict *d)
 {
 	uint64_t seen[KEYS + 1] = { 0 }, n = 0, bytes = 0, wrong = 0, turn;
-	struct pen_ddict_stats s;
+	struct pen_shard_stats s;
 
 	CHECK_EQ(pen_ddict_keys(d, -1, look, seen, NULL), 0);
 	CHECK_EQ(seen[KEYS], 0);

@@ -9,7 +9,7 @@
 
 #include "base/rng.h"
 #include "engine.h"
-#include "engine/vocab.h"
+#include "make/count_vocab.h"
 #include "experiment/experiment.h"
 
 #define SEQS "t_dm_seqs.txt"

@@ -275,7 +275,7 @@ static void test_missing(const struct eng_set *s, off_t len)
 	struct pen_err err = { 0 };
 	struct pen_loader *l = eng_open(&err,
 					"%s %s decode=false batch_size=1 "
-					"prefetch=1 threads=1 queue_depth=1 "
+					"prefetch=1 threads=1 "
 					"store=posix",
 					s->name, s->read);
 	char path[128];
@@ -319,7 +319,7 @@ struct count {
 	unsigned nthreads;
 };
 
-static void count_rows(void *arg, unsigned worker, uint32_t n)
+static void count_rows(void *arg, uint32_t worker, uint32_t n)
 {
 	struct count *c = arg;
 
@@ -332,7 +332,6 @@ static void test_hook(const struct eng_set *s, const char *how,
 		      const char *store)
 {
 	struct count c = { .nthreads = 3 };
-	struct pen_hook hook = { .rows = count_rows, .arg = &c };
 	struct pen_spec *spec = NULL;
 	struct pen_loader *l = NULL;
 	struct pen_stats st = { 0 };
@@ -345,8 +344,10 @@ static void test_hook(const struct eng_set *s, const char *how,
 		 "%s %s %s %s threads=3 batch_size=5 epochs=2", s->name,
 		 s->read, how, store);
 	rc = eng_spec(&spec, text, NULL);
-	if (!rc)
-		rc = pen__loader_open(&l, spec, &hook, NULL);
+	if (!rc) {
+		pen_spec_on_rows(spec, count_rows, &c);
+		rc = pen_loader_open(&l, spec, NULL);
+	}
 	pen_spec_free(spec);
 	if (rc && strstr(store, "uring"))
 		return;

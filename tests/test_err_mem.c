@@ -38,7 +38,7 @@ static void err_sys(void)
 	CHECK_EQ(pen__fail_sys(&e, ENOMEM, "/f", "cannot map"), PEN_ENOMEM);
 	CHECK_EQ(pen__fail_sys(NULL, ENOENT, "/f", "x"), PEN_ENOTFOUND);
 	CHECK_EQ(pen__fail_nomem(&e, "/f", 77), PEN_ENOMEM);
-	CHECK_STR(e.msg, "out of memory: 77 bytes asked for");
+	CHECK_STR(e.msg, "out of memory: 77 B asked for");
 }
 
 static void err_long(void)

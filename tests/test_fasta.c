@@ -4,7 +4,7 @@
  * drawn by the row's key; and what we write, read by htslib.
  */
 #include "base/rng.h"
-#include "format/sequence.h"
+#include "format/sequence/sequence.h"
 #include "formats.h"
 
 static void test_damage(void)
@@ -347,7 +347,8 @@ int main(void)
 	formats_make_with("make_sequences.py", "fasta", "fasta", "",
 			  "numpy, pysam");
 	formats_check(93);
-	formats_refuse(45);
+	formats_refuse(48);
+	formats_warn(16);
 	test_damage();
 	test_drawn("drawn.fa");
 	test_drawn("drawn.fa.gz");

@@ -16,8 +16,8 @@ int main(void)
 {
 	formats_make_with("make_sequences.py", "fastq", "fastq", "",
 			  "numpy, pysam");
-	formats_check(13);
-	formats_refuse(12);
+	formats_check(14);
+	formats_refuse(22);
 	test_damage();
 	return test_end();
 }

@@ -299,6 +299,40 @@ static void test_few_fds(struct pen_store *st)
 	pen__free(fs);
 }
 
+/* Descriptors the kernel has room for without growing its table. */
+static unsigned long descriptors(void)
+{
+	FILE *f = fopen("/proc/self/status", "r");
+	unsigned long n = 0;
+	char line[256];
+
+	while (f && fgets(line, sizeof(line), f))
+		if (!strncmp(line, "FDSize:", 7))
+			n = strtoul(line + 7, NULL, 10);
+	if (f)
+		fclose(f);
+	return n;
+}
+
+/* There is room for the files of all queues once the first is open. */
+static void test_room(struct pen_store *st)
+{
+	struct pen_files *fs = pen__calloc(1, sizeof(*fs));
+	const unsigned fds = open_fds();
+	unsigned long most = 32 * 64;
+	struct rlimit lim;
+
+	CHECK_EQ(getrlimit(RLIMIT_NOFILE, &lim), 0);
+	most = lim.rlim_cur < most ? (unsigned long)lim.rlim_cur : most;
+	st->nqueues = 32;
+	CHECK_EQ(pen__files_init(fs, st, 64, 0, NULL), 0);
+	CHECK(descriptors() >= most);
+	CHECK_EQ(open_fds(), fds);
+	st->nqueues = 0;
+	pen__files_fini(fs);
+	pen__free(fs);
+}
+
 static void test_stale(struct pen_store *st)
 {
 	struct pen_files *fs = pen__calloc(1, sizeof(*fs));
@@ -326,6 +360,7 @@ static void test_open_files(void)
 
 	make_many(&set, st);
 	CHECK_EQ(pen__store_bind(st, &set, NULL), 0);
+	test_room(st);
 	test_cache(st, 1);
 	test_cache(st, 2);
 	test_cache(st, 13);
@@ -443,6 +478,20 @@ static void test_ram_put(void)
 	pen__objects_fini(&set);
 }
 
+/* What is in the page cache: small files stay mapped; of larger ones the mapped
+ * pages would count as memory of ours, for nothing. */
+static void test_pick(void)
+{
+	struct pen_objects set = { .nobj = 2000 };
+
+	set.total_bytes = set.nobj * 16384;
+	CHECK_STR(pen__store_pick(&set, true, false, 16384, 1).name, "mmap");
+	set.total_bytes = set.nobj * 114788;
+	CHECK_STR(pen__store_pick(&set, true, false, 114788, 1).name, "posix");
+	CHECK_STR(pen__store_pick(&set, false, false, 1024, 1).name, "mmap");
+	CHECK_STR(pen__store_pick(&set, false, true, 1024, 1).name, "posix");
+}
+
 int main(void)
 {
 	snprintf(root, sizeof(root), "test_files.XXXXXX");
@@ -457,6 +506,7 @@ int main(void)
 	test_sink_errors();
 	test_sink_patch();
 	test_unknown();
+	test_pick();
 	test_ram_put();
 	if (chdir("..") == 0) {
 		char cmd[128];

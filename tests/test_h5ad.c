@@ -3,7 +3,7 @@
  * value by value, through the loader; any order, store and number of threads;
  * what inspect says; files that are wrong, and damaged in every place.
  */
-#include "format/cells.h"
+#include "format/cells/cells.h"
 #include "orders.h"
 
 /* ---- orders ---- */

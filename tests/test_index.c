@@ -4,6 +4,7 @@
  * right or refused, never wrong. And data that changes under a loader is an
  * error of the samples it hit.
  */
+#include <ctype.h>
 #include <fcntl.h>
 #include <time.h>
 #include <unistd.h>
@@ -227,13 +228,54 @@ static void test_foreign_cache(void)
 	CHECK(from_cache(eng_total(set)));
 }
 
+/* Defined here to count: names are compared with suffixes by it. */
+static unsigned ncompared;
+
+int strcasecmp(const char *a, const char *b)
+{
+	ncompared++;
+	while (*a && tolower((unsigned char)*a) == tolower((unsigned char)*b)) {
+		a++;
+		b++;
+	}
+	return tolower((unsigned char)*a) - tolower((unsigned char)*b);
+}
+
+/* An index out of the cache says what format it is of: a million names are not
+ * looked at one by one. */
+static void test_names(void)
+{
+	static const char *const sets[] = { "npy_file", "npy_first" };
+	unsigned n[2];
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct pen_loader *l;
+
+		set = eng_find(sets[i]);
+		eng_remove("cache");
+		keep(eng_total(set));
+		ncompared = 0;
+		l = eng_open(NULL, OPEN, set->name, set->read);
+		n[i] = ncompared;
+		pen_loader_close(l);
+	}
+	CHECK(eng_find(sets[0])->nfiles > 2 * eng_find(sets[1])->nfiles);
+	CHECK_EQ(n[0], n[1]);
+}
+
+static int always(void *arg)
+{
+	(void)arg;
+	return 1;
+}
+
 /* One builds while others wait; what was left behind by a crash locks nobody
  * out. */
 static void test_lock(void)
 {
 	const struct pen_index_key key = { 1, 2 };
 	const char *path = "cache/00000000000000010000000000000002.idx.lock";
-	atomic_bool stop = true;
+	const struct pen_stop stop = { always, NULL };
 	bool waited;
 	int a, b;
 
@@ -357,9 +399,7 @@ static void test_stale(const char *store, bool same_size)
 	eng_make(set);
 	age();
 	/* two batches are made at most, so the last file is not open yet */
-	l = eng_open(&err,
-		     "npy_file %s batch_size=1 prefetch=1 threads=1 "
-		     "queue_depth=1 %s",
+	l = eng_open(&err, "npy_file %s batch_size=1 prefetch=1 threads=1 %s",
 		     set->read, store);
 	eng_file_name(set, set->nfiles - 1, path, sizeof(path));
 	if (!CHECK(l))
@@ -391,6 +431,7 @@ int main(void)
 			test_damaged_cache();
 	}
 	test_foreign_cache();
+	test_names();
 	test_lock();
 	test_other_options();
 	test_racy();

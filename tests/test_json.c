@@ -122,6 +122,8 @@ static void test_refused(void)
 			fprintf(stderr, "  %s: %s\n", bad[i][0], err.msg);
 		CHECK_STR(err.where, "doc");
 	}
+	CHECK_EQ(pen__jdoc_open(&j, NULL, 0, "doc", &err), PEN_EDATA);
+	CHECK_STR(err.msg, "is empty");
 	memset(deep, '[', sizeof(deep));
 	CHECK_EQ(pen__jdoc_open(&j, deep, sizeof(deep), "doc", &err),
 		 PEN_EDATA);

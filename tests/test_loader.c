@@ -15,7 +15,8 @@ static const char *const stores[] = {
 	"store=posix open_files=1",
 	"store=uring open_files=2",
 	"store=mmap open_files=1",
-	"store=mmap open_files=3 queue_depth=64",
+	"store=mmap open_files=3",
+	"store=fault queue_depth=64",
 };
 #define NSTORES (sizeof(stores) / sizeof(*stores))
 
@@ -25,8 +26,8 @@ static const char *const samplers[] = {
 	"sampler=block sampler.chunk=4 sampler.chunks=2",
 	"sampler=block sampler.chunk=3 sampler.chunks=100",
 	"sampler=weighted weights=%s.w.npy",
-	"sampler=balanced labels=folder",
-	"sampler=balanced labels=%s.l.npy",
+	"sampler=balanced labels=folder label_name=class",
+	"sampler=balanced labels=%s.l.npy label_name=class",
 };
 #define NSAMPLERS (sizeof(samplers) / sizeof(*samplers))
 
@@ -68,8 +69,9 @@ static bool log_of(struct pen_buf *to, const struct eng_set *s,
 	struct pen_loader *l =
 		eng_open(&err,
 			 "%s %s %s %s threads=%u batch_size=7 epochs=2 seed=3 "
-			 "prefetch=3 queue_depth=5",
-			 s->name, s->read, sampler, store, threads);
+			 "prefetch=3%s",
+			 s->name, s->read, sampler, store, threads,
+			 strstr(store, "uring") ? " queue_depth=5" : "");
 
 	*to = (struct pen_buf){ 0 };
 	if (!l && strstr(store, "uring"))
@@ -240,11 +242,55 @@ static void test_late(const struct eng_set *s, const char *how)
 		sched_yield();
 	}
 	CHECK(st.nreads > 0);
+	/* the reads that were timed, too; lent memory is not read */
+	if (strstr(how, "queue_depth"))
+		CHECK(st.timed_reads && st.timed_reads <= st.nreads &&
+		      st.best_read_ns >= late &&
+		      st.timed_ns >= st.timed_reads * st.best_read_ns);
 	if (!CHECK(st.read_ns >= st.nreads * late))
 		fprintf(stderr, "%s %s: %llu reads\n", s->name, how,
 			(unsigned long long)st.nreads);
 	pen_loader_close(l);
 }
+
+/* Making rows is decoding where they are made of pixels or text, and copying
+ * elsewhere. How long either takes is not looked at. */
+static void test_stages(const struct eng_set *s, bool decodes)
+{
+	struct pen_loader *l = eng_open(NULL,
+					"%s %s batch_size=7 epochs=0 threads=2",
+					s->name, s->read);
+	struct pen_thread_times t;
+	struct pen_stats st;
+
+	if (!CHECK(l))
+		return;
+	CHECK_EQ(eng_run(l, 3, NULL, NULL), PEN_END);
+	pen_loader_stats(l, &st);
+	if (decodes)
+		CHECK(st.decode_ns && !st.emit_ns);
+	else
+		CHECK(!st.decode_ns && st.emit_ns);
+	CHECK(st.prefetch_wanted >= st.prefetch);
+	/* the kernel counts a thread's time when it stops or at the tick */
+	for (int i = 0; !st.cpu_ns && i < 1000; i++) {
+		CHECK_EQ(eng_run(l, 1, NULL, NULL), PEN_END);
+		pen_loader_stats(l, &st);
+	}
+	CHECK(st.cpu_ns || !pen__thread_times(gettid(), &t));
+	pen_loader_close(l);
+}
+
+static const struct eng_set images = { .name = "images",
+				       .format = "jpeg",
+				       .write = "",
+				       .read = "",
+				       .nfiles = 9,
+				       .per_file = 1,
+				       .field = { { .name = "x",
+						    .dtype = PEN_U8,
+						    .ndim = 3,
+						    .shape = { 8, 8, 3 } } } };
 
 /* Stopped in the middle of samples that come in pieces, again and again, and
  * then all of them. */
@@ -298,6 +344,11 @@ int main(void)
 		test_late(&eng_sets[i], "store.under=mmap");
 		test_left(&eng_sets[i], "shuffle=true");
 		test_left(&eng_sets[i], "sampler=sequential");
+		test_stages(&eng_sets[i], !strcmp(eng_sets[i].format, "csv"));
+	}
+	if (pen__format_find(images.format)) {
+		eng_make(&images);
+		test_stages(&images, true);
 	}
 	eng_end();
 	return test_end();

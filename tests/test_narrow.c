@@ -7,8 +7,8 @@
 #include <math.h>
 
 #include "base/rng.h"
-#include "codec/shuffle.h"
-#include "format/cells.h"
+#include "codec/byte_shuffle.h"
+#include "format/cells/cells.h"
 
 enum { N = 2051 };
 

@@ -92,6 +92,79 @@ static void test_many(void)
 	pen__objects_fini(&s);
 }
 
+/* Objects of several paths: sorted path by path, and then left as they are. */
+static void add_path(struct pen_objects *s, const char *dir,
+		     const char *const *names)
+{
+	const uint64_t from = s->nobj;
+	uint32_t d;
+
+	CHECK_EQ(pen__objects_add_dir(s, dir, 1, 0, &d), 0);
+	for (; *names; names++)
+		CHECK_EQ(pen__objects_add(s, d, *names, 10, 0), 0);
+	pen__objects_sort_from(s, from);
+}
+
+static void test_join(void)
+{
+	static const char *const yx[] = { "y", "x", "y", NULL };
+	static const char *const c[] = { "c", NULL }, *const b[] = { "b",
+								     NULL };
+	struct pen_objects s = { 0 };
+	uint32_t twice = 99;
+	uint64_t order;
+
+	add_path(&s, "q", yx);
+	CHECK_EQ(s.nobj, 2);
+	CHECK_EQ(s.total_bytes, 20);
+	add_path(&s, "p", c);
+	add_path(&s, "q", b);
+	CHECK_EQ(pen__objects_join(&s, &twice), 0);
+	CHECK_EQ(s.ndir, 2);
+	path_is(&s, 0, "q/x");
+	path_is(&s, 1, "q/y");
+	path_is(&s, 2, "p/c");
+	path_is(&s, 3, "q/b");
+	order = s.order;
+	CHECK(order != 0);
+	pen__mem_fail_nth(3, true); /* directories can do without */
+	CHECK_EQ(pen__objects_join(&s, &twice), PEN_ENOMEM);
+	pen__mem_fail_nth(0, false);
+	CHECK_EQ(twice, 99);
+	add_path(&s, "q", c + 1); /* none */
+	CHECK_EQ(pen__objects_join(&s, &twice), 0);
+	CHECK_EQ(s.order, order);
+	add_path(&s, "q", yx);
+	CHECK_EQ(pen__objects_join(&s, &twice), PEN_EINVAL);
+	path_is(&s, twice, "q/x");
+	pen__objects_fini(&s);
+}
+
+/* Another order is another hash, and the sorted one is none. */
+static void test_order(void)
+{
+	static const char *const name[3][2] = { { "a" }, { "b" }, { "c" } };
+	static const uint8_t to[6][3] = {
+		{ 0, 1, 2 }, { 0, 2, 1 }, { 1, 0, 2 },
+		{ 1, 2, 0 }, { 2, 0, 1 }, { 2, 1, 0 }
+	};
+	uint64_t order[6];
+
+	for (int i = 0; i < 6; i++) {
+		struct pen_objects s = { 0 };
+		uint32_t twice;
+
+		for (int j = 0; j < 3; j++)
+			add_path(&s, "d", name[to[i][j]]);
+		CHECK_EQ(pen__objects_join(&s, &twice), 0);
+		order[i] = s.order;
+		for (int j = 0; j < i; j++)
+			CHECK(order[j] != order[i]);
+		pen__objects_fini(&s);
+	}
+	CHECK_EQ(order[0], 0);
+}
+
 static void test_path(void)
 {
 	struct pen_objects s = { 0 };
@@ -180,6 +253,8 @@ int main(void)
 	test_sort();
 	test_empty();
 	test_many();
+	test_join();
+	test_order();
 	test_path();
 	test_limits();
 	test_nomem();

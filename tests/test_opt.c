@@ -221,6 +221,7 @@ static void errors(void)
 	bad("flag", "maybe", "is not a yes or no: 'maybe' (try true, false)");
 	bad("mode", "quick",
 	    "is not a choice: 'quick' (choose from: fast, safe, slow)");
+	bad("mode", "fasst", "is not a choice: 'fasst'; did you mean 'fast'?");
 	bad("depht", "1", "unknown option; did you mean 'depth'?");
 	bad("bufer", "1", "unknown option; did you mean 'buffer'?");
 	bad("xyzzy", "1",
@@ -237,17 +238,25 @@ static void filling(void)
 	struct settings s;
 	struct pen_err e = { 0 };
 
-	CHECK_EQ(pen__opt_fill(table, &s, kv, 2, &e), 0);
+	CHECK_EQ(pen__opt_fill(table, &s, kv, 2, "", &e), 0);
 	CHECK_STR(s.path, "/data");
 	pen__opt_fini(table, &s);
-	CHECK_EQ(pen__opt_fill(table, &s, kv, 3, &e), PEN_EINVAL);
+	CHECK_EQ(pen__opt_fill(table, &s, kv, 3, "", &e), PEN_EINVAL);
 	CHECK(!s.path && !s.other);
-	CHECK_EQ(pen__opt_fill(NULL, NULL, NULL, 0, &e), 0);
-	CHECK_EQ(pen__opt_fill(NULL, NULL, kv, 1, &e), PEN_EINVAL);
+	CHECK_EQ(pen__opt_fill(NULL, NULL, NULL, 0, "", &e), 0);
+	CHECK_EQ(pen__opt_fill(NULL, NULL, kv, 1, "", &e), PEN_EINVAL);
 	CHECK_STR(e.msg, "unknown option; there are none here");
+	/* by the names that users write */
+	CHECK_EQ(pen__opt_fill(table, &s, kv + 2, 1, "of.", &e), PEN_EINVAL);
+	CHECK_STR(e.where, "of.depth");
+	CHECK_EQ(pen__opt_fill(table, &s, &(struct pen_opts_kv){ "dept", "1" },
+			       1, "of.", &e),
+		 PEN_EINVAL);
+	CHECK_STR(e.where, "of.dept");
+	CHECK_STR(e.msg, "unknown option; did you mean 'of.depth'?");
 	for (uint64_t nth = 1; nth <= 3; nth++) {
 		pen__mem_fail_nth(nth, false);
-		CHECK_EQ(pen__opt_fill(table, &s, kv, 2, &e), PEN_ENOMEM);
+		CHECK_EQ(pen__opt_fill(table, &s, kv, 2, "", &e), PEN_ENOMEM);
 		pen__mem_fail_nth(0, false);
 		CHECK(!s.path && !s.other);
 	}
@@ -257,6 +266,7 @@ static void nearest(void)
 {
 	static const char *const words[] = { "shuffle", "sequential", "block",
 					     NULL };
+	struct pen_near near;
 	char longer[200];
 
 	CHECK_STR(pen__nearest("shufle", words), "shuffle");
@@ -267,6 +277,21 @@ static void nearest(void)
 	memset(longer, 'a', sizeof(longer));
 	longer[sizeof(longer) - 1] = '\0';
 	CHECK(!pen__nearest(longer, words));
+	near = pen__near("cel_type,x", 8);
+	pen__near_see(&near, "cell", 4);
+	CHECK_STR(pen__near_text(&near).s, "");
+	pen__near_see(&near, "cell_types", 10);
+	pen__near_see(&near, "cell_type of", 9);
+	pen__near_see(&near, longer, sizeof(longer));
+	pen__near_see(&near, "", 0);
+	CHECK_STR(pen__near_text(&near).s, "; did you mean 'cell_type'?");
+	near = pen__near(longer, sizeof(longer));
+	pen__near_see(&near, longer, sizeof(longer));
+	pen__near_see(&near, longer, PEN_NEAR_MAX);
+	CHECK_STR(pen__near_text(&near).s, "");
+	near = pen__near(longer, PEN_NEAR_MAX);
+	pen__near_see(&near, longer, PEN_NEAR_MAX - 1);
+	CHECK_EQ(strlen(pen__near_text(&near).s), 16 + 39 + 2);
 }
 
 int main(void)

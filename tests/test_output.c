@@ -40,6 +40,7 @@ static bool fill(struct pen_record *r)
 		return false;
 	p->seconds = r->comm->size;
 	r->checkpoint_bytes = (uint64_t)r->comm->size << 30;
+	r->dlio_checkpoint_bytes = 0x1p29;
 	for (uint64_t i = 1; i <= 1000; i++)
 		pen__hist_add(&r->wait, i * 1000);
 	snprintf(r->store_reason, sizeof(r->store_reason),

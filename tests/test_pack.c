@@ -1,7 +1,7 @@
 /* Compressors by name, undone by the codecs of that name; byte shuffle. */
 #include "codec/codec.h"
 #include "codec/pack.h"
-#include "codec/shuffle.h"
+#include "codec/byte_shuffle.h"
 #include "test.h"
 
 static uint8_t in[40000], out[50000], back[40000];

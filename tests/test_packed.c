@@ -8,8 +8,8 @@
 
 #include "base/rng.h"
 #include "codec/crc32c.h"
-#include "format/cells_write.h"
-#include "format/packed.h"
+#include "format/cells/cells_write.h"
+#include "format/cells/packed.h"
 #include "formats.h"
 
 #define GENES 500u

@@ -1,7 +1,7 @@
 /* Packing of rows, and what stands where a sample has nothing. */
 #include "batching.h"
 #include "engine.h"
-#include "engine/packer.h"
+#include "engine/plan_pack.h"
 
 static void test_packer(void)
 {

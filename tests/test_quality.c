@@ -15,7 +15,7 @@
 #include "base/rng.h"
 #include "base/text.h"
 #include "engine/loader.h"
-#include "engine/quality.h"
+#include "quality/quality.h"
 #include "sampler/sampler.h"
 
 #define NEAR(a, b, by)                                                         \
@@ -92,6 +92,7 @@ static void ordered(void)
 	CHECK(pen__quality_same_chunk(64, 64) == 1);
 	CHECK(pen__quality_same_chunk(64, 1) == 0);
 	CHECK(pen__quality_same_chunk(128, 64) == 1);
+	NEAR(pen__quality_same_chunk(4, 10), (2 * 12 + 2) / 90.0, 1e-15);
 	CHECK(pen__quality_entropy(3, 1, 5) == 0);
 	CHECK(pen__quality_entropy(0.1, 100, 1) == 0);
 	CHECK(pen__quality_n_eff(64, 1) == 1);
@@ -262,7 +263,8 @@ static int run(const struct order *o, struct pen_quality_result *r,
 				      NULL)))
 		exit(1);
 	set.chunk = s->chunk ? s->chunk : 1;
-	set.window = s->window ? s->window : o->n;
+	set.sampler = s;
+	set.same_order = o->same;
 	pen__mem_fail_nth(fail_nth, false);
 	rc = pen__quality_new(&q, &set, NULL);
 	for (uint64_t e = 0; !rc && e < o->epochs; e++) {
@@ -373,6 +375,79 @@ static void against_simulation(void)
 	}
 }
 
+/*
+ * What is expected of a block shuffle is the mean over its epochs, whatever
+ * the borders of batches, windows and chunks: batches over several windows,
+ * windows over several batches, a chunk that is short, a single window.
+ */
+static void exact(void)
+{
+	static const struct {
+		const char *chunk, *chunks;
+		uint64_t n;
+		uint32_t batch;
+	} of[] = {
+		{ "4", "3", 101, 16 },	{ "8", "2", 200, 64 },
+		{ "16", "4", 250, 24 }, { "5", "1", 99, 12 },
+		{ "3", "90", 77, 10 },
+	};
+
+	for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
+		struct order o = { .sampler = "block",
+				   .kv = { { "chunk", of[i].chunk },
+					   { "chunks", of[i].chunks } },
+				   .nkv = 2,
+				   .n = of[i].n,
+				   .batch = of[i].batch,
+				   .classes = 1,
+				   .dtype = PEN_U8 };
+		struct pen_quality_result r;
+		double same = 0, want = 0;
+
+		for (o.epochs = 1; o.epochs <= 100; o.epochs++) {
+			CHECK_EQ(run(&o, &r, NULL), 0);
+			same += r.same_chunk;
+			want += r.same_chunk_expected;
+		}
+		NEAR(same / want, 1, 0.04);
+	}
+}
+
+/* Batches that take whole windows leave nothing to chance. */
+static void whole_windows(void)
+{
+	struct order o = { "block", { { "chunk", "16" }, { "chunks", "32" } },
+			   2,	    65536,
+			   1,	    1024,
+			   false,   14,
+			   PEN_I32 };
+	struct pen_quality_result r;
+
+	CHECK_EQ(run(&o, &r, NULL), 0);
+	NEAR(r.n_eff, 64, 1e-9);
+	NEAR(r.n_eff_expected, 64, 1e-9);
+	/* neighbours stay neighbours: no closed form, so nothing is said */
+	o.kv[1] = (struct pen_opts_kv){ "mix", "false" };
+	CHECK_EQ(run(&o, &r, NULL), 0);
+	CHECK(isnan(r.n_eff_expected) && isnan(r.same_chunk_expected));
+	CHECK(isnan(r.batch_entropy_expected) && r.n_eff > 0);
+	/* many more classes than draws: nothing is said of their entropy */
+	o.kv[1] = (struct pen_opts_kv){ "chunks", "32" };
+	o.classes = 3000;
+	CHECK_EQ(run(&o, &r, NULL), 0);
+	CHECK(isnan(r.batch_entropy_expected) && r.n_eff_expected > 0);
+	/* each once: no two of a batch are the same */
+	o = (struct order){ .sampler = "shuffle",
+			    .n = 1000,
+			    .epochs = 1,
+			    .batch = 64,
+			    .classes = 3,
+			    .dtype = PEN_U8 };
+	CHECK_EQ(run(&o, &r, NULL), 0);
+	CHECK(r.n_eff == 64 && r.n_eff_expected == 64);
+	CHECK(r.batch_entropy_expected > 0);
+}
+
 /* Our own block shuffle is as good as theory has it. */
 static void as_expected(void)
 {
@@ -422,7 +497,6 @@ static void faults(void)
 		.nsamples = 10,
 		.batch = 4,
 		.chunk = 2,
-		.window = 4,
 		.expected = 10,
 		.label = -1,
 	};
@@ -431,6 +505,7 @@ static void faults(void)
 
 	pen__quality_result(q, &r);
 	CHECK(!r.complete && !r.nbatches && !r.missing && r.n_eff == 0);
+	CHECK(isnan(r.n_eff_expected));
 	feed(q, 0, ids, 4, 0);
 	feed(q, 4, ids, 5, PEN_EINVAL);	    /* more than a batch */
 	feed(q, 4, ids + 4, 1, PEN_EINVAL); /* no such sample */
@@ -468,7 +543,6 @@ static void chosen(void)
 		.nsamples = 40,
 		.batch = 4,
 		.chunk = 2,
-		.window = 4,
 		.expected = 4,
 		.label = -1,
 		.choice = &c,
@@ -536,6 +610,8 @@ int main(void)
 	published();
 	ordered();
 	as_expected();
+	exact();
+	whole_windows();
 	faults();
 	chosen();
 	out_of_memory();

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "report/chart.h"
 #include "report/report.h"
+#include "report/page_run.h"
 #include "test.h"
 
 #define FILE_NAME "report.tmp.jsonl"
@@ -192,9 +193,10 @@ static const char *const samples[] = {
 	"\"unit\": \"cells\", \"samples\": 1000, \"n_cols\": 10, \"bytes\": "
 	"5, \"method\": \"csr\", \"cold\": false, \"chunk_rows\": 64, "
 	"\"block_chunks\": 2000, \"block_rows\": 128000, \"batch\": 1024, "
-	"\"samples_per_s\": 1000, \"samples_per_s_rest\": 2000, "
-	"\"drop_first\": true, \"peak_memory_bytes\": 1e9, \"quality\": "
-	"{\"n_eff\": 682.5}, \"oom\": false}",
+	"\"n_rows\": 1000, \"samples_per_s\": 26600, "
+	"\"samples_per_s_rest\": 51400000, \"drop_first\": true, "
+	"\"peak_memory_bytes\": 1e9, \"quality\": {\"n_eff\": 682.5}, "
+	"\"oom\": false}",
 	"{\"experiment\": \"blocks\", \"setup\": \"s2\", \"path\": "
 	"\"/x/<script>alert(1)</script>&\\\"'.h5ad\", \"host\": \"<b>\", "
 	"\"method\": \"dense\", \"cold\": true, \"resident\": 0.9, "
@@ -254,8 +256,12 @@ static void test_page(void)
 	/* two runs in two charts, wide and narrow */
 	CHECK_EQ(count(t.p, "<g class=\"mark"), 2 * 2 * 2);
 	CHECK_EQ(count(t.p, "<g class=\"mark hollow"), 4);
-	CHECK_EQ(count(t.p, "Fastest: 2,000 x 64 rows, csr: 2.00 k cells/s"),
-		 1);
+	/* the rate is of the whole run; the first batch held all the work */
+	CHECK_EQ(count(t.p, "51.4 M"), 0);
+	CHECK(count(t.p, "26.6 k") > 0);
+	/* one run of each, and no conclusion */
+	CHECK_EQ(count(t.p, "Fastest") + count(t.p, "fastest<"), 0);
+	CHECK(count(t.p, "no conclusion is drawn") > 0);
 	CHECK_EQ(count(t.p, "1 setting ran out of memory"), 1);
 	CHECK_EQ(count(t.p, "1 run was not cold"), 1);
 	/* no rates of readers that disagree */
@@ -269,6 +275,54 @@ static void test_page(void)
 	CHECK(t.p && strstr(t.p, "\"v,\"\"w\"\"\""));
 	CHECK(t.p && strstr(t.p, "quality.n_eff"));
 	CHECK_EQ(t.p ? count(t.p, "\n") : 0, 7);
+	pen__text_fini(&t);
+	pen__results_fini(&r);
+}
+
+#define BLOCK(setup, chunk, chunks, rate, rest, n_eff)                         \
+	"{\"experiment\":\"blocks\",\"setup\":\"" setup "\",\"unit\":"         \
+	"\"cells\",\"path\":\"x\",\"method\":\"csr\",\"cold\":false,"          \
+	"\"chunk_rows\":" chunk ",\"block_chunks\":" chunks                    \
+	",\"block_rows\":4096,\"n_rows\":40960,\"batch\":64,"                  \
+	"\"samples_per_s\":" rate ",\"samples_per_s_rest\":" rest              \
+	",\"own_memory_bytes\":1e8,\"quality\":{\"n_eff\":" n_eff "}}"
+
+/* Three runs of each: what is faster beyond noise is said to be, by the rate
+ * of the whole run; what goes on after the first batch is in the table. */
+static void test_blocks(void)
+{
+	static const char *const rows[] = {
+		BLOCK("a", "4096", "1", "9000", "9900", "1"),
+		BLOCK("a", "4096", "1", "9100", "9900", "1"),
+		BLOCK("a", "4096", "1", "9200", "9900", "1"),
+		BLOCK("b", "64", "64", "5000", "7700", "40"),
+		BLOCK("b", "64", "64", "5100", "7700", "40"),
+		BLOCK("b", "64", "64", "5200", "7700", "40"),
+		BLOCK("c", "32", "128", "4900", "7700", "50"),
+		BLOCK("c", "32", "128", "5150", "7700", "50"),
+		BLOCK("c", "32", "128", "5300", "7700", "50"),
+	};
+	struct pen_results r = { 0 };
+	struct pen_text t = { 0 };
+	struct pen_err err = { 0 };
+
+	unlink(FILE_NAME);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		CHECK_EQ(append(rows[i]), 0);
+	CHECK_EQ(pen__lines_read(&r.rows, FILE_NAME, &err), 0);
+	unlink(FILE_NAME);
+	if (!CHECK_EQ(pen__report_html(&r, &t, &err), 0) || !CHECK(t.p))
+		return;
+	CHECK_EQ(count(t.p, "<p>Fastest: 1 x 4,096 rows, csr (9.10 k cells/s "
+			    "&plusmn;1 % in 100 MB).</p>"),
+		 1);
+	CHECK_EQ(count(t.p, "are poorly mixed: n_eff 1.0 of 64."), 1);
+	CHECK_EQ(count(t.p, "quarter of the batch: these are alike: 128 x 32 "
+			    "rows, csr (5.15 k cells/s"),
+		 1);
+	CHECK_EQ(count(t.p, "Short chunks cost: with 32 rows a chunk"), 1);
+	CHECK(count(t.p, ">fastest</text>") > 0);
+	CHECK(count(t.p, "9.90 k after the first batch") > 0);
 	pen__text_fini(&t);
 	pen__results_fini(&r);
 }
@@ -320,31 +374,6 @@ static void test_memory(void)
 	unlink(FILE_NAME);
 }
 
-static void test_numbers(void)
-{
-	CHECK_STR(pen__show_count(81234).s, "81.2 k");
-	CHECK_STR(pen__show_count(999).s, "999");
-	CHECK_STR(pen__show_count(3).s, "3");
-	CHECK_STR(pen__show_count(2.834).s, "2.83"); /* a second */
-	CHECK_STR(pen__show_count(0.42).s, "0.42");
-	CHECK_STR(pen__show_count(NAN).s, "-");
-	CHECK_STR(pen__show_bytes(1.35e9).s, "1.35 GB");
-	CHECK_STR(pen__show_whole(65536).s, "65,536");
-	CHECK_STR(pen__show_whole(NAN).s, "");
-	CHECK_STR(pen__show_time(0.0123).s, "12 ms");
-	CHECK_STR(pen__show_time(3.456).s, "3.46 s");
-	CHECK_STR(pen__show_time(0.00099951).s, "1.0 ms");
-	CHECK_STR(pen__show_time(9.999).s, "10.0 s");
-	CHECK_STR(pen__show_time(119.96).s, "2 min 00 s");
-	CHECK_STR(pen__show_time(179.7).s, "3 min 00 s");
-	CHECK_STR(pen__show_share(0.38).s, "38 %");
-	CHECK_STR(pen__show_number(4.21).s, "4.2");
-	CHECK_STR(pen__show_number(0.05).s, "0.050");
-	CHECK_STR(pen__show_number(0.15).s, "0.15");
-	CHECK_STR(pen__show_number(0).s, "0.0");
-	CHECK_STR(pen__show_number(1024).s, "1,024");
-}
-
 /* Equal steps of the scale are lighter and lighter. */
 static void test_colours(void)
 {
@@ -366,6 +395,95 @@ static void test_colours(void)
 	}
 }
 
+/* ---- capacity ---- */
+
+/* The words, or the whole section of a page. */
+static char *capacity(const char *more, const char *curve, bool page)
+{
+	struct pen_text json = { 0 }, out = { 0 };
+	struct pen_doc d = { .name = "c.json" };
+
+	pen__text_add(&json,
+		      "{\"schema\": \"penstock.capacity/1\", \"workload\": "
+		      "\"w\\u001b\", \"au_wanted_percentage\": 90, %s, "
+		      "\"curve\": [%s]}",
+		      more, curve);
+	CHECK(!pen__jdoc_open(&d.j, json.p, json.n, d.name, NULL));
+	if (page)
+		pen__capacity_show(&out, &d, 0);
+	else
+		pen__capacity_words(&out, &d);
+	pen__jdoc_close(&d.j);
+	pen__text_fini(&json);
+	return out.p;
+}
+
+#define POINT(n, a, b, c)                                                      \
+	"{\"accelerators\": " #n ", \"au_repeats\": [" #a ", " #b ", " #c "]}"
+
+static void check_capacity(const char *more, const char *curve,
+			   const char *want)
+{
+	char *words = capacity(more, curve, false);
+
+	CHECK_STR(words, want);
+	pen__free(words);
+}
+
+/* A number whose repeats lie on both sides of what is wanted is not sure. */
+static void test_capacity(void)
+{
+	const char *feed = "This machine and storage feed 4 emulated "
+			   "accelerators of w\\x1b at 90 % or more.\n";
+	char want[512];
+
+	check_capacity("\"accelerators\": 4",
+		       POINT(2, 99, 98, 99) "," POINT(4, 93, 95, 91) "," POINT(
+			       5, 80, 82, 81),
+		       feed);
+	snprintf(want, sizeof(want),
+		 "%sWithin noise: 2 reached it in every repeat, 5 in some.\n",
+		 feed);
+	check_capacity("\"accelerators\": 4",
+		       POINT(2, 99, 98, 99) "," POINT(4, 93, 95, 89) "," POINT(
+			       5, 80, 92, 81),
+		       want);
+	snprintf(want, sizeof(want),
+		 "%sEvery number was measured once: how sure this is, is not "
+		 "known. --repeats 3 or more tells.\nMore were not tried: "
+		 "--max.\n",
+		 feed);
+	check_capacity("\"accelerators\": 4, \"stopped\": \"--max\"",
+		       "{\"accelerators\": 4, \"au_repeats\": [95]}", want);
+	check_capacity("\"accelerators\": 0", POINT(1, 50, 60, 40),
+		       "This machine and storage cannot feed one accelerator "
+		       "of w\\x1b at 90 %.\n");
+	check_capacity("\"accelerators\": 0, \"partial\": true", "",
+		       "The search was interrupted: how many are fed is not "
+		       "known.\n");
+}
+
+/* A busy machine is named before the answer, and points have their spread. */
+static void test_capacity_page(void)
+{
+	char *page = capacity("\"accelerators\": 4, \"others\": {\"seconds\": "
+			      "2, \"cpus\": 2, \"cpu_s\": 3}",
+			      POINT(4, 93, 95, 89) "," POINT(5, 80, 92, 81),
+			      true);
+	const char *busy = strstr(page, "The machine was busy");
+
+	CHECK(busy && strstr(busy, "feed 4 emulated"));
+	CHECK(strstr(page, "none reached it in every repeat, 5 in some"));
+	pen__free(page);
+	page = capacity("\"accelerators\": 4",
+			"{\"accelerators\": 4, \"au_percentage\": 93, "
+			"\"au_repeats\": [93, 95, 89]}",
+			true);
+	CHECK(strstr(page, "class=\"spread\""));
+	CHECK(!strstr(page, "busy"));
+	pen__free(page);
+}
+
 int main(void)
 {
 	test_line();
@@ -374,9 +492,11 @@ int main(void)
 	test_flips();
 	test_file();
 	test_page();
+	test_blocks();
 	test_none();
 	test_memory();
-	test_numbers();
 	test_colours();
+	test_capacity();
+	test_capacity_page();
 	return test_end();
 }

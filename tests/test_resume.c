@@ -225,6 +225,27 @@ static void test_wrong_state(void)
 	pen_loader_close(set);
 }
 
+/* Other samples have the same numbers when paths come in another order. */
+static void test_order_of_paths(void)
+{
+	static const char how[] = "shuffle=true seed=1 format.samples=first";
+	struct pen_loader *l =
+		eng_open(NULL, "npy_first/c1 npy_first/c0 %s", how);
+	struct pen_loader *same =
+		eng_open(NULL, "npy_first/c1 npy_first/c0 %s", how);
+	struct pen_loader *other =
+		eng_open(NULL, "npy_first/c0 npy_first/c1 %s", how);
+	struct pen_state st;
+
+	pen_loader_state(other, &st);
+	refused(l, &st);
+	pen_loader_state(same, &st);
+	CHECK_EQ(pen_loader_restore(l, &st, NULL), 0);
+	pen_loader_close(l);
+	pen_loader_close(same);
+	pen_loader_close(other);
+}
+
 /* A state saved when all was over: restored, all is over. */
 static void test_finished(void)
 {
@@ -292,6 +313,7 @@ int main(void)
 		test_ranks("npz_file", how);
 	}
 	test_wrong_state();
+	test_order_of_paths();
 	test_finished();
 	test_restore_nomem("raw");
 	test_restore_nomem("npz_shared");

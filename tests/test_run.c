@@ -37,6 +37,11 @@ static const struct want table[] = {
 	  "workflow.evaluation=true\nevaluation.eval_after_epoch=2\n"
 	  "evaluation.epochs_between_evals=3\ntrain.epochs=6\n",
 	  6, 4, 2, 4, 0, 0, true },
+	{ "eval always",
+	  "workflow.evaluation=true\nevaluation.epochs_between_evals=0\n"
+	  "reader.multiprocessing_context=None\n"
+	  "train.epochs=3\n",
+	  3, 4, 3, 4, 0, 0, true },
 	{ "eval of nothing",
 	  "workflow.evaluation=true\ndataset.num_files_eval=0", 2, 4, 0, 0, 0,
 	  0, true },
@@ -284,7 +289,7 @@ static void runs_of_table(void)
 	}
 }
 
-/* Every format, one and five samples in a file. */
+/* Every format, one and five samples in a file, and one of varying size. */
 static void runs_of_formats(void)
 {
 	static const char *const formats[] = {
@@ -301,9 +306,9 @@ static void runs_of_formats(void)
 	};
 	char args[256], name[64];
 
-	for (size_t i = 0; i < 2 * sizeof(formats) / sizeof(formats[0]); i++) {
-		const char *f = formats[i / 2];
-		unsigned n = i % 2 ? 5 : 1, samples = 8 * n;
+	for (size_t i = 0; i < 3 * sizeof(formats) / sizeof(formats[0]); i++) {
+		const char *f = formats[i / 3];
+		unsigned n = i % 3 == 1 ? 5 : 1, samples = 8 * n;
 		bool image = !strcmp(f, "jpeg") || !strcmp(f, "png"),
 		     none = !strcmp(f, "synthetic");
 		struct want w = { .name = name, .epochs = 2 };
@@ -315,12 +320,13 @@ static void runs_of_formats(void)
 		if (image)
 			samples = 8;
 		w.steps = samples / 2;
-		snprintf(name, sizeof(name), "%s-%u", f, n);
+		snprintf(name, sizeof(name), "%s-%zu", f, i % 3);
 		snprintf(args, sizeof(args),
 			 "dataset.format=%s\ndataset.num_samples_per_file=%u\n"
 			 "framework=tensorflow\nreader.data_loader=tensorflow\n"
-			 "reader.file_shuffle=seed\n",
-			 f, n);
+			 "reader.file_shuffle=seed\n"
+			 "dataset.record_length_bytes_stdev=%u\n",
+			 f, n, i % 3 == 2 ? 700 : 0);
 		runs_remove("out");
 		runs_do(&d, "default_small", name, args);
 		if (runs_fine(&d, name)) {
@@ -410,10 +416,10 @@ static void refusals(void)
 	static const struct {
 		const char *args, *says;
 	} all[] = {
-		{ "accelerators=5\n", "fewer than a batch" },
+		{ "accelerators=5\n", "less than a batch" },
 		{ "train.total_training_steps=5\n", "Only have enough data" },
 		{ "workflow.evaluation=true\nreader.batch_size_eval=5\n",
-		  "fewer than a batch" },
+		  "less than a batch" },
 		{ "loader.batch_size=4\n", "reader.batch_size" },
 		{ "loader.epochs=1\n", "train.epochs" },
 		{ "loader.store=nonsense\n", "" },

@@ -474,7 +474,7 @@ static void drawn_edges(void)
 	pen__sampler_close(s);
 	CHECK_EQ(pen__sampler_open(&s, "weighted", &pop, 1, kv, 2, &e),
 		 PEN_EINVAL);
-	CHECK_STR(e.where, "chunk");
+	CHECK_STR(e.where, "sampler.chunk");
 	pop = (struct pen_population){ .n = 2, .labels = none };
 	CHECK_EQ(pen__sampler_open(&s, "balanced", &pop, 1, NULL, 0, &e),
 		 PEN_EINVAL);
@@ -519,7 +519,7 @@ static void refusals(void)
 	refused("shuffle", &pop, "x", "1", "there are none here");
 	refused("block", &pop, "chunk", "0", "out of range");
 	refused("block", &pop, "chunk", "x", "is not a count");
-	refused("block", &pop, "chunkz", "1", "did you mean 'chunk'?");
+	refused("block", &pop, "chunkz", "1", "did you mean 'sampler.chunk'?");
 	refused("weighted", &pop, NULL, NULL, "weights=FILE.npy");
 	refused("balanced", &pop, NULL, NULL, "labels=FILE.npy");
 	refused("bucket", &pop, NULL, NULL, "give lengths=");
@@ -534,8 +534,8 @@ static void refusals(void)
 	pop.weights = half;
 	CHECK_EQ(pen__sampler_open(&s, "weighted", &pop, 1, kv, 2, &e),
 		 PEN_EINVAL);
-	CHECK_STR(e.where, "length");
-	CHECK(strstr(e.msg, "only 1 samples") != NULL);
+	CHECK_STR(e.where, "sampler.length");
+	CHECK(strstr(e.msg, "but 1 sample with a weight") != NULL);
 }
 
 /* What was cut as one batch: whole ones of the window, sorted by length. */

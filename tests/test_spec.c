@@ -31,7 +31,7 @@ static void test_settings(void)
 	bad_setting("batch_size=0", "batch_size");
 	bad_setting("batch_size=many", "many");
 	bad_setting("batch_size=-1", "-1");
-	bad_setting("threads=2000", "1024");
+	bad_setting("threads=70000", "65536");
 	bad_setting("tail=cut", "keep");
 	bad_setting("on_error=ignore", "skip");
 	bad_setting("mlock=perhaps", "perhaps");
@@ -70,7 +70,7 @@ static void test_copy(void)
 	CHECK_EQ(pen_spec_add_path(s, "a", NULL), 0);
 	CHECK_EQ(pen_spec_set(s, "format.samples", "first", NULL), 0);
 	pen__mem_fail_nth(0, false);
-	CHECK_EQ(pen__spec_copy(&c, s, NULL), 0);
+	CHECK_EQ(pen_spec_copy(&c, s, NULL), 0);
 	total = pen__mem_count();
 	CHECK_STR(c->paths[0], "a");
 	CHECK(c->paths[0] != s->paths[0]);
@@ -78,7 +78,7 @@ static void test_copy(void)
 	pen_spec_free(c);
 	for (uint64_t n = 1; n <= total; n++) {
 		pen__mem_fail_nth(n, false);
-		CHECK_EQ(pen__spec_copy(&c, s, NULL), PEN_ENOMEM);
+		CHECK_EQ(pen_spec_copy(&c, s, NULL), PEN_ENOMEM);
 	}
 	pen__mem_fail_nth(0, false);
 	pen_spec_free(s);
@@ -123,6 +123,94 @@ static void test_refused(void)
 	refused(PEN_ENOTFOUND, "nowhere", "npy_file nowhere");
 }
 
+/* ---- settings that exclude one another ---- */
+
+static const struct {
+	const char *how, *where, *says; /* where NULL: fine */
+} pairs[] = {
+	{ "shuffle=false sampler=shuffle", "shuffle", "sampler=shuffle" },
+	{ "shuffle=true sampler=sequential", "shuffle", "sampler=sequential" },
+	{ "shuffle=block sampler=shuffle", "shuffle", "sampler=shuffle" },
+	{ "shuffle=maybe sampler=shuffle", "shuffle", "sampler=shuffle" },
+	{ "shuffle=true sampler=block", NULL, "" },
+	{ "shuffle=no sampler=sequential", NULL, "" },
+	{ "shuffle=block sampler=block", NULL, "" },
+	{ "drop_last=true tail=pad", "drop_last", "tail=pad" },
+	{ "tail=keep drop_last=true", "drop_last", "tail=keep" },
+	{ "tail=drop drop_last=false", "drop_last", "tail=drop" },
+	{ "tail=drop drop_last=true", NULL, "" },
+	{ "tail=keep drop_last=false", NULL, "" },
+	{ "store=mmap queue_depth=4", "queue_depth", "store=uring" },
+	{ "store=posix queue_depth=4", "queue_depth", "store=uring" },
+	{ "store=ram queue_depth=4", "queue_depth", "store=uring" },
+	{ "store=fault queue_depth=4", NULL, "" },
+	{ "store=mmap queue_depth=0", NULL, "" },
+	{ "queue_depth=4", NULL, "" },
+	{ "weights=w", "weights", "sampler=weighted" },
+	{ "weights=w shuffle=true", "weights", "sampler=weighted" },
+	{ "lengths=field:x", "lengths", "batch_tokens=" },
+	{ "max_errors=1", "max_errors", "on_error=skip" },
+	{ "max_errors=1 on_error=skip", NULL, "" },
+	{ "pad_to=batch", "pad_to", "shapes=padded" },
+	{ "pad_multiple=4 shapes=ragged", "pad_multiple", "shapes=padded" },
+	{ "pad_to=data pad_multiple=4 shapes=padded", NULL, "" },
+	{ "too_long=alone", "too_long", "batch_tokens=" },
+	{ "decode=false take=1", "take", "decode=false" },
+	{ "decode=false cast=float64", "cast", "decode=false" },
+	{ "store.direct=true", "store", "name a store" },
+	{ "cache.memory=1MB", "cache", "cache=ddict" },
+};
+
+static void test_pairs(void)
+{
+	for (size_t i = 0; i < sizeof(pairs) / sizeof(*pairs); i++) {
+		struct pen_err err;
+		struct pen_loader *l = eng_open(
+			&err, "npy_file %s batch_size=2", pairs[i].how);
+
+		if (!CHECK(pairs[i].where
+				   ? !l && !strcmp(err.where, pairs[i].where) &&
+					     strstr(err.msg, pairs[i].says)
+				   : l != NULL))
+			fprintf(stderr, "  %s: %s: %s\n", pairs[i].how,
+				err.where, err.msg);
+		pen_loader_close(l);
+	}
+}
+
+/* The same without any data, and options of what is chosen. */
+static void test_try(void)
+{
+	static const char *const bad[][2] = {
+		{ "store=mmap\nqueue_depth=4", "queue_depth" },
+		{ "store=mmap\nstore.direct=true", "store.direct" },
+		{ "sampler=block\nsampler.chnk=1", "sampler.chnk" },
+		{ "sampler=blok", "blok" },
+		{ "format=npy\nformat.sample=1", "format.sample" },
+		{ "format=npx", "npx" },
+		{ "store=floppy", "floppy" },
+		{ "store=posix\nstore.direct=true\nsampler=block", NULL },
+	};
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		struct pen_err err = { 0 };
+		struct pen_spec *s;
+		char text[128];
+
+		CHECK_EQ(pen_spec_new(&s, NULL), 0);
+		snprintf(text, sizeof(text), "%s", bad[i][0]);
+		for (char *at = text, *end; at; at = end) {
+			end = strchr(at, '\n');
+			if (end)
+				*end++ = '\0';
+			CHECK_EQ(pen_spec_parse(s, at, &err), 0);
+		}
+		CHECK_EQ(pen_spec_check(s, &err), bad[i][1] ? PEN_EINVAL : 0);
+		CHECK_STR(err.where, bad[i][1] ? bad[i][1] : "");
+		pen_spec_free(s);
+	}
+}
+
 /* ---- objects ---- */
 
 static void put(const char *path, const char *text)
@@ -160,9 +248,9 @@ static void test_objects(void)
 {
 	files_are("16 17 18 19 20 21 22", "npy_file/c2");
 	files_are("20 21 22", "npy_file/c2/f02*.npy");
-	files_are("0 8 10 20", "npy_file/*/f0[012]0.npy npy_file/c1/f008.npy");
+	files_are("0 10 20 8", "npy_file/*/f0[012]0.npy npy_file/c1/f008.npy");
 	files_are("3", "npy_file/c0/f003.npy");
-	files_are("2 9", "npy_file/c1/f009.npy npy_file/c0/f002.npy");
+	files_are("9 2", "npy_file/c1/f009.npy npy_file/c0/f002.npy");
 	put("list", "npy_file/c1/f009.npy\nnpy_file/c0/f002.npy\r\n\n"
 		    "npy_file/c2/f020.npy");
 	files_are("9 2 20", "@list");
@@ -339,14 +427,68 @@ static void test_weights(void)
 		"labels=y5.npy");
 }
 
+/* What was set, as text that could be set again. */
+static void test_get(void)
+{
+	static const char *const set[][3] = {
+		{ "batch_size", "2k", "2000" }, { "memory", "1MiB", "1048576" },
+		{ "tail", "drop", "drop" },	{ "decode", "no", "false" },
+		{ "take", "3,4", "3x4" },	{ "cache", "ddict", "ddict" },
+		{ "subset", "1:9", "1:9" },	{ "format.x", "a", "a" },
+		{ "prefetch", "7", "7" },
+	};
+	struct pen_spec *s = NULL, *c = NULL;
+	char text[64];
+
+	CHECK_EQ(pen_spec_new(&s, NULL), 0);
+	for (size_t i = 0; i < sizeof(set) / sizeof(*set); i++) {
+		CHECK_EQ(pen_spec_set(s, set[i][0], set[i][1], NULL), 0);
+		CHECK_EQ(pen_spec_get(s, set[i][0], text, sizeof(text)), 0);
+		CHECK_STR(text, set[i][2]);
+		CHECK_EQ(pen_spec_set(s, set[i][0], text, NULL), 0);
+	}
+	CHECK_EQ(pen_spec_number(s, "batch_size"), 2000);
+	CHECK_EQ(pen_spec_number(s, "tail"), 0);
+	CHECK_EQ(pen_spec_get(s, "nix", text, sizeof(text)), PEN_ENOTFOUND);
+	CHECK_EQ(pen_spec_get(s, "store.x", text, sizeof(text)), PEN_ENOTFOUND);
+	CHECK_EQ(pen_spec_get(s, "sampler", text, sizeof(text)), 0);
+	CHECK_STR(text, "sequential");
+	CHECK_EQ(pen_spec_set(s, "shuffle", "true", NULL), 0);
+	CHECK_EQ(pen_spec_get(s, "sampler", text, 5), 0);
+	CHECK_STR(text, "shuf");
+	/* back to how it was */
+	CHECK_EQ(pen_spec_copy(&c, s, NULL), 0);
+	CHECK_EQ(pen_spec_set(c, "batch_size", NULL, NULL), 0);
+	CHECK_EQ(pen_spec_number(c, "batch_size"), 32);
+	CHECK_EQ(pen_spec_set(c, "subset", NULL, NULL), 0);
+	CHECK_EQ(pen_spec_get(c, "subset", text, sizeof(text)), 0);
+	CHECK_STR(text, "");
+	CHECK_EQ(pen_spec_set(c, "format.", NULL, NULL), 0);
+	CHECK_EQ(pen_spec_get(c, "format.x", text, sizeof(text)),
+		 PEN_ENOTFOUND);
+	CHECK_EQ(pen_spec_number(s, "batch_size"), 2000);
+	/* paths */
+	CHECK(!pen_spec_path(s, 0));
+	CHECK_EQ(pen_spec_add_path(s, "a", NULL), 0);
+	CHECK_STR(pen_spec_path(s, 0), "a");
+	CHECK(!pen_spec_path(s, 1));
+	pen_spec_clear_paths(s);
+	CHECK(!pen_spec_path(s, 0));
+	pen_spec_free(s);
+	pen_spec_free(c);
+}
+
 int main(void)
 {
 	eng_start("spec");
 	eng_make(eng_find("npy_file"));
 	eng_make(eng_find("raw"));
+	test_get();
 	test_settings();
 	test_copy();
 	test_refused();
+	test_pairs();
+	test_try();
 	test_objects();
 	test_odd_folders();
 	test_subsets();

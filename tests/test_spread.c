@@ -103,11 +103,86 @@ static void many(void)
 	CHECK(c.low == d.low && c.high == d.high);
 }
 
+/* Among many that are alike the best is hardly ever called the only one; one
+ * that is clearly ahead is, and less may be better. */
+static void best(void)
+{
+	struct pen_rng r = pen__rng(11, 3);
+	double v[5][5];
+	struct pen_repeats of[5];
+	unsigned alone = 0, ahead = 0;
+	bool alike[5];
+
+	for (unsigned i = 0; i < TRIES; i++) {
+		size_t at, n = 0;
+
+		for (size_t k = 0; k < 5; k++) {
+			draw(&r, v[k], 5, 1000, 0.1);
+			of[k] = (struct pen_repeats){ v[k], 5 };
+		}
+		at = pen__best_of(of, 5, i % 2, 0.02, alike);
+		CHECK(at < 5 && alike[at]);
+		for (size_t k = 0; k < 5; k++)
+			n += alike[k];
+		alone += n == 1;
+		draw(&r, v[3], 5, i % 2 ? 500 : 2000, 0.1);
+		CHECK(pen__best_of(of, 5, i % 2, 0.02, alike) == 3);
+		ahead += !alike[0] && !alike[1] && !alike[2] && !alike[4];
+	}
+	CHECK(alone <= 3 && ahead >= 97);
+	/* nobody, and one without enough repeats */
+	for (size_t k = 0; k < 5; k++)
+		of[k].n = 0;
+	CHECK(pen__best_of(of, 5, false, 0.02, alike) == 5);
+	of[2].n = 1;
+	of[4].n = 5;
+	CHECK(pen__best_of(of, 5, false, 0.02, alike) < 5);
+	CHECK(alike[2] && alike[4] && !alike[0]);
+}
+
+/* What is not better beyond noise does not displace the default. */
+static void chosen(void)
+{
+	double slow[] = { 100, 101, 99, 100, 102 };
+	double more[] = { 104, 98, 112, 101, 99 };
+	double fast[] = { 150, 151, 149, 152, 150 };
+	double also[] = { 151, 148, 152, 150, 149 };
+	const struct pen_repeats of[] = {
+		{ slow, 5 }, { more, 5 }, { fast, 5 }, { also, 5 }
+	};
+	bool alike[4];
+
+	CHECK(pen__choose(of, 2, 0, 0.03, alike) == 0);
+	CHECK(alike[0] && alike[1]);
+	CHECK(pen__choose(of, 2, 2, 0.03, alike) == 1); /* no default */
+	CHECK(pen__choose(of, 4, 0, 0.03, alike) >= 2);
+	CHECK(!alike[0] && !alike[1] && alike[2] && alike[3]);
+	CHECK(pen__choose(of, 3, 0, 0.03, alike) == 2);
+	CHECK(!alike[0] && !alike[1] && alike[2]);
+}
+
+static void shown(void)
+{
+	double v[] = { 81200, 80000, 83000 }, w[] = { 10, 4000, 100 };
+	double one[] = { 5 }, same[] = { 7, 7, 7 };
+
+	CHECK_STR(pen__show_range(pen__range(v, 3), pen__show_count).s,
+		  "81.2 k +-2 %");
+	CHECK_STR(pen__show_range(pen__range(w, 3), pen__show_count).s,
+		  "100 (10..4.00 k)");
+	CHECK_STR(pen__show_range(pen__range(one, 1), pen__show_count).s, "5");
+	CHECK_STR(pen__show_range(pen__range(same, 3), pen__show_count).s, "7");
+	CHECK_STR(pen__show_range(pen__range(one, 0), pen__show_count).s, "-");
+}
+
 int main(void)
 {
 	medians();
 	same_and_not();
 	odd_input();
 	many();
+	best();
+	chosen();
+	shown();
 	return test_end();
 }

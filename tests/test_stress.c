@@ -5,7 +5,8 @@
  * environment draws N times, SEED=N others.
  */
 #include "engine.h"
-#include "engine/synth_cells.h"
+#include "make/maker.h"
+#include "make/synth_cells.h"
 
 enum { MOST = 1000, KEPT = 24 };
 
@@ -40,6 +41,8 @@ static uint64_t row_hash(const struct pen_batch *b, uint32_t r)
 		size_t size = t->nbytes / b->nsamples;
 		const uint8_t *p = (const uint8_t *)t->data + r * size;
 
+		if (strcmp(t->name, "y") == 0)
+			continue; /* the label, which only some loaders have */
 		if (t->offsets) {
 			const size_t item = pen_dtype_size(t->dtype);
 
@@ -158,15 +161,17 @@ static void draw_order(char *buf, size_t cap, bool cells)
 static void draw_way(char *buf, size_t cap)
 {
 	const char *store = PICK("auto", "posix", "mmap", "uring");
+	unsigned depth = 1 + (unsigned)pen__rng_below(&rng, 8);
 
 	if (!strcmp(store, "uring") && !pen__store_uring_works())
 		store = "posix";
+	if (strcmp(store, "uring") != 0) /* the others have one read */
+		depth = 0;
 	snprintf(buf, cap,
 		 "threads=%u prefetch=%u queue_depth=%u store=%s memory=%s %s "
 		 "on_error=%s",
 		 1 + (unsigned)pen__rng_below(&rng, 4),
-		 (unsigned)pen__rng_below(&rng, 5),
-		 1 + (unsigned)pen__rng_below(&rng, 8), store,
+		 (unsigned)pen__rng_below(&rng, 5), depth, store,
 		 PICK("1500k", "3M", "20M", "200M"), PICK("", "", "cache=1M"),
 		 PICK("fail", "skip", "substitute"));
 }
@@ -191,6 +196,10 @@ static void try_once(const char *data, bool cells)
 			order, way, keep, (int)back);
 	a = eng_open(&err, "%s %s threads=1 store=posix memory=400M", data,
 		     order);
+	/* dropped, nothing may be left */
+	if (!a && strstr(order, "tail=drop") &&
+	    !strcmp(err.where, "batch_size"))
+		return;
 	if (!CHECK(a))
 		return;
 	ha = order_of(a, 1, -1, &rc);
@@ -217,7 +226,8 @@ static void make_cells(const char *path, const char *packing)
 						 .overlap = 1,
 						 .dtype = PEN_F32 };
 	const struct pen_opts_kv kv = { "compression", packing };
-	struct pen_synth_cells_run run = { .ops = pen__cells_writer_for(path),
+	struct pen_synth_cells_run run = { .format =
+						   pen__cells_format_for(path),
 					   .kv = &kv,
 					   .nkv = 1,
 					   .path = path,
@@ -225,7 +235,7 @@ static void make_cells(const char *path, const char *packing)
 	struct pen_synth_cells *c = NULL;
 	struct pen_err err;
 
-	if (!CHECK(run.ops))
+	if (!CHECK(run.format))
 		return;
 	CHECK_EQ(pen__synth_cells_new(&c, &s, &err), 0);
 	if (!CHECK_EQ(pen__synth_cells_write(c, &run, &err), 0))

@@ -8,7 +8,8 @@
 #include <sys/stat.h>
 
 #include "base/mem.h"
-#include "engine/synth_cells.h"
+#include "format/cells/cells_write.h"
+#include "make/synth_cells.h"
 #include "golden.h"
 
 static const struct pen_synth_cells_setup usual = {
@@ -292,12 +293,14 @@ static int write_file(const char *path, unsigned threads, const char *packing,
 {
 	struct pen_synth_cells_setup s = usual;
 	const struct pen_opts_kv kv = { "compression", packing };
-	struct pen_synth_cells_run run = { .ops = pen__cells_writer_for(path),
-					   .kv = &kv,
-					   .nkv = 1,
-					   .path = path,
-					   .threads = threads,
-					   .tick = tick };
+	struct pen_synth_cells_run run = {
+		.format = pen__cells_writer_for(path)->name,
+		.kv = &kv,
+		.nkv = 1,
+		.path = path,
+		.threads = threads,
+		.tick = tick
+	};
 	struct pen_synth_cells *c;
 	struct pen_err err = { 0 };
 	int rc;

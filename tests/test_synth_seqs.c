@@ -2,7 +2,7 @@
  * Made sequences: counts, letters and ids as promised, the same for any number
  * of threads, pieces of long ones in one sequence, and no memory at any point.
  */
-#include "engine/synth_seqs.h"
+#include "make/synth_seqs.h"
 #include "engine.h"
 
 struct made {

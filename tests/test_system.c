@@ -4,11 +4,15 @@
  */
 #include "test.h"
 
+#include <math.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "base/mem.h"
+#include "base/team.h"
 #include "emulate/system.h"
+#include "verdict/facts.h"
 
 static void disk_lines(void)
 {
@@ -213,8 +217,70 @@ static void watching_fails(void)
 	CHECK(!w);
 }
 
+/* What others used is not less than nothing, nor more than there is. */
+static void others(void)
+{
+	struct pen_others o;
+	struct pen_text t = { .compact = true };
+	struct pen_jdoc d;
+	volatile uint64_t sum = 0;
+	double seconds = 0, cpu = -1, cpus = 0;
+	uint32_t at;
+
+	pen__others_start(&o);
+	for (uint64_t i = 0; i < 1000000; i++)
+		sum += i;
+	pen__json_open(&t, NULL, '{');
+	pen__others_json(&t, "others", &o);
+	pen__json_close(&t, '}');
+	if (!CHECK(t.p && !t.failed) ||
+	    !CHECK_EQ(pen__jdoc_open(&d, t.p, t.n, "others", NULL), 0))
+		return;
+	at = pen__jdoc_get(&d, 0, "others");
+	CHECK(pen__jdoc_number(&d, pen__jdoc_get(&d, at, "seconds"), &seconds));
+	CHECK(pen__jdoc_number(&d, pen__jdoc_get(&d, at, "cpu_s"), &cpu));
+	CHECK(pen__jdoc_number(&d, pen__jdoc_get(&d, at, "cpus"), &cpus));
+	CHECK(seconds > 0 && cpus >= 1 && cpu >= 0);
+	/* the kernel counts in hundredths, of each CPU */
+	CHECK(cpu <= (seconds + 0.1) * cpus);
+	pen__jdoc_close(&d);
+	pen__text_fini(&t);
+}
+
+/* What a verdict goes by: counters that only grow, known or not at all; of a
+ * host with two processes each has half. */
+static void facts(void)
+{
+	struct pen_facts a, b, half;
+	struct pen_thread_times t;
+	char buf[64];
+
+	CHECK(!pen__thread_times(0, &t) && !t.cpu_ns && !t.queue_ns);
+	CHECK(!pen__cgroup_read("", "no-such-file", buf, sizeof(buf)));
+	CHECK(!pen__cgroup_read("no-such-controller", "x", buf, sizeof(buf)));
+	pen__facts_init(&a);
+	b = half = a;
+	pen__machine_facts(&a, "", 1);
+	pen__machine_facts(&b, "no such disk", 1);
+	pen__machine_facts(&half, "", 2);
+	CHECK_STR(b.device, "no such disk");
+	CHECK(isnan(b.v[PEN_DISK_READS]) && isnan(b.v[PEN_READ_S]));
+	for (int i = 0; i < PEN_NFACTS; i++) {
+		CHECK(isnan(a.v[i]) == isnan(b.v[i]));
+		/* the kernel corrects the time of idle CPUs */
+		CHECK(i == PEN_CPU_ALL_S || !(b.v[i] < a.v[i]));
+	}
+	CHECK(a.v[PEN_SECONDS] > 0 && a.v[PEN_CPU_S] > 0);
+	CHECK(a.v[PEN_CPU_ROOM_S] >= a.v[PEN_SECONDS]);
+	CHECK(a.v[PEN_CPU_ALL_S] > 0 && a.v[PEN_STEAL_S] >= 0);
+	CHECK(half.v[PEN_HOST_S] < a.v[PEN_HOST_S]);
+	pen__facts_since(&b, &a);
+	CHECK(b.v[PEN_SECONDS] >= 0 && b.v[PEN_SECONDS] < a.v[PEN_SECONDS]);
+}
+
 int main(void)
 {
+	facts();
 	disk_lines();
 	pairs();
 	this_machine();
@@ -222,5 +288,6 @@ int main(void)
 	watching("['vda', no-such-disk]", 3);
 	watching("vda", 17000); /* more than are kept */
 	watching_fails();
+	others();
 	return test_end();
 }

@@ -100,8 +100,8 @@ static void try_one(const struct eng_set *s, const struct take_ref *ref,
 	char text[256];
 	bool ok;
 
-	snprintf(text, sizeof(text), "%s batch_size=5 seed=4 queue_depth=7",
-		 how);
+	snprintf(text, sizeof(text), "%s batch_size=5 seed=4%s", how,
+		 strstr(store, "uring") ? " queue_depth=7" : "");
 	l = take_open(s, text, store);
 	if (!l)
 		return;
@@ -426,7 +426,7 @@ static int whole_life(const struct eng_set *s, const char *how,
 	int rc;
 
 	l = eng_open(err,
-		     "%s %s batch_size=6 threads=1 queue_depth=2 "
+		     "%s %s batch_size=6 threads=1 "
 		     "prefetch=2 sampler=block sampler.chunk=4 %s",
 		     s->name, s->read, how);
 	if (!l)

@@ -47,6 +47,36 @@ static void test_quote(void)
 	check_quote("x\xe2\x80\xaegnp", "x\\xe2\\x80\\xaegnp");
 	check_quote("\xe2\x81\xa6", "\\xe2\\x81\\xa6");
 	check_quote("cut \xe2\x82", "cut \\xe2\\x82");
+	CHECK_STR(pen__quoted("", 0).s, "''");
+	CHECK_STR(pen__quoted("a\0\n\r\t\xff\x1b", 7).s,
+		  "'a\\x00\\n\\r\\t\\xff\\x1b'");
+	CHECK_STR(pen__quoted("123456789012345678901234", 24).s,
+		  "'123456789012345678901234'");
+	CHECK_STR(pen__quoted("\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1"
+			      "\1\1",
+			      25)
+			  .s,
+		  "'\\x01\\x01\\x01\\x01\\x01\\x01\\x01\\x01\\x01\\x01"
+		  "\\x01\\x01\\x01\\x01\\x01\\x01\\x01\\x01\\x01\\x01"
+		  "\\x01\\x01\\x01\\x01...'");
+}
+
+/* A length that no memory has is a failure, and none that wraps around. */
+static void test_too_long(void)
+{
+	static const size_t of[] = { SIZE_MAX, SIZE_MAX - 1, SIZE_MAX / 2 };
+
+	for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
+		volatile size_t n = of[i];
+		struct pen_text t = { 0 };
+
+		pen__text_put(&t, "abc", 3);
+		CHECK(!t.failed);
+		pen__text_put(&t, "x", n);
+		CHECK(t.failed && t.n == 3);
+		CHECK_STR(t.p, "abc");
+		pen__text_fini(&t);
+	}
 }
 
 static void test_utf8(void)
@@ -133,6 +163,7 @@ static void test_err(void)
 int main(void)
 {
 	test_quote();
+	test_too_long();
 	test_utf8();
 	test_json();
 	test_err();

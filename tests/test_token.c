@@ -42,7 +42,7 @@ static int open_tokens(struct pen_tokens **t, const char *settings,
 		*eq = '\0';
 		kv[n++] = (struct pen_opts_kv){ s, eq + 1 };
 	}
-	rc = pen__opt_fill(table, &p, kv, n, err);
+	rc = pen__opt_fill(table, &p, kv, n, "", err);
 	if (rc)
 		return rc;
 	rc = pen__tokens_open(t, &p.token, err);

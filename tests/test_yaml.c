@@ -139,18 +139,6 @@ static void limits(void)
 	pen__text_fini(&t);
 }
 
-static void files(void)
-{
-	struct pen_err e = { 0 };
-	char *text;
-	size_t n;
-
-	CHECK_EQ(pen__yaml_slurp("no/such.yaml", &text, &n, &e), PEN_ENOTFOUND);
-	CHECK(strstr(e.msg, "No such file"));
-	CHECK_EQ(pen__yaml_slurp(".", &text, &n, &e), PEN_EINVAL);
-	CHECK(strstr(e.msg, "is a directory"));
-}
-
 static const char *const texts[] = {
 	"plain",
 	"yes",
@@ -296,7 +284,6 @@ int main(void)
 	good();
 	bad();
 	limits();
-	files();
 	quoting();
 	text_or_not();
 	memory();

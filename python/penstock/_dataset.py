@@ -69,7 +69,7 @@ class Dataset:
         self._paths = _options.paths_of(path)
         self._settings = dict(settings)
         self._reset()
-        self._open(1)   # what is wrong is said here
+        _options.warn(self._open(1))    # what is wrong is said here
 
     def _reset(self):
         self._engine = None

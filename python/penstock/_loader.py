@@ -59,6 +59,8 @@ class Loader:
     epoch before its end and iterating again begins the next epoch.
     """
 
+    _empty = False      # may an epoch have no batch at all?
+
     def __init__(self, path=(), batch_size=None, shuffle=None, *, seed=None,
                  epochs=0, rank=None, world=None, transform=None, collate=None,
                  ahead=2, **settings):
@@ -80,6 +82,13 @@ class Loader:
         self._at = None         # with a transform: where the user is
         self._engine = _penstock.Engine(
             paths, _options.settle(paths, settings))
+        _options.warn(self._engine)
+        drops = settings.get("drop_last") or settings.get("tail") == "drop"
+        if drops and not self._empty and not len(self):
+            raise SettingError(
+                "batch_size: the samples do not fill a batch, and drop_last "
+                "drops what does not fill one: lower batch_size=, or leave "
+                "drop_last= out")
         if any(name.endswith("_indices") for name, *_ in self._engine.fields):
             about = self._engine.about()
             self._engine.ncols = int(about.get("genes taken") or

@@ -4,6 +4,7 @@ The names, and which implementation has which option, come from the library
 itself, so nothing is listed here twice.
 """
 import os
+import warnings
 
 from . import _penstock
 from ._penstock import SettingError
@@ -17,11 +18,20 @@ def paths_of(path):
     """A path, or several, as a list of str."""
     if isinstance(path, (str, bytes, os.PathLike)):
         path = [path]
+    if isinstance(path, (set, frozenset)):
+        raise TypeError("a set of paths has no order, and the order of paths "
+                        "is that of samples: give a list")
     try:
         return [os.fsdecode(p) for p in path]
     except TypeError:
         raise TypeError(f"a path or several are needed, not {path!r}") \
             from None
+
+
+def warn(engine):
+    """Says what is doubtful about the data, as Python has it."""
+    for where, what in engine.warnings()[:10]:
+        warnings.warn(f"penstock: {where}: {what}", stacklevel=3)
 
 
 def text_of(value):
@@ -91,8 +101,25 @@ def lines_file(names):
     return "@" + keep_file("".join(f"{n}\n" for n in names).encode(), ".txt")
 
 
+def first_of(path):
+    """The first path of an @list, or that a glob matches, or as it is."""
+    if path.startswith("@"):
+        try:
+            with open(path[1:], "rb") as f:
+                names = [n for n in map(bytes.strip, f) if n]
+        except OSError:
+            return path  # the engine says so
+        return os.path.join(os.path.dirname(path[1:]),
+                            os.fsdecode(names[0])) if names else path
+    if any(c in path for c in "*?[") and not os.path.exists(path):
+        import glob
+        return next(iter(sorted(glob.glob(path))), path)
+    return path
+
+
 def format_of(path):
     """The format the engine will take, by names; None: only it can tell."""
+    path = first_of(first_of(path))
     path = path.rstrip("/") or "/"
     found = _penstock.format_for(path)
     if found or not os.path.isdir(path):
@@ -142,14 +169,16 @@ def chosen(paths, settings):
 def _unknown(key, known, have):
     import difflib
     every = sorted(known.union(*(options for _, options in have.values())))
-    near = difflib.get_close_matches(key, every, 1)
-    if near:
-        return f"unknown setting '{key}'; did you mean '{near[0]}'?"
     for kind in KINDS:
         for name in _penstock.names(kind):
             if key in _reads(_penstock.options(kind, name)):
+                chosen_name = have[kind][0]
                 return (f"'{key}' is an option of {kind} '{name}', and "
-                        f"{kind} is {have[kind][0] or 'not known'} here")
+                        f"{kind} is {chosen_name or 'not known'} here" +
+                        ("" if chosen_name else f": give {kind}="))
+    near = difflib.get_close_matches(key, every, 1)
+    if near:
+        return f"unknown setting '{key}'; did you mean '{near[0]}'?"
     return f"unknown setting '{key}'"
 
 

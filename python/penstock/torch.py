@@ -9,6 +9,8 @@ the engine instead of worker processes.
 (<class 'torch.Tensor'>, (232, 8))
 """
 import warnings
+from collections.abc import Mapping
+from functools import partial
 from itertools import islice
 
 import torch
@@ -51,6 +53,11 @@ class _Order:
         return -(-loader._engine.state()["length"] // loader.world)
 
 
+class _Batches(Loader):
+    """An epoch without a batch is none of PyTorch's errors."""
+    _empty = True
+
+
 def _check_sizes(batch_size, batch_sampler, drop_last, timeout):
     """What PyTorch refuses, too."""
     if batch_sampler is not None:
@@ -65,6 +72,23 @@ def _check_sizes(batch_size, batch_sampler, drop_last, timeout):
                          f"{batch_size!r}")
     if timeout < 0:
         raise ValueError("timeout is not below 0")
+
+
+def _draw(generator, rank, world):
+    """A seed out of PyTorch's generator, as its own samplers take theirs: it
+    moves the generator on, so loaders differ from one another. Ranks need one
+    order: all take what rank 0 drew. Ranks that PyTorch does not connect take
+    0, as its DistributedSampler does."""
+    dist = torch.distributed
+    if world > 1 and not (
+            dist.is_available() and dist.is_initialized() and
+            (rank, world) == (dist.get_rank(), dist.get_world_size())):
+        return 0
+    seed = [int(torch.empty((), dtype=torch.int64).random_(
+        generator=generator).item())]
+    if world > 1:
+        dist.broadcast_object_list(seed, 0)
+    return seed[0]
 
 
 class _Asked:
@@ -147,9 +171,12 @@ class DataLoader:
 
     dataset      a path, several, or a penstock.Dataset
     num_workers  threads; 0: as many as CPUs
+    batch_size   None: samples one by one
     sampler      indices in the order to load, batch_sampler lists of them;
-                 without them the engine has its own order (shuffle=, seed= or
-                 generator=), shared out among ranks
+                 without them the engine has its own order (shuffle=), shared
+                 out among ranks
+    seed         of that order; else one is drawn from generator, or from
+                 PyTorch's own (torch.manual_seed() counts), once a loader
     collate_fn   called with a list of samples (dicts of tensors)
     tuples       True: a tuple of tensors instead of a dict
     Other keyword arguments are settings of penstock.Loader.
@@ -207,40 +234,40 @@ class DataLoader:
         self.batch_sampler = batch_sampler
         self.timeout = timeout
         self._tuples = tuples
+        self._single = batch_size is None and batch_sampler is None and \
+            not (settings.get("batch_tokens") or settings.get("pack"))
         self._skip = 0      # batches to leave out after load_state_dict()
         self._given = 0     # batches of this epoch the user has got
         self._loader = self._asked = None
         ahead = (prefetch_factor or 0) * max(num_workers, 1)
-        if sampler is None and batch_sampler is None and \
-                batch_size is not None:
+        if sampler is None and batch_sampler is None:
             if ahead:
                 settings.setdefault("prefetch", ahead)
             self._open_loader(paths, settings, shuffle, generator, seed, rank,
                               world)
             return
         self.sampler = sampler
-        if sampler is None and batch_sampler is None:
-            self.sampler = range(len(self.dataset))
-            if shuffle:
-                self.sampler = torch.utils.data.RandomSampler(
-                    self.sampler, generator=generator)
         self._asked = _Asked(self.dataset, ahead or 4, num_workers)
 
     def _open_loader(self, paths, settings, shuffle, generator, seed, rank,
                      world):
         rank, world = _ranks.settle(rank, world)
-        if seed is None and generator is not None:
-            seed = generator.initial_seed()
-        elif seed is None and world == 1:
-            seed = torch.initial_seed()     # torch.manual_seed() counts
+        self._drawn = seed is None
+        if self._drawn:
+            seed = _draw(generator, rank, world)
         settings = {"threads": self.num_workers, **settings}
-        size = self.batch_size
+        size = 1 if self._single else self.batch_size
         if settings.get("batch_tokens") and size == 1:
             size = None     # nobody said: as many as fit
-        self._loader = Loader(
-            paths, size, bool(shuffle) if shuffle in
-            (None, True, False) else shuffle, seed=(seed or 0) % 2**63,
-            rank=rank, world=world, drop_last=self.drop_last, **settings)
+        shuffle = bool(shuffle) if shuffle in (None, True, False) else shuffle
+        self._make = partial(_Batches, paths, size, shuffle, rank=rank,
+                             world=world, drop_last=self.drop_last or None,
+                             **settings)
+        self._loader = self._make(seed=seed % 2**63)
+        if self.drop_last and not len(self._loader):
+            warnings.warn("penstock: the samples do not fill a batch, and "
+                          "drop_last=True drops what does not fill one: "
+                          "there are no batches", stacklevel=3)
         self.sampler = _Order(self._loader)
 
     @property
@@ -280,7 +307,7 @@ class DataLoader:
 
     def _finish(self, batches, skip=0):
         """What is made of a batch."""
-        single = self.batch_size is None and self.batch_sampler is None
+        single = self._single
         take = _penstock.Batch.torch
         collate_fn, pin, tuples = self.collate_fn, self.pin_memory, self._tuples
         counts = self._asked is not None
@@ -330,19 +357,32 @@ class DataLoader:
                 s.set_epoch(epoch)
 
     def state_dict(self):
-        """Where you are, after the last batch you got."""
+        """Where you are, after the last batch you got. Without a sampler it
+        holds the seed."""
         if self._loader is not None:
             return self._loader.state_dict()
         return {"batches": self._given}
 
     def load_state_dict(self, state):
-        """Goes on from there. With a sampler of your own: its next iteration
+        """Goes on from there, in the order of the state. With a sampler of your own: its next iteration
         has to be the one that was left, whose first batches are passed over
         without being read."""
-        if self._loader is not None:
-            self._loader.load_state_dict(state)
-        else:
+        if self._loader is None:
             self._skip = self._given = int(state["batches"])
+            return
+        seed = state.get("seed") if isinstance(state, Mapping) else None
+        if not self._drawn or seed in (
+                None, self._loader.state_dict()["seed"]):
+            self._loader.load_state_dict(state)
+            return
+        other = self._make(seed=seed)   # the order that was left, not this one's
+        try:
+            other.load_state_dict(state)
+        except BaseException:
+            other.close()
+            raise
+        self._loader.close()
+        self._loader = self.sampler._loader = other
 
     def stats(self):
         engine = self._loader or self._asked._engine

@@ -388,7 +388,7 @@ static PyObject *dict_persist(PyObject *self, PyObject *path)
 
 static PyObject *dict_stats(PyObject *self, PyObject *args)
 {
-	struct pen_ddict_stats s = { 0 };
+	struct pen_shard_stats s = { 0 };
 	struct pen_err err = { 0 };
 	struct dict *d;
 	unsigned shard;

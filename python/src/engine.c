@@ -312,7 +312,9 @@ static PyObject *engine_stats(PyObject *self, PyObject *unused)
 	COUNT(nreads);
 	SECONDS(plan);
 	SECONDS(read);
+	SECONDS(file_open);
 	SECONDS(unpack);
+	SECONDS(decode);
 	SECONDS(emit);
 	SECONDS(idle);
 	SECONDS(wait);
@@ -327,6 +329,10 @@ static PyObject *engine_stats(PyObject *self, PyObject *unused)
 	COUNT(queue_depth);
 	COUNT(cache_hits);
 	COUNT(cache_bytes);
+	SECONDS(cpu);
+	SECONDS(queue);
+	SECONDS(memory_wait);
+	COUNT(prefetch_wanted);
 #undef COUNT
 #undef SECONDS
 	if (!rc)
@@ -466,6 +472,33 @@ static PyObject *engine_about(PyObject *self, PyObject *unused)
 	return out;
 }
 
+static void add_warning(void *list, const struct pen_err *e)
+{
+	PyObject *where = PyErr_Occurred() ? NULL : penpy_text(e->where);
+	PyObject *msg = where ? penpy_text(e->msg) : NULL, *x = NULL;
+
+	if (msg)
+		x = PyTuple_Pack(2, where, msg);
+	if (x)
+		(void)PyList_Append(list, x);
+	Py_XDECREF(where);
+	Py_XDECREF(msg);
+	Py_XDECREF(x);
+}
+
+static PyObject *engine_warnings(PyObject *self, PyObject *unused)
+{
+	struct pen_loader *l = usable((struct engine *)self);
+	PyObject *out = l ? PyList_New(0) : NULL;
+
+	(void)unused;
+	if (out)
+		pen_dataset_warnings(pen_loader_dataset(l), out, add_warning);
+	if (PyErr_Occurred())
+		Py_CLEAR(out);
+	return out;
+}
+
 static PyObject *engine_object_name(PyObject *self, PyObject *arg)
 {
 	struct pen_loader *l = usable((struct engine *)self);
@@ -568,6 +601,8 @@ static PyMethodDef engine_methods[] = {
 	  "[(sample, where, why)] of those left out." },
 	{ "labels", engine_labels, METH_O, "What a field's codes mean." },
 	{ "about", engine_about, METH_NOARGS, "{fact: value} of the data." },
+	{ "warnings", engine_warnings, METH_NOARGS,
+	  "[(where, what)] of data that is doubtful." },
 	{ "object_name", engine_object_name, METH_O,
 	  "The file that holds a sample." },
 	{ NULL, NULL, 0, NULL },

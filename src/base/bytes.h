@@ -78,6 +78,12 @@ static inline uint64_t pen__take_u64(struct pen_bytes *b)
 	return pen__take_le(b, 8);
 }
 
+/* Bytes of somebody else's. */
+struct pen_span {
+	const uint8_t *p;
+	size_t n;
+};
+
 /* Growing output: what writers and index blobs are made of. */
 struct pen_buf {
 	uint8_t *p;

@@ -20,7 +20,7 @@
 #include "base/team.h"
 #include "penstock.h"
 
-#define PIECE_BYTES 8192   /* less is not worth sharing */
+#define PIECE_BYTES 32768  /* each begins with rows nobody asked for before */
 #define ALONE_BYTES 131072 /* all of it is not */
 #define PIECES 64
 #define LOOK_NS 20000 /* how long idle threads look for work */

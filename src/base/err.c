@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/quote.h"
+#include "base/show.h"
 
 static void set_where(struct pen_err *err, const char *where)
 {
@@ -131,8 +132,27 @@ int pen__fail_nomem(struct pen_err *err, const char *where, size_t bytes)
 {
 	if (!bytes)
 		return pen__fail(err, PEN_ENOMEM, where, "out of memory");
-	return pen__fail(err, PEN_ENOMEM, where,
-			 "out of memory: %zu bytes asked for", bytes);
+	return pen__fail(err, PEN_ENOMEM, where, "out of memory: %s asked for",
+			 pen__show_bytes((double)bytes).s);
+}
+
+int pen__check_local(const char *path, struct pen_err *err)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyz"
+				      "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				      "0123456789+-.";
+	const size_t n = strspn(path, letters);
+
+	if (!n || strncmp(path + n, "://", 3) != 0)
+		return 0;
+	if (n == 4 && strncmp(path, "file", 4) == 0)
+		return pen__fail(err, PEN_ENOTSUP, path,
+				 "is a URL: name the path without file://");
+	return pen__fail(err, PEN_ENOTSUP, path,
+			 "object stores and URLs (%.*s://) are not "
+			 "supported in this "
+			 "version: name a path in a file system",
+			 (int)(n < 16 ? n : 16), path);
 }
 
 void pen__err_where(struct pen_err *err, const char *where)

@@ -16,6 +16,9 @@ int pen__fail_sys(struct pen_err *err, int sys, const char *where,
 
 int pen__fail_nomem(struct pen_err *err, const char *where, size_t bytes);
 
+/* Refuses s3://bucket/x and other URLs, which no store here reads. */
+int pen__check_local(const char *path, struct pen_err *err);
+
 /* An empty one, for hot paths: clearing all of it costs more than a row. */
 static inline void pen__err_reset(struct pen_err *err)
 {

@@ -322,12 +322,13 @@ static uint32_t take_value(struct reader *r, unsigned depth)
 int pen__jdoc_open(struct pen_jdoc *j, const void *p, size_t n,
 		   const char *where, struct pen_err *err)
 {
-	struct reader r = { .j = j, .at = p, .end = (const char *)p + n };
+	struct reader r = { .j = j, .at = p };
 
 	*j = (struct pen_jdoc){ 0 };
 	if (!n || n >= UINT32_MAX)
 		return pen__fail(err, PEN_EDATA, where,
 				 n ? "a JSON document of 4 GiB" : "is empty");
+	r.end = r.at + n; /* of nothing p may be NULL */
 	j->text = pen__alloc(n + 1, 1);
 	if (!j->text)
 		return pen__fail_nomem(err, where, n);

@@ -89,6 +89,15 @@ void pen__free(void *p)
 	free(p);
 }
 
+bool pen__can_alloc(size_t n)
+{
+	/* volatile: else the compiler takes malloc and free for nothing */
+	void *volatile p = pen__alloc(n, 1);
+
+	pen__free(p);
+	return p != NULL;
+}
+
 char *pen__strndup(const char *s, size_t n)
 {
 	char *p;

@@ -15,6 +15,9 @@ void *pen__calloc(size_t n, size_t size);
 /* Grows or shrinks; on failure returns NULL and p stays valid. */
 void *pen__realloc(void *p, size_t n, size_t size);
 void pen__free(void *p);
+/* Are there n bytes now? For libraries that die when there are none; other
+ * threads may be faster, so ask for more than one of them takes. */
+bool pen__can_alloc(size_t n);
 char *pen__strdup(const char *s);
 char *pen__strndup(const char *s, size_t n);
 

@@ -238,8 +238,14 @@ static void append(char *to, size_t cap, const char *more)
 static int fail_enum(const struct pen_opt *o, const char *value,
 		     struct pen_err *err)
 {
+	const char *near = o->choices ? pen__nearest(value, o->choices) : NULL;
 	char list[200] = "";
 
+	if (near)
+		return pen__fail(err, PEN_EINVAL, o->name,
+				 "is not a choice: '%.40s'; did you mean "
+				 "'%s'?",
+				 value, near);
 	for (unsigned i = 0; o->choices && o->choices[i]; i++) {
 		append(list, sizeof(list), i ? ", " : "");
 		append(list, sizeof(list), o->choices[i]);
@@ -401,6 +407,7 @@ static int set(const struct pen_opt *o, void *base, const char *value,
 	       struct pen_err *err)
 {
 	void *to = (char *)base + o->off;
+	int i;
 
 	if (!value)
 		return pen__fail(err, PEN_EINVAL, o->name, "needs a value");
@@ -408,6 +415,8 @@ static int set(const struct pen_opt *o, void *base, const char *value,
 	case PEN_OPT_BOOL:
 		return parse_bool(value, to) ? fail_kind(o, value, err) : 0;
 	case PEN_OPT_STR:
+		if (o->choices && parse_enum(value, o->choices, &i))
+			return fail_enum(o, value, err);
 		return set_str(to, o->name, value, err);
 	case PEN_OPT_LIST:
 		return set_list(o, to, value, err);
@@ -426,7 +435,7 @@ static unsigned min3(unsigned a, unsigned b, unsigned c)
 	return a < c ? a : c;
 }
 
-#define WORD_MAX 40
+#define WORD_MAX PEN_NEAR_MAX
 
 /* Edits between two words: insert, delete, replace, swap neighbours. */
 static unsigned distance(const char *a, const char *b)
@@ -454,43 +463,74 @@ static unsigned distance(const char *a, const char *b)
 	return d[na % 3][nb];
 }
 
-/* Keeps b in *best when it is near enough to a and nearer than *best. */
-static void consider(const char *a, const char *b, const char **best,
-		     unsigned *least)
+void pen__guess(struct pen_guess *n, const char *word, const char *candidate,
+		const char *meant)
 {
-	const unsigned d = distance(a, b);
+	const unsigned d = distance(word, candidate);
 
-	if (d <= 1 + strlen(a) / 4 && d < strlen(b) && d < *least) {
-		*best = b;
-		*least = d;
-	}
+	if (d <= 1 + strlen(word) / 4 && d < strlen(candidate) &&
+	    (!n->best || d < n->edits))
+		*n = (struct pen_guess){ meant, d };
 }
 
 const char *pen__nearest(const char *word, const char *const *words)
 {
-	const char *best = NULL;
-	unsigned least = UINT32_MAX;
+	struct pen_guess n = { 0 };
 
 	for (; *words; words++)
-		consider(word, *words, &best, &least);
-	return best;
+		pen__guess(&n, word, *words, *words);
+	return n.best;
 }
 
-static int fail_unknown(const struct pen_opt *opts, const char *name,
-			struct pen_err *err)
+struct pen_near pen__near(const void *word, size_t n)
 {
-	const char *best = NULL;
-	unsigned least = UINT32_MAX;
+	struct pen_near near = { 0 };
+
+	if (n <= WORD_MAX)
+		memcpy(near.word, word, n);
+	return near;
+}
+
+void pen__near_see(struct pen_near *near, const void *name, size_t n)
+{
+	char text[WORD_MAX + 1] = "";
+	struct pen_guess g = { *near->best ? near->best : NULL, near->edits };
+
+	if (!*near->word || n > WORD_MAX)
+		return;
+	memcpy(text, name, n);
+	pen__guess(&g, near->word, text, text);
+	if (g.best != text)
+		return;
+	memcpy(near->best, text, sizeof(text));
+	near->edits = g.edits;
+}
+
+struct pen_near_text pen__near_text(const struct pen_near *near)
+{
+	struct pen_near_text t = { "" };
+
+	if (*near->best)
+		snprintf(t.s, sizeof(t.s), "; did you mean '%s'?", near->best);
+	return t;
+}
+
+static int fail_unknown(const struct pen_opt *opts, const char *kind,
+			const char *name, struct pen_err *err)
+{
+	struct pen_guess near = { 0 };
 	char list[200] = "";
 
 	for (const struct pen_opt *o = opts; o && o->name; o++) {
-		consider(name, o->name, &best, &least);
+		pen__guess(&near, name, o->name, o->name);
 		append(list, sizeof(list), o == opts ? "" : ", ");
+		append(list, sizeof(list), kind);
 		append(list, sizeof(list), o->name);
 	}
-	if (best)
+	if (near.best)
 		return pen__fail(err, PEN_EINVAL, name,
-				 "unknown option; did you mean '%s'?", best);
+				 "unknown option; did you mean '%s%s'?", kind,
+				 near.best);
 	if (!list[0])
 		return pen__fail(err, PEN_EINVAL, name,
 				 "unknown option; there are none here");
@@ -545,20 +585,96 @@ int pen__opt_set(const struct pen_opt *opts, void *to, const char *name,
 {
 	const struct pen_opt *o = pen__opt_find(opts, name);
 
-	return o ? set(o, to, value, err) : fail_unknown(opts, name, err);
+	return o ? set(o, to, value, err) : fail_unknown(opts, "", name, err);
+}
+
+/* The same by the name a user gives it. */
+static int set_kind(const struct pen_opt *opts, void *to, const char *kind,
+		    const struct pen_opts_kv *kv, struct pen_err *err)
+{
+	const struct pen_opt *o = pen__opt_find(opts, kv->key);
+	struct pen_err why = { 0 };
+	char name[128];
+	int rc = o ? set(o, to, kv->value, &why)
+		   : fail_unknown(opts, kind, kv->key, &why);
+
+	if (!rc)
+		return 0;
+	snprintf(name, sizeof(name), "%s%s", kind, kv->key);
+	return pen__fail(err, rc, name, "%s", why.msg);
 }
 
 int pen__opt_fill(const struct pen_opt *opts, void *to,
-		  const struct pen_opts_kv *kv, size_t nkv, struct pen_err *err)
+		  const struct pen_opts_kv *kv, size_t nkv, const char *kind,
+		  struct pen_err *err)
 {
 	int ret = pen__opt_defaults(opts, to, err);
 
 	for (size_t i = 0; i < nkv && !ret; i++) {
-		ret = pen__opt_set(opts, to, kv[i].key, kv[i].value, err);
+		ret = set_kind(opts, to, kind, &kv[i], err);
 		if (ret)
 			pen__opt_fini(opts, to);
 	}
 	return ret;
+}
+
+void pen__opt_err(const struct pen_opt *opts, const char *kind,
+		  struct pen_err *err)
+{
+	char where[sizeof(err->where)];
+
+	if (!err || !pen__opt_find(opts, err->where))
+		return;
+	snprintf(where, sizeof(where), "%s", err->where);
+	snprintf(err->where, sizeof(err->where), "%s%s", kind, where);
+}
+
+static void list_text(const struct pen_opt_list *list, char *buf, size_t cap)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < list->n && n < cap; i++)
+		n += (size_t)snprintf(buf + n, cap - n, "%s%lld", i ? "x" : "",
+				      (long long)list->v[i]);
+}
+
+void pen__opt_text(const struct pen_opt *o, const void *of, char *buf,
+		   size_t cap)
+{
+	const void *at = (const char *)of + o->off;
+
+	if (cap)
+		buf[0] = '\0';
+	switch (o->type) {
+	case PEN_OPT_BOOL:
+		snprintf(buf, cap, "%s", *(const bool *)at ? "true" : "false");
+		break;
+	case PEN_OPT_INT:
+		snprintf(buf, cap, "%lld", (long long)*(const int64_t *)at);
+		break;
+	case PEN_OPT_SIZE:
+	case PEN_OPT_COUNT:
+		snprintf(buf, cap, "%llu",
+			 (unsigned long long)*(const uint64_t *)at);
+		break;
+	case PEN_OPT_TIME:
+		snprintf(buf, cap, "%lluns",
+			 (unsigned long long)*(const uint64_t *)at);
+		break;
+	case PEN_OPT_DOUBLE:
+		snprintf(buf, cap, "%.17g", *(const double *)at);
+		break;
+	case PEN_OPT_STR:
+		if (*(char *const *)at)
+			snprintf(buf, cap, "%s", *(char *const *)at);
+		break;
+	case PEN_OPT_ENUM:
+		snprintf(buf, cap, "%s", o->choices[*(const int *)at]);
+		break;
+	case PEN_OPT_LIST:
+		list_text(at, buf, cap);
+		break;
+	}
 }
 
 void pen__opt_fini(const struct pen_opt *opts, void *of)

@@ -34,7 +34,7 @@ struct pen_opt {
 	size_t off;		    /* offsetof in the struct it fills */
 	const char *dflt;	    /* as a user would write it; NULL = zero */
 	const char *help;	    /* one line */
-	const char *const *choices; /* ENUM: NULL-terminated */
+	const char *const *choices; /* ENUM, STR: NULL-terminated */
 	double min, max;	    /* numbers: checked when max > min */
 };
 
@@ -49,15 +49,44 @@ int pen__opt_defaults(const struct pen_opt *opts, void *to,
 /* Unknown names are errors with a suggestion. */
 int pen__opt_set(const struct pen_opt *opts, void *to, const char *name,
 		 const char *value, struct pen_err *err);
-/* Defaults, then all pairs; on failure what was set is freed. */
+/* Defaults, then all pairs; on failure what was set is freed. kind is what
+ * stands before their names where users write them: "store." */
 int pen__opt_fill(const struct pen_opt *opts, void *to,
-		  const struct pen_opts_kv *kv, size_t nkv,
+		  const struct pen_opts_kv *kv, size_t nkv, const char *kind,
+		  struct pen_err *err);
+/* An error that names one of them names it as a user does, kind first. */
+void pen__opt_err(const struct pen_opt *opts, const char *kind,
 		  struct pen_err *err);
 const struct pen_opt *pen__opt_find(const struct pen_opt *opts,
 				    const char *name);
+/* The value an option has in a struct, as a user would write it. */
+void pen__opt_text(const struct pen_opt *, const void *of, char *buf,
+		   size_t cap);
 void pen__opt_fini(const struct pen_opt *opts, void *of); /* frees strings */
-/* The nearest of a list by edit distance, or NULL when none is near. */
+/* What a mistyped word was meant to be, by edit distance: all candidates are
+ * tried in turn, and best is what the nearest one stands for; NULL: none is
+ * near. Starts as zeros. */
+struct pen_guess {
+	const char *best;
+	unsigned edits;
+};
+void pen__guess(struct pen_guess *, const char *word, const char *candidate,
+		const char *meant);
+/* The nearest of a list, or NULL. */
 const char *pen__nearest(const char *word, const char *const *words);
+/* The same where names come one by one, and what to say of it in the end:
+ * "; did you mean 'cell_type'?", or nothing. */
+#define PEN_NEAR_MAX 40
+struct pen_near {
+	char word[PEN_NEAR_MAX + 1], best[PEN_NEAR_MAX + 1];
+	unsigned edits;
+};
+struct pen_near pen__near(const void *word, size_t n);
+void pen__near_see(struct pen_near *, const void *name, size_t n);
+struct pen_near_text {
+	char s[64];
+};
+struct pen_near_text pen__near_text(const struct pen_near *);
 
 int pen__parse_size(const char *s, uint64_t *out); /* 0 or PEN_EINVAL */
 int pen__parse_count(const char *s, uint64_t *out);

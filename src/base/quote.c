@@ -83,3 +83,33 @@ bool pen__quote(char *to, size_t cap, const char *s)
 	to[at] = '\0';
 	return !*s;
 }
+
+#define QUOTED 24u /* bytes that are shown */
+
+struct pen_quoted pen__quoted(const void *p, size_t n)
+{
+	static const char hex[] = "0123456789abcdef";
+	const uint8_t *b = p;
+	struct pen_quoted q;
+	char *to = q.s;
+
+	*to++ = '\'';
+	for (size_t i = 0; i < n && i < QUOTED; i++) {
+		const uint8_t c = b[i];
+
+		if (c >= 0x20 && c < 0x7f) {
+			*to++ = (char)c;
+			continue;
+		}
+		*to++ = '\\';
+		if (c == '\n' || c == '\r' || c == '\t') {
+			*to++ = c == '\n' ? 'n' : c == '\r' ? 'r' : 't';
+			continue;
+		}
+		*to++ = 'x';
+		*to++ = hex[c >> 4];
+		*to++ = hex[c & 15];
+	}
+	memcpy(to, n > QUOTED ? "...'" : "'", n > QUOTED ? 5 : 2);
+	return q;
+}

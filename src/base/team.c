@@ -136,10 +136,13 @@ int pen__team_start(struct pen_team **out, unsigned n, const char *name,
 
 		open_gate(t, GATE_ABORT);
 		pen__team_join(t);
-		return pen__fail_sys(err, e, name,
-				     "cannot start thread %u of %u (too many "
-				     "threads or too little memory)",
-				     started + 1, n);
+		pen__fail_sys(err, e, name,
+			      "cannot start thread %u of %u (too many threads "
+			      "or too little memory)",
+			      started + 1, n);
+		if (err)
+			err->code = PEN_ENOMEM;
+		return PEN_ENOMEM;
 	}
 	open_gate(t, GATE_OPEN);
 	*out = t;
@@ -277,6 +280,18 @@ static bool read_at(const char *dir, const char *name, char *buf, size_t cap)
 	return read_text(path, buf, cap);
 }
 
+bool pen__cgroup_read(const char *controller, const char *file, char *buf,
+		      size_t cap)
+{
+	char path[1024], dir[1100];
+
+	if (!cgroup_path(controller, path, sizeof(path)))
+		return false;
+	snprintf(dir, sizeof(dir), "/sys/fs/cgroup%s%s%s",
+		 *controller ? "/" : "", controller, path);
+	return read_at(dir, file, buf, cap);
+}
+
 static uint64_t number_at(const char *dir, const char *name, uint64_t none)
 {
 	char buf[64];
@@ -327,6 +342,22 @@ static void memory_limit(const char *dir, uint64_t *least)
 	limit -= used < limit ? used : limit;
 	if (limit < *least)
 		*least = limit;
+}
+
+bool pen__thread_times(int tid, struct pen_thread_times *out)
+{
+	char path[64], buf[128], *gap;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/schedstat", tid);
+	*out = (struct pen_thread_times){ 0 };
+	if (!read_text(path, buf, sizeof(buf)))
+		return false;
+	gap = strchr(buf, ' ');
+	if (!gap)
+		return false;
+	out->cpu_ns = number(buf, 0);
+	out->queue_ns = number(gap, 0);
+	return true;
 }
 
 unsigned pen__cpus(void)

@@ -22,16 +22,19 @@ void pen__text_fini(struct pen_text *t)
 /* Room for n more bytes and the NUL. */
 static bool make_room(struct pen_text *t, size_t n)
 {
-	size_t need, cap = t->cap ? t->cap : 256;
-	char *p;
+	size_t cap = t->cap ? t->cap : 256;
+	char *p = NULL;
 
-	if (t->failed || !pen__add(t->n, n + 1, &need))
+	if (t->failed)
 		return false;
-	if (need <= t->cap)
+	if (n < t->cap - t->n)
 		return true;
-	while (cap < need)
-		cap *= 2;
-	p = pen__realloc(t->p, cap, 1);
+	/* t->n is below a quarter, too, so no sum or double wraps around */
+	if (n < SIZE_MAX / 4) {
+		while (cap - t->n <= n)
+			cap *= 2;
+		p = pen__realloc(t->p, cap, 1);
+	}
 	if (!p) {
 		t->failed = true;
 		return false;
@@ -109,6 +112,8 @@ int pen__text_save(const struct pen_text *t, const char *path,
 
 	if (t->failed)
 		return pen__fail_nomem(err, path, t->n);
+	if (pen__check_local(path, err))
+		return PEN_ENOTSUP;
 	if (snprintf(tmp, sizeof(tmp), "%s.%ld.tmp", path, (long)getpid()) >=
 	    (int)sizeof(tmp))
 		return pen__fail(err, PEN_EINVAL, path, "path is too long");

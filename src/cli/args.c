@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "engine/spec.h"
 
 static const struct flag *find_flag(const struct command *cmd, const char *arg,
 				    size_t n)

@@ -1,422 +1,254 @@
 /*
- * bench: experiments over settings of a loader. Here is what they share; each
- * has a file of its own and a line in the table below.
+ * bench and sweep: the experiments of src/experiment as commands. Their words
+ * and flags are the descriptions'; here is what people see of a run.
  */
-#include "cli/bench.h"
-
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
-#include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "engine/dataset.h"
-#include "engine/spec.h"
+#include "cli/cli.h"
+#include "experiment/harness.h"
 
-#define MOST_REPEATS 1000
+#define MOST_EXPERIMENTS 31
+#define MOST_FLAGS 400 /* of all */
 
-static const struct command *const experiments[] = {
-	&pen__bench_blocks,	&pen__bench_chunks,   &pen__bench_prefetch,
-	&pen__bench_batch_size, &pen__bench_formats,  &pen__bench_shuffle,
-	&pen__bench_startup,	&pen__bench_resume,   &pen__bench_mmap,
-	&pen__bench_neighbour,	&pen__bench_overlap,  &pen__bench_workers,
-	&pen__bench_iterate,	&pen__bench_prealloc, &pen__bench_memory,
-	&pen__bench_headspace,	&pen__bench_dna,      NULL,
+/* ---- commands, made of descriptions ---- */
+
+static struct flag flags[MOST_FLAGS];
+static char names[MOST_EXPERIMENTS][48];
+static struct command made[MOST_EXPERIMENTS];
+static const struct command *list[MOST_EXPERIMENTS + 1];
+
+static int run_experiment(const struct pen_experiment *x, int argc,
+			  char **argv);
+
+struct command pen__cmd_sweep;
+
+static int run_sweep(int argc, char **argv)
+{
+	return run_experiment(&pen__exp_sweep, argc, argv);
+}
+
+/* Which one it is, is the first argument. */
+static int run_bench(int argc, char **argv)
+{
+	const char *all[MOST_EXPERIMENTS + 1], *near;
+	size_t n = 0;
+
+	if (!argc)
+		return complain_usage("bench: which experiment? see penstock "
+				      "bench --help");
+	for (; pen__experiments[n]; n++) {
+		all[n] = pen__experiments[n]->kind.experiment;
+		if (!strcmp(all[n], argv[0]))
+			return run_experiment(pen__experiments[n], argc - 1,
+					      argv + 1);
+	}
+	all[n] = NULL;
+	near = pen__nearest(argv[0], all);
+	return complain_usage(near ? "bench: no experiment '%s'; did you mean "
+				     "'%s'?"
+				   : "bench: no experiment '%s'; see penstock "
+				     "%s --help",
+			      argv[0], near ? near : "bench");
+}
+
+static int run_named(int argc, char **argv)
+{
+	return run_bench(argc + 1, argv - 1);
+}
+
+static void make(struct command *c, const struct pen_experiment *x,
+		 const char *name, size_t *at)
+{
+	const struct pen_flag *f;
+
+	*c = (struct command){ .name = name,
+			       .args = x->args,
+			       .summary = x->summary,
+			       .about = x->about,
+			       .flags = &flags[*at],
+			       .takes_spec = x->has & PEN_HAS_SPEC,
+			       .examples = x->examples,
+			       .run = run_named };
+	for (size_t i = 0; (f = pen__flag_at(x, i)) && *at + 1 < MOST_FLAGS;
+	     i++)
+		flags[(*at)++] = (struct flag){ f->name, f->arg, f->help };
+	(*at)++; /* the end of them */
+}
+
+void bench_commands(void)
+{
+	size_t at = 0, n = 0;
+
+	for (; pen__experiments[n] && n < MOST_EXPERIMENTS; n++) {
+		snprintf(names[n], sizeof(names[n]), "bench %s",
+			 pen__experiments[n]->kind.experiment);
+		make(&made[n], pen__experiments[n], names[n], &at);
+		list[n] = &made[n];
+	}
+	make(&pen__cmd_sweep, &pen__exp_sweep, "sweep", &at);
+	pen__cmd_sweep.run = run_sweep;
+}
+
+/* ---- while it runs ---- */
+
+/* "12 s", "3 min" */
+static const char *roughly(double s)
+{
+	static char buf[32];
+
+	if (s < 90)
+		snprintf(buf, sizeof(buf), "%.0f s", s);
+	else if (s < 5400)
+		snprintf(buf, sizeof(buf), "%.0f min", s / 60);
+	else
+		snprintf(buf, sizeof(buf), "%.1f h", s / 3600);
+	return buf;
+}
+
+static void show_progress(struct pen_run *r, const char *title)
+{
+	const double total = (double)atomic_load(&r->shared->total);
+	const double part =
+		total > 0 ? (double)atomic_load(&r->shared->done) / total : 0;
+	const double s = (double)(pen__now_ns() - r->start_ns) / 1e9;
+	const double at = (double)(r->at - r->nskipped) + part;
+
+	if (r->quiet || !r->ntrials || !isatty(STDERR_FILENO))
+		return;
+	fputs("\r\033[K", stderr);
+	if (!title)
+		return;
+	fprintf(stderr, "run %s of %s: %s", grouped(r->at + 1),
+		grouped(r->ntrials), title);
+	if (total > 0)
+		fprintf(stderr, ", %.0f %%", 100 * part);
+	if (at > 0.2)
+		fprintf(stderr, ", about %s left",
+			roughly(s / at *
+				((double)(r->ntrials - r->nskipped) - at)));
+	fflush(stderr);
+}
+
+static void print_error(struct pen_run *r, const struct pen_err *err)
+{
+	(void)r;
+	complain(err);
+}
+
+/* ---- a table as it goes ---- */
+
+bool print_others(const struct pen_others *others)
+{
+	struct pen_text json = { .compact = true }, t = { 0 };
+	struct pen_line row;
+	bool nomem, said;
+
+	pen__json_open(&json, NULL, '{');
+	pen__others_json(&json, "others", others);
+	pen__json_close(&json, '}');
+	if (!json.failed && pen__line_parse(&row, json.p, json.n, &nomem)) {
+		pen__others_rows(&t, &(const struct pen_line *){ &row }, 1);
+		pen__line_fini(&row);
+	}
+	pen__text_fini(&json);
+	said = t.n;
+	print_paragraphs(&t, false);
+	return said;
+}
+
+static bool said_busy; /* that the machine is */
+
+static void print_busy(struct pen_run *r, const struct pen_line *const *row,
+		       size_t n)
+{
+	struct pen_text t = { 0 };
+
+	if (r->json || said_busy)
+		return;
+	pen__others_rows(&t, row, n);
+	said_busy = t.n;
+	print_paragraphs(&t, false);
+}
+
+static void print_warming(struct pen_run *r, const struct pen_others *others)
+{
+	if (r->of->live && !r->json)
+		said_busy = print_others(others);
+}
+
+struct live {
+	char title[32], key[48];
+	int width;
 };
 
-/* ---- arguments ---- */
-
-int bench_init(struct bench *b, const char *out)
+static const char *next_live(const char *p, struct live *c)
 {
-	struct pen_err err = { 0 };
-
-	*b = (struct bench){ .out = out, .repeats = 1 };
-	b->watch = mmap(NULL, sizeof(*b->watch), PROT_READ | PROT_WRITE,
-			MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (b->watch == MAP_FAILED) {
-		b->watch = NULL;
-		pen__fail_nomem(&err, "bench", sizeof(*b->watch));
-		return complain(&err);
-	}
-	if (pen_spec_new(&b->spec, &err))
-		return complain(&err);
-	pen__host(&b->host);
-	return -1;
+	*c = (struct live){ .width = 0 };
+	if (sscanf(p, "%31[^=]=%47[^:]:%d", c->title, c->key, &c->width) != 3)
+		return NULL;
+	p = strchr(p, '|');
+	return p ? p + 1 : "";
 }
 
-void bench_close(struct bench *b)
+/* A figure, or one by another, "read_bytes/seconds"; texts are left. */
+static void print_live(const struct pen_line *row, struct live *c)
 {
-	struct stat st;
+	char *slash = strchr(c->key, '/');
+	const struct pen_measure *u;
+	struct pen_shown s;
+	double v;
 
-	/* nothing came of it */
-	if (b->made && !b->nadded && !stat(b->out, &st) && !st.st_size)
-		unlink(b->out);
-	if (b->watch)
-		munmap(b->watch, sizeof(*b->watch));
-	pen_spec_free(b->spec);
-	pen__text_fini(&b->settings);
-	pen__text_fini(&b->meta);
-	pen__lines_fini(&b->rows);
-}
-
-/* Keys stand in JSON as they are. */
-static int add_meta(struct bench *b, const char *text)
-{
-	const size_t n = strcspn(text, "=");
-
-	if (!n || !text[n] ||
-	    strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-			 "0123456789_-.") != n)
-		return complain_usage("bench: -M: '%s' is not KEY=VALUE", text);
-	pen__text_put(&b->meta, text, n);
-	pen__text_put(&b->meta, "", 1);
-	pen__text_put(&b->meta, text + n + 1, strlen(text + n + 1) + 1);
-	return -1;
-}
-
-static int take_number(const struct args *a, uint64_t most, uint64_t *to)
-{
-	if (pen__parse_count(a->value, to) || !*to || *to > most)
-		return complain_usage("bench: %s: '%s' does not do", a->key,
-				      a->value);
-	return -1;
-}
-
-static int take_flag(struct bench *b, const struct args *a)
-{
-	if (!strcmp(a->key, "-o"))
-		b->out = a->value;
-	else if (!strcmp(a->key, "-M"))
-		return add_meta(b, a->value);
-	else if (!strcmp(a->key, "-n"))
-		return take_number(a, UINT64_MAX, &b->batches);
-	else if (!strcmp(a->key, "--repeats"))
-		return take_number(a, MOST_REPEATS, &b->repeats);
-	else if (!strcmp(a->key, "--cold"))
-		b->cold = true;
-	else if (!strcmp(a->key, "--warm"))
-		b->warm = true;
-	else if (!strcmp(a->key, "--resume"))
-		b->resume = true;
-	else if (!strcmp(a->key, "--json"))
-		b->json = true;
-	else
-		b->quiet = true;
-	return -1;
-}
-
-int bench_arg(struct bench *b, const struct args *a, int kind)
-{
-	int rc;
-
-	if (kind == ARG_FLAG)
-		return take_flag(b, a);
-	if (kind == ARG_SETTING && !b->any_order &&
-	    (!strncmp(a->key, "sampler", 7) || !strcmp(a->key, "shuffle")))
-		return complain_usage("bench: %s= is what the experiment sets",
-				      a->key);
-	rc = spec_arg(b->spec, a, kind);
-	if (rc < 0 && kind == ARG_SETTING)
-		pen__text_add(&b->settings, "%s%s=%s", b->settings.n ? " " : "",
-			      a->key, a->value);
-	return rc;
-}
-
-int bench_set(struct pen_spec *s, const char *key, uint64_t value,
-	      struct pen_err *err)
-{
-	char buf[32];
-
-	snprintf(buf, sizeof(buf), "%llu", (unsigned long long)value);
-	return pen_spec_set(s, key, buf, err);
-}
-
-/* ---- the data ---- */
-
-/* Numbers in a sample of the largest field: genes of a cell. */
-static double columns(const struct pen_dataset *ds)
-{
-	const struct pen_field *f = NULL;
-	double n = 1;
-
-	for (uint32_t i = 0; i < ds->format->nfields; i++)
-		if (!f || ds->format->field[i].max_bytes > f->max_bytes)
-			f = &ds->format->field[i];
-	for (uint32_t i = 0; f && i < f->ndim; i++)
-		n *= (double)f->shape[i];
-	return f && n > 0 ? n : 0;
-}
-
-static bool has_csr(const struct pen_format_ops *ops)
-{
-	const struct pen_opt *o = pen__opt_find(ops->opts, "output");
-
-	for (size_t i = 0; o && o->choices && o->choices[i]; i++)
-		if (!strcmp(o->choices[i], "csr"))
-			return true;
-	return false;
-}
-
-/* In a child, because indexing takes threads and memory. It also leaves the
- * index in the cache, so that no run pays for it. */
-static int describe(struct bench *b, const struct trial *t, struct pen_text *j,
-		    struct pen_err *err)
-{
-	struct pen_dataset *ds;
-	int rc = pen_dataset_open(&ds, b->spec, err);
-
-	(void)t;
-	if (rc)
-		return rc;
-	pen__json_open(j, NULL, '{');
-	pen__json_str(j, "format", ds->format->ops->name);
-	pen__json_int(j, "bytes", ds->objs.total_bytes);
-	pen__json_int(j, "objects", ds->objs.nobj);
-	pen__json_int(j, "samples", ds->ix.pub.nsamples);
-	pen__json_num(j, "n_cols", columns(ds));
-	pen__json_bool(j, "has_output", has_csr(ds->format->ops));
-	pen__json_close(j, '}');
-	pen_dataset_close(ds);
-	return 0;
-}
-
-static int look(struct bench *b)
-{
-	const struct trial t = { .title = "opening", .run = describe };
-	struct pen_line row;
-	const int rc = trial_row(b, &t, &row);
-
-	if (rc >= 0)
-		return rc;
-	snprintf(b->format, sizeof(b->format), "%s",
-		 pen__line_text(&row, "format"));
-	b->bytes = pen__line_number(&row, "bytes");
-	b->objects = pen__line_number(&row, "objects");
-	b->samples = pen__line_number(&row, "samples");
-	b->ncols = pen__line_number(&row, "n_cols");
-	b->has_output = pen__line_true(&row, "has_output");
-	pen__line_fini(&row);
-	return -1;
-}
-
-/* Before hours of runs: can rows be kept at all? */
-static int try_out(struct bench *b)
-{
-	struct pen_err err = { 0 };
-	struct stat st;
-	int fd;
-
-	b->made = stat(b->out, &st) && errno == ENOENT;
-	fd = open(b->out, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-	if (fd < 0) {
-		b->made = false;
-		pen__fail_sys(&err, errno, b->out, "cannot be written");
-		return complain(&err);
-	}
-	close(fd);
-	return -1;
-}
-
-static void warn_bad(const struct pen_lines *rows, const char *path)
-{
-	if (rows->nbad)
-		fprintf(stderr,
-			"penstock: %s: %s skipped (line %llu is the first): "
-			"not whole\n",
-			path, counted(rows->nbad, "line"),
-			(unsigned long long)rows->first_bad);
-}
-
-int bench_open_rows(struct bench *b)
-{
-	struct pen_err err = { 0 };
-	int rc = try_out(b);
-
-	if (rc >= 0)
-		return rc;
-	if (b->resume && pen__lines_read(&b->rows, b->out, &err))
-		return complain(&err);
-	warn_bad(&b->rows, b->out);
-	b->start_ns = pen__now_ns();
-	return -1;
-}
-
-int bench_open(struct bench *b)
-{
-	int rc;
-
-	if (!b->spec->npaths)
-		return complain_usage("bench: which data? give a PATH");
-	if (b->spec->npaths > 1)
-		return complain_usage("bench: one PATH is enough: a folder, a "
-				      "glob in quotes, or @LIST; not '%s', too",
-				      b->spec->paths[1]);
-	if (!b->spec->epochs && !b->batches)
-		return complain_usage("bench: epochs=0 has no end; give -n, "
-				      "too");
-	if (!b->cold)
-		b->warm = true;
-	if (!realpath(b->spec->paths[0], b->path))
-		snprintf(b->path, sizeof(b->path), "%s", b->spec->paths[0]);
-	rc = look(b);
-	if (rc >= 0)
-		return rc;
-	rc = bench_open_rows(b);
-	if (rc >= 0)
-		return rc;
-	if (!b->json)
-		printf("%s: %s samples x %s in %s %s, %s\n",
-		       shown(b->spec->paths[0]), grouped((uint64_t)b->samples),
-		       grouped((uint64_t)b->ncols),
-		       counted((uint64_t)b->objects, "file"), b->format,
-		       human_bytes(b->bytes));
-	return -1;
-}
-
-/* ---- trials ---- */
-
-void bench_setup(const struct bench *b, struct trial *t, const char *experiment,
-		 const char *fmt, ...)
-{
-	size_t at = (size_t)snprintf(t->setup, sizeof(t->setup),
-				     "%s %s cache=%s", experiment, b->path,
-				     t->cold ? "cold" : "warm");
-	va_list ap;
-
-	/* a setup too long is cut: such runs are then always done again */
-	if (at >= sizeof(t->setup))
+	if (slash)
+		*slash = '\0';
+	u = pen__measure_of(c->key);
+	if (!u) {
+		printf(" %-*s", c->width,
+		       strcmp(c->key, "cache") != 0
+			       ? pen__line_text(row, c->key)
+		       : pen__line_true(row, "cold") ? "cold"
+						     : "warm");
 		return;
-	t->setup[at++] = ' ';
-	va_start(ap, fmt);
-	vsnprintf(t->setup + at, sizeof(t->setup) - at, fmt, ap);
-	va_end(ap);
-	at += strlen(t->setup + at);
-	snprintf(t->setup + at, sizeof(t->setup) - at, " batches=%llu%s%s",
-		 (unsigned long long)b->batches, b->settings.n ? " " : "",
-		 b->settings.n ? b->settings.p : "");
-}
-
-static bool is_done(const struct bench *b, const struct trial *t)
-{
-	unsigned n = 0;
-
-	if (strlen(t->setup) + 1 >= sizeof(t->setup))
-		return false;
-	for (size_t i = 0; i < b->rows.n; i++)
-		n += !strcmp(pen__line_text(&b->rows.row[i], "setup"),
-			     t->setup);
-	return n > t->repeat;
-}
-
-static void put_meta(const struct bench *b, struct pen_text *j)
-{
-	const char *p = b->meta.p, *end = p + b->meta.n;
-
-	if (!b->meta.n)
-		return;
-	pen__json_open(j, "meta", '{');
-	while (p < end) {
-		const char *value = p + strlen(p) + 1;
-
-		pen__json_str(j, p, value);
-		p = value + strlen(value) + 1;
 	}
-	pen__json_close(j, '}');
+	v = pen__line_number(row, c->key);
+	if (slash)
+		v /= pen__line_number(row, slash + 1);
+	s = isnan(v) ? (struct pen_shown){ "-" } : u->show(v);
+	if (strlen(s.s) > (size_t)c->width && u->show == pen__show_whole)
+		s = pen__show_count(v);
+	printf(" %*s%s", c->width - (slash ? 2 : 0), s.s, slash ? "/s" : "");
 }
 
-static void put_head(const struct bench *b, const struct trial *t,
-		     struct pen_text *j)
+static void print_header(const char *p)
 {
-	time_t now = time(NULL);
-	char when[32] = "";
-	struct tm tm;
+	struct live c;
 
-	if (gmtime_r(&now, &tm))
-		strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
-	pen__json_open(j, NULL, '{');
-	pen__json_str(j, "schema", "penstock.bench/1");
-	pen__json_str(j, "setup", t->setup);
-	pen__json_str(j, "time", when);
-	pen__json_str(j, "host", b->host.name);
-	pen__json_str(j, "cpu", b->host.cpu);
-	pen__json_int(j, "cpus", b->host.cpus);
-	pen__json_int(j, "memory_bytes", b->host.memory_bytes);
-	pen__json_str(j, "kernel", b->host.kernel);
-	pen__json_str(j, "version", pen_version());
-	pen__json_str(j, "path", b->path);
-	pen__json_str(j, "format", b->format);
-	pen__json_str(j, "unit", b->has_output ? "cells" : "samples");
-	pen__json_int(j, "bytes", (uint64_t)b->bytes);
-	pen__json_int(j, "objects", (uint64_t)b->objects);
-	pen__json_int(j, "samples", (uint64_t)b->samples);
-	pen__json_int(j, "n_cols", (uint64_t)b->ncols);
-	pen__json_str(j, "settings", b->settings.n ? b->settings.p : "");
-	pen__json_int(j, "repeat", t->repeat + 1);
-	pen__json_bool(j, "cold", t->cold);
-	put_meta(b, j);
-	t->head(j, t);
+	printf("\n ");
+	while (*p && (p = next_live(p, &c)))
+		printf(" %*s",
+		       pen__measure_of(c.key) || strchr(c.key, '/') ? c.width
+								    : -c.width,
+		       c.title);
+	puts("");
 }
 
-static int run_row(struct bench *b, const struct trial *t, struct pen_text *j,
-		   struct pen_err *err)
+static bool is_text(const char *p)
 {
-	const struct trial *real = t->arg;
-	int rc;
+	struct live c;
 
-	put_head(b, real, j);
-	rc = real->run(b, real, j, err);
-	pen__json_bool(j, "oom", false);
-	pen__json_close(j, '}');
-	return rc;
+	return next_live(p, &c) && !pen__measure_of(c.key) &&
+	       !strchr(c.key, '/');
 }
 
-int bench_trial(struct bench *b, const struct trial *t, struct pen_line *row)
+/* Ends a line of the table: says when a run that should be cold was not. */
+static void print_end(const struct pen_line *row)
 {
-	struct trial outer = { .run = run_row, .arg = t };
-	struct pen_text line = { .compact = true };
-	struct pen_err err = { 0 };
-	bool oom, nomem;
-	int rc;
+	const double resident = pen__line_number(row, "resident");
 
-	*row = (struct pen_line){ 0 };
-	if (is_done(b, t)) {
-		b->nskipped++;
-		b->at++;
-		return -1;
-	}
-	snprintf(outer.title, sizeof(outer.title), "%s", t->title);
-	rc = trial_run(b, &outer, &line, &oom);
-	b->at++;
-	if (rc < 0 && oom) {
-		pen__text_fini(&line);
-		line.compact = true;
-		put_head(b, t, &line);
-		pen__json_bool(&line, "oom", true);
-		pen__json_close(&line, '}');
-	}
-	if (rc < 0 && pen__lines_append(b->out, &line, &err))
-		rc = complain(&err);
-	if (rc < 0 && !pen__line_parse(row, line.p, line.n, &nomem))
-		rc = EXIT_FAILED; /* memory: the row itself is in the file */
-	b->nadded += rc < 0;
-	if (rc < 0 && b->json)
-		fwrite(line.p, 1, line.n, stdout);
-	pen__text_fini(&line);
-	return rc;
-}
-
-void bench_print_end(const struct pen_line *r)
-{
-	const double resident = pen__line_number(r, "resident");
-
-	if (!pen__line_true(r, "cold") || resident < 0.05)
+	if (!pen__line_true(row, "cold") || resident < 0.05)
 		puts("");
 	else if (isnan(resident))
 		puts("  perhaps not cold");
@@ -424,42 +256,216 @@ void bench_print_end(const struct pen_line *r)
 		printf("  not cold: %.0f %% in memory\n", 100 * resident);
 }
 
-int bench_end(struct bench *b, int rc)
+static void print_row(struct pen_run *r, const struct pen_setup *s,
+		      const struct pen_line *row, const struct pen_text *line)
 {
-	if (rc >= 0 && rc < 128)
-		return rc;
-	if (!b->json && b->nskipped)
+	const char *p = r->of->live;
+	const bool oom = pen__line_true(row, "oom");
+	struct pen_text why = { 0 };
+	bool right = true, last;
+	struct live c;
+
+	if (r->json)
+		fwrite(line->p, 1, line->n, stdout);
+	if (p && !oom && r->of->check)
+		right = r->of->check(r, s, row, &why);
+	if (!p || r->json) {
+		pen__text_fini(&why);
+		return;
+	}
+	if (r->nadded == 1) {
+		print_busy(r, &row, 1);
+		print_header(p);
+	}
+	/* what it is, up to the last text; then what came out */
+	printf(" ");
+	for (last = false; *p && !last;) {
+		const char *rest = next_live(p, &c);
+
+		print_live(row, &c);
+		last = is_text(p) && strcmp(c.key, "cache") == 0;
+		p = rest;
+	}
+	if (oom || !right) {
+		printf(" %s\n", oom ? "ran out of memory" : why.p);
+		pen__text_fini(&why);
+		return;
+	}
+	while (*p) {
+		p = next_live(p, &c);
+		print_live(row, &c);
+	}
+	print_end(row);
+}
+
+/* ---- the result ---- */
+
+static int print_all(struct pen_run *r, const struct pen_line *const *row,
+		     size_t n)
+{
+	struct pen_text out = { 0 }, words = { 0 };
+	struct pen_err err = { 0 };
+	struct pen_variants found;
+	size_t nwrong;
+
+	if (pen__variants_init(&found, &r->of->kind, row, n, &err))
+		return complain(&err);
+	print_busy(r, row, n);
+	if (r->of->kind.columns)
+		pen__variants_print(&out, &found, terminal_columns());
+	/* rows may be of others: with --resume they are read from a file */
+	if (!r->json && out.n)
+		print_lines(out.p);
+	pen__variants_words(&words, &found);
+	if (!r->json) /* where sentences are long, with space between them */
+		print_paragraphs(&words, r->of->kind.versus.hero);
+	pen__text_fini(&words);
+	if (out.failed)
+		pen__fail_nomem(&err, "table", out.n);
+	nwrong = found.nwrong;
+	pen__text_fini(&out);
+	pen__variants_fini(&found);
+	if (err.code)
+		return complain(&err);
+	if (!nwrong)
+		return -1;
+	fprintf(stderr,
+		"penstock: %s: other samples than there should have been, so "
+		"no rate is shown\n",
+		counted(nwrong, "variant"));
+	return EXIT_DATA;
+}
+
+static int print_result(struct pen_run *r)
+{
+	const struct pen_line **row;
+	struct pen_err err = { 0 };
+	size_t n;
+	int rc = -1;
+
+	row = pen__run_rows(r, &n);
+	if (!row) {
+		pen__fail_nomem(&err, "rows", r->rows.n * sizeof(*row));
+		return complain(&err);
+	}
+	if (n)
+		rc = print_all(r, row, n);
+	pen__free(row);
+	return rc;
+}
+
+/* The end of all: what was left out, where the rows are. */
+static void print_ending(const struct pen_run *r, bool stopped)
+{
+	if (r->json)
+		return;
+	if (r->nskipped)
 		printf("  %s left out: %s has them\n",
-		       counted(b->nskipped, "run"), shown(b->out));
-	if (!b->json && b->nadded)
-		printf("\n  Rows are in %s; penstock report %s makes a page of "
-		       "them.\n",
-		       shown(b->out), shown(b->out));
-	if (rc >= 128 && !b->json)
+		       counted(r->nskipped, "run"), shown(r->out));
+	if (r->nadded)
+		printf("\n  Rows are in %s; for a page of them: penstock "
+		       "report %s\n",
+		       shown(r->out), shown(r->out));
+	if (stopped)
 		printf("  (interrupted%s)\n",
-		       b->nadded ? ": the rows so far are kept" : "");
-	return rc < 0 ? EXIT_OK : rc;
+		       r->nadded ? ": the rows so far are kept" : "");
 }
 
 /* ---- the command ---- */
 
-static int run_bench(int argc, char **argv)
+static void print_notes_of(const struct pen_run *r)
 {
-	const char *names[32], *near;
-	size_t n = 0;
+	if (!r->json && r->notes.n)
+		print_lines(r->notes.p);
+	for (const char *p = r->warnings.n ? r->warnings.p : ""; *p;) {
+		const int n = (int)strcspn(p, "\n");
+		char line[4096];
 
-	if (!argc)
-		return complain_usage("bench: which experiment? see penstock "
-				      "bench --help");
-	for (; experiments[n]; n++)
-		names[n] = strchr(experiments[n]->name, ' ') + 1;
-	names[n] = NULL;
-	near = pen__nearest(argv[0], names);
-	return complain_usage(near ? "bench: no experiment '%s'; did you mean "
-				     "'%s'?"
-				   : "bench: no experiment '%s'; see penstock "
-				     "%s --help",
-			      argv[0], near ? near : "bench");
+		snprintf(line, sizeof(line), "%.*s", n, p);
+		fprintf(stderr, "%s\n", shown(line));
+		p += n + (p[n] == '\n');
+	}
+	if (r->rows.nbad)
+		fprintf(stderr,
+			"penstock: %s: %s skipped (line %llu is the first): "
+			"not whole\n",
+			r->out, counted(r->rows.nbad, "line"),
+			(unsigned long long)r->rows.first_bad);
+}
+
+/* All trials, and what came of them. The exit code. */
+static int run_all(struct pen_run *r)
+{
+	struct pen_err err = { 0 };
+	struct pen_text said = { 0 };
+	const int rc = pen__run_all(r, &err);
+	int code = -1;
+
+	if (rc < 0)
+		return complain(&err);
+	if (!rc && r->of->finish && r->of->finish(r, &said, &err))
+		code = complain(&err);
+	if (!r->json)
+		print_paragraphs(&said, false);
+	pen__text_fini(&said);
+	if (code < 0)
+		code = print_result(r);
+	if (!rc && code < 0 && r->failed)
+		code = EXIT_FAILED; /* it was said why */
+	/* what is wrong does not hide where the rows are */
+	print_ending(r, rc);
+	if (rc)
+		return 128 + interrupted();
+	return code < 0 ? EXIT_OK : code;
+}
+
+static int take_args(struct pen_run *r, const struct command *cmd, int argc,
+		     char **argv)
+{
+	struct args a = { .cmd = cmd, .argc = argc, .argv = argv };
+	struct pen_err err = { 0 };
+	int kind, rc = 0;
+
+	while (!rc && (kind = args_next(&a)) != ARG_END) {
+		if (kind == ARG_BAD)
+			return EXIT_USAGE;
+		rc = pen__run_take(r, kind == ARG_PATH ? NULL : a.key, a.value,
+				   &err);
+	}
+	return rc ? complain(&err) : -1;
+}
+
+static const struct command *command_of(const struct pen_experiment *x)
+{
+	for (size_t i = 0; pen__experiments[i]; i++)
+		if (pen__experiments[i] == x)
+			return list[i];
+	return &pen__cmd_sweep;
+}
+
+static int run_experiment(const struct pen_experiment *x, int argc, char **argv)
+{
+	struct pen_err err = { 0 };
+	struct pen_run r;
+	int rc = pen__run_open(&r, x, &err) ? complain(&err) : -1;
+
+	r.stop = interrupt_asked;
+	r.on_wait = show_progress;
+	r.on_row = print_row;
+	r.on_error = print_error;
+	r.on_others = print_warming;
+	if (rc < 0)
+		rc = take_args(&r, command_of(x), argc, argv);
+	if (rc < 0 && (rc = x->prepare(&r, &err)))
+		rc = rc == PEN_END ? 128 + interrupted() : complain(&err);
+	else if (!rc)
+		rc = -1;
+	if (rc < 0) {
+		print_notes_of(&r);
+		rc = run_all(&r);
+	}
+	pen__run_close(&r);
+	return rc;
 }
 
 static const char *const examples[] = {
@@ -484,6 +490,6 @@ const struct command pen__cmd_bench = {
 		 "is its own, and leaves one row in a file of results, which "
 		 "`penstock report` makes a page of.",
 	.examples = examples,
-	.sub = experiments,
+	.sub = list,
 	.run = run_bench,
 };

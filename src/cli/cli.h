@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "base/opt.h"
+#include "base/show.h"
 #include "base/text.h"
 
 /* Documented exit codes. */
@@ -40,6 +41,8 @@ struct command {
 	bool takes_spec;	     /* also all settings of a loader */
 	const char *ddict;	     /* and of a dictionary, after this */
 	const char *const *examples; /* command, what it does, ...; NULL */
+	bool ranks; /* those mpirun or srun started are one job; else rank 0
+		       does all */
 	/* Commands below it, named "outer inner"; ends with NULL. */
 	const struct command *const *sub;
 	int (*run)(int argc, char **argv);
@@ -50,8 +53,13 @@ extern const struct command pen__cmd_load, pen__cmd_gen, pen__cmd_inspect,
 	pen__cmd_verify, pen__cmd_run, pen__cmd_capacity, pen__cmd_formats,
 	pen__cmd_stores, pen__cmd_samplers, pen__cmd_config, pen__cmd_workloads,
 	pen__cmd_bench, pen__cmd_report, pen__cmd_convert, pen__cmd_doctor,
-	pen__cmd_compare, pen__cmd_sweep, pen__cmd_tune, pen__cmd_vocab,
-	pen__cmd_ddict, pen__cmd_simulate;
+	pen__cmd_compare, pen__cmd_tune, pen__cmd_vocab, pen__cmd_ddict,
+	pen__cmd_simulate;
+
+/* Made of the experiments' descriptions, by bench_commands(), before any of
+ * these tables is looked at. */
+extern struct command pen__cmd_sweep;
+void bench_commands(void);
 
 /* Under the name dlio_benchmark. */
 int run_dlio(int argc, char **argv);
@@ -77,13 +85,24 @@ int args_next(struct args *a);
 /* One line on stderr: cause first, then what to do; returns the exit code. */
 int complain(const struct pen_err *err);
 int exit_code(int code); /* of a pen_code */
-void mute(bool on);	 /* complain no more: another rank does */
+/* What is doubtful about data that can be read, on stderr: the first ones. */
+struct pen_dataset;
+void warn_of(const struct pen_dataset *);
+void mute(bool on); /* complain no more: another rank does */
 int complain_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void print_help(const struct command *cmd);
 void print_opts(FILE *out, const char *prefix, const struct pen_opt *opts);
-/* Text in lines of at most 80 columns, all but the first indented; at is the
- * column it starts in. */
+/* The same of a part of the library, as pen_option_at() has them. */
+void print_options(FILE *, const char *prefix, const char *kind,
+		   const char *name);
+/* Columns of the terminal that standard output is; 0: it is none. */
+size_t terminal_columns(void);
+/* Text in lines of at most 80 columns, or what the terminal has, all but the
+ * first indented; at is the column it starts in. */
 void print_wrapped(FILE *out, const char *text, size_t at, size_t indent);
+/* "  label   text"; on a terminal the text is wrapped below itself. */
+void print_line(int width, const char *label, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 void print_man(FILE *out);
 void print_completion(FILE *out);
 
@@ -93,13 +112,21 @@ const char *shown(const char *);
 
 /* The same of a text of many lines, to standard output. */
 void print_lines(const char *text);
+/* Lines of text, each as a paragraph that is indented and wrapped, with space
+ * between them or not; frees it. */
+void print_paragraphs(struct pen_text *, bool apart);
 
-/* Numbers as people read them, in static ring buffers (good for a printf). */
-const char *human_bytes(double n);		   /* "1.35 GB" */
-const char *human_count(double n);		   /* "20,000", "1.62 M" */
-const char *human_time(double seconds);		   /* "12.3 ms" */
-const char *grouped(uint64_t n);		   /* "1,000,000" */
-const char *counted(uint64_t n, const char *what); /* "1 file", "2 files" */
+struct pen_others;
+/* That the machine was busy with other work since then, if it was; true when
+ * it was said. */
+bool print_others(const struct pen_others *);
+
+/* Numbers as people read them (base/show.h): good for a printf. */
+#define human_bytes(n) (pen__show_bytes(n).s)
+#define human_count(n) (pen__show_count(n).s)
+#define human_time(seconds) (pen__show_time(seconds).s)
+#define grouped(n) (pen__show_grouped(n).s)
+#define counted(n, what) (pen__show_counted(n, what).s)
 
 /* A line with rate and ETA, on a terminal and after two seconds only. */
 struct progress {
@@ -115,8 +142,8 @@ void progress_end(struct progress *); /* clears the line */
 
 /* Ctrl-C and SIGTERM: the first asks to stop, the second kills. */
 void interrupt_install(void);
-int interrupted(void);			 /* the signal, or 0 */
-const atomic_bool *interrupt_flag(void); /* true once there was one */
+int interrupted(void);	     /* the signal, or 0 */
+int interrupt_asked(void *); /* 1 once there was one; of any thread */
 /* The cursor is behind text of ours: who is killed there ends the line. */
 void interrupt_below(bool on);
 

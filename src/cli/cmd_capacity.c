@@ -10,6 +10,10 @@
 #include "base/mem.h"
 #include "cli/emulate.h"
 #include "emulate/draw.h"
+#include "emulate/system.h"
+#include "report/doc.h"
+#include "report/report.h"
+#include "report/spread.h"
 
 #define MOST_PROBES 64
 #define MOST_REPEATS 31
@@ -23,17 +27,24 @@ struct probe {
 	double bytes[MOST_REPEATS];		     /* read, per second */
 	unsigned repeats;
 	bool fed;
+	/* of the repeat with the lowest utilisation */
+	struct pen_facts facts;
+	struct pen_verdict why;
 };
 
 struct search {
 	struct emulation e;
 	struct probe probe[MOST_PROBES];
 	unsigned nprobes;
+	struct pen_opened opened; /* by the first measurement, for all */
 	uint64_t most, repeats;
 	uint64_t batches; /* an epoch has, of each process */
 	double seconds;	  /* of computation in a probe */
 	bool json, quiet;
-	double cached;	   /* share of bytes from the page cache, last probe */
+	struct pen_others others;
+	bool said_busy;
+	/* share of bytes from the page cache, last probe; NAN: not known */
+	double cached;
 	char stopped[320]; /* why no more could be tried */
 };
 
@@ -48,20 +59,18 @@ static const struct flag flags[] = {
 	{ NULL, NULL, NULL },
 };
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double median(const double *v, unsigned n)
+/* Of the repeats, in any order. */
+static struct pen_range range(const double *v, unsigned n)
 {
 	double s[MOST_REPEATS];
 
 	memcpy(s, v, n * sizeof(*v));
-	qsort(s, n, sizeof(*s), by_value);
-	return n % 2 ? s[n / 2] : (s[n / 2 - 1] + s[n / 2]) / 2;
+	return pen__range(s, n);
+}
+
+static double median(const double *v, unsigned n)
+{
+	return range(v, n).mid;
 }
 
 static int tick(void *arg, const struct pen_progress *p)
@@ -99,8 +108,9 @@ static int measure(struct search *s, struct probe *p,
 			     .c = c,
 			     .comm = s->e.comm,
 			     .probe = true,
+			     .opened = &s->opened,
 			     .tick = tick,
-			     .stop = interrupt_flag(),
+			     .stop = interrupt_asked,
 			     .log = { .fd = -1, .quiet = true } };
 	struct pen_err err = { 0 };
 	int rc = pen__run(&r, &err);
@@ -113,7 +123,11 @@ static int measure(struct search *s, struct probe *p,
 				      ? (double)r.fig.read_bytes / r.fig.train_s
 				      : 0;
 		p->repeats++;
-		s->cached = r.fig.cached_share;
+		s->cached = pen__facts_cached(&r.fig.facts);
+		if (p->au[i] <= range(p->au, p->repeats).low) {
+			p->facts = r.fig.facts;
+			p->why = r.fig.why;
+		}
 	}
 	pen__run_fini(&r);
 	if (rc == PEN_ENOMEM) {
@@ -126,15 +140,25 @@ static int measure(struct search *s, struct probe *p,
 	return rc ? complain(&err) : 0;
 }
 
-static void show(const struct search *s, const struct probe *p)
+/* At the top. Other ranks are no others. */
+static void say_busy(struct search *s)
 {
+	if (!s->said_busy && s->e.comm->size == 1)
+		s->said_busy = print_others(&s->others);
+}
+
+static void show(struct search *s, const struct probe *p)
+{
+	const struct pen_range au = range(p->au, p->repeats);
+	const struct pen_range rate = range(p->rate, p->repeats);
+
 	if (s->quiet || s->json || s->e.comm->rank)
 		return;
-	printf("  %20s  utilisation %5.1f %%  %10s samples/s  "
-	       "%10s/s  %s\n",
-	       counted(p->n * (uint64_t)s->e.comm->size, "accelerator"),
-	       median(p->au, p->repeats),
-	       human_count(median(p->rate, p->repeats)),
+	say_busy(s);
+	printf("  %20s  utilisation %5.1f %% (%5.1f .. %5.1f)  "
+	       "%16s samples/s  %10s/s  %s\n",
+	       counted(p->n * (uint64_t)s->e.comm->size, "accelerator"), au.mid,
+	       au.low, au.high, pen__show_range(rate, pen__show_count).s,
 	       human_bytes(median(p->bytes, p->repeats)),
 	       p->fed ? "fed" : "starved");
 	fflush(stdout);
@@ -237,9 +261,20 @@ static int by_n(const void *a, const void *b)
 	return (x->n > y->n) - (x->n < y->n);
 }
 
+/* The smallest number that was not fed: what keeps the answer from being
+ * larger. NULL: all were fed. */
+static const struct probe *first_starved(const struct search *s)
+{
+	for (unsigned i = 0; i < s->nprobes; i++)
+		if (!s->probe[i].fed)
+			return &s->probe[i];
+	return NULL;
+}
+
 static void print_json(struct search *s, uint64_t best, struct pen_text *t)
 {
 	uint64_t ranks = (uint64_t)s->e.comm->size;
+	const struct probe *starved = first_starved(s);
 
 	pen__json_open(t, NULL, '{');
 	pen__json_str(t, "schema", "penstock.capacity/1");
@@ -247,8 +282,13 @@ static void print_json(struct search *s, uint64_t best, struct pen_text *t)
 	pen__json_str(t, "workload", s->e.set.workload);
 	pen__json_int(t, "accelerators", best * ranks);
 	pen__json_num(t, "au_wanted_percentage", 100 * s->e.c.au);
-	pen__json_num(t, "cached_share", s->cached);
+	if (ranks == 1) /* other ranks are no others */
+		pen__others_json(t, "others", &s->others);
+	if (isfinite(s->cached))
+		pen__json_num(t, "cached_share", s->cached);
 	pen__json_str(t, "stopped", s->stopped);
+	if (starved)
+		pen__verdict_json(t, &starved->why, &starved->facts);
 	pen__json_open(t, "curve", '[');
 	for (unsigned i = 0; i < s->nprobes; i++) {
 		const struct probe *p = &s->probe[i];
@@ -270,20 +310,54 @@ static void print_json(struct search *s, uint64_t best, struct pen_text *t)
 	pen__json_close(t, '}');
 }
 
-/* Utilisation against accelerators, as a picture of characters. */
+/* Utilisation against accelerators, as a picture of characters: up to the
+ * lowest repeat, up to the median, and up to the highest. */
 static void print_curve(const struct search *s)
 {
 	puts("");
 	for (unsigned i = 0; i < s->nprobes; i++) {
 		const struct probe *p = &s->probe[i];
-		int n = (int)lrint(median(p->au, p->repeats) / 2);
+		const struct pen_range au = range(p->au, p->repeats);
 		int at = (int)lrint(50 * s->e.c.au);
 
 		printf("  %8s |", grouped(p->n * (uint64_t)s->e.comm->size));
 		for (int k = 1; k <= 50; k++)
-			fputs(k <= n ? "#" : k == at ? ":" : " ", stdout);
-		printf("| %5.1f %%\n", median(p->au, p->repeats));
+			putchar(k <= lrint(au.low / 2)	  ? '#'
+				: k <= lrint(au.mid / 2)  ? '+'
+				: k <= lrint(au.high / 2) ? '-'
+				: k == at		  ? ':'
+							  : ' ');
+		printf("| %5.1f %%\n", au.mid);
 	}
+}
+
+static void print_why(const struct search *s)
+{
+	const struct probe *p = first_starved(s);
+	struct pen_text t = { 0 };
+
+	if (!p)
+		return;
+	pen__text_add(&t, "With %s: ",
+		      counted(p->n * (uint64_t)s->e.comm->size, "accelerator"));
+	pen__verdict_text(&p->why, &t);
+	fputs("  ", stdout);
+	print_wrapped(stdout, t.p ? t.p : "", 2, 2);
+	pen__text_fini(&t);
+}
+
+/* The answer: as the page has it, of the same document. */
+static void print_words(const struct search *s, const struct pen_text *json)
+{
+	struct pen_doc d = { .name = s->e.set.workload };
+	struct pen_text words = { 0 };
+
+	if (json->failed ||
+	    pen__jdoc_open(&d.j, json->p, json->n, d.name, NULL))
+		return;
+	pen__capacity_words(&words, &d);
+	pen__jdoc_close(&d.j);
+	print_paragraphs(&words, false);
 }
 
 static int report(struct search *s, uint64_t best)
@@ -291,33 +365,20 @@ static int report(struct search *s, uint64_t best)
 	struct pen_text t = { 0 };
 
 	qsort(s->probe, s->nprobes, sizeof(*s->probe), by_n);
-	if (s->json) {
-		print_json(s, best, &t);
+	print_json(s, best, &t);
+	if (s->json)
 		return text_out(&t, NULL);
-	}
+	say_busy(s);
 	print_curve(s);
-	if (interrupted())
-		printf("\n  (interrupted: %s)\n",
-		       best ? "more may be fed than this"
-			    : "how many are fed is not known");
-	if (!best && interrupted())
-		return EXIT_OK;
-	if (!best)
-		printf("\n  This machine and storage cannot feed one "
-		       "accelerator of %s at %.0f %%.\n",
-		       shown(s->e.set.workload), 100 * s->e.c.au);
-	else
-		printf("\n  This machine and storage feed %s of %s at %.0f %% "
-		       "or more.\n",
-		       counted(best * (uint64_t)s->e.comm->size,
-			       "emulated accelerator"),
-		       shown(s->e.set.workload), 100 * s->e.c.au);
-	if (s->stopped[0])
-		printf("  More were not tried: %s.\n", shown(s->stopped));
-	if (s->cached > 0.5)
+	print_words(s, &t);
+	pen__text_fini(&t);
+	print_why(s);
+	if (s->cached > 0.5 &&
+	    !(first_starved(s) &&
+	      pen__cause_storage(first_starved(s)->why.cause)))
 		printf("  %.0f %% of the bytes came from the page cache: for "
-		       "the storage alone use reader.page_cache=drop or more "
-		       "data.\n",
+		       "the storage alone use\n  reader.page_cache=drop or "
+		       "more data.\n",
 		       100 * s->cached);
 	return EXIT_OK;
 }
@@ -331,7 +392,7 @@ static int generate(struct search *s)
 			     .comm = s->e.comm,
 			     .probe = true,
 			     .tick = tick,
-			     .stop = interrupt_flag(),
+			     .stop = interrupt_asked,
 			     .log = { .fd = -1 } };
 	struct pen_err err = { 0 };
 	int rc;
@@ -365,8 +426,12 @@ static int take_flag(struct search *s, const struct args *a)
 	} else if (!strcmp(a->key, "--max") || !strcmp(a->key, "--repeats")) {
 		if (pen__parse_count(a->value, &n) || !n ||
 		    n > (a->key[2] == 'r' ? MOST_REPEATS : MOST_ACCELERATORS))
-			return complain_usage("capacity: %s: '%s' does not do",
-					      a->key, a->value);
+			return complain_usage(
+				"capacity: %s: '%s' is not a "
+				"number from 1 to %s",
+				a->key, a->value,
+				grouped(a->key[2] == 'r' ? MOST_REPEATS
+							 : MOST_ACCELERATORS));
 		*(a->key[2] == 'r' ? &s->repeats : &s->most) = n;
 	} else {
 		return emulation_arg(&s->e, a, ARG_FLAG);
@@ -383,6 +448,7 @@ static int search(struct search *s)
 		rc = generate(s);
 	if (rc && !interrupted())
 		return rc;
+	pen__others_start(&s->others);
 	if (!s->quiet && !s->json && !s->e.comm->rank)
 		printf("%s: how many accelerators are kept busy for %.0f %% of "
 		       "the time?\n",
@@ -421,6 +487,7 @@ static int run_capacity(int argc, char **argv)
 		rc = emulation_open(&s->e, "capacity");
 	if (rc < 0)
 		rc = search(s);
+	pen__opened_fini(&s->opened);
 	emulation_close(&s->e);
 	pen__free(s);
 	return rc;
@@ -436,6 +503,7 @@ static const char *const examples[] = {
 
 const struct command pen__cmd_capacity = {
 	.name = "capacity",
+	.ranks = true,
 	.args = "WORKLOAD|FILE [key=value ...] [flags]",
 	.summary = "how many accelerators can be fed here",
 	.about = "Finds the largest number of emulated accelerators that this "

@@ -133,10 +133,10 @@ static int judge(const struct request *q)
 						    : c.share <= r->share))
 				continue;
 			fprintf(stderr,
-				"penstock: %s: %s changed by %+.1f %% "
-				"(--fail-if %s)\n",
+				"penstock: %s: %s changed by %s (--fail-if "
+				"%s)\n",
 				shown(q->side[b].name), shown(r->name),
-				100 * c.share, shown(r->text));
+				pen__show_change(c.share).s, shown(r->text));
 			rc = EXIT_MISSED;
 		}
 	}

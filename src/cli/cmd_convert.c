@@ -1,6 +1,6 @@
 /*
  * convert: single cells from h5ad, zarr or packed files to one of these. The
- * work is engine/convert.c's; here are arguments, progress, and what is said
+ * work is make/convert.c's; here are arguments, progress, and what is said
  * in the end.
  */
 #include <inttypes.h>
@@ -9,8 +9,8 @@
 
 #include "base/mem.h"
 #include "cli/cli.h"
-#include "engine/convert.h"
-#include "format/cells.h"
+#include "make/convert.h"
+#include "make/maker.h"
 
 #define MOST_PATHS 4096
 #define MOST_NAMED 12 /* of what is left out, for people */
@@ -22,6 +22,7 @@ struct convert {
 	uint64_t seed, memory;
 	/* flags */
 	bool json, force, quick;
+	bool shuffles; /* what is for shuffling was given */
 	const char *path[MOST_PATHS];
 	size_t npaths;
 	struct pen_spec *spec;
@@ -67,6 +68,17 @@ static const struct flag flags[] = {
 
 /* ---- arguments ---- */
 
+/* All formats of cells have the same settings. */
+static bool of_cells(const char *key)
+{
+	struct pen_option o;
+
+	for (uint32_t i = 0; !pen_option_at("format", "packed", i, &o); i++)
+		if (!strcmp(o.name, key))
+			return true;
+	return false;
+}
+
 /* to.X is the writer's, X ours or what is asked of cells, the rest (store.X,
  * threads) a loader's. */
 static int take_setting(struct convert *c, const struct args *a)
@@ -88,12 +100,12 @@ static int take_setting(struct convert *c, const struct args *a)
 		c->kv[c->nkv++] = (struct pen_opts_kv){ name, a->value };
 		return -1;
 	}
+	c->shuffles |= !strcmp(a->key, "seed") || !strcmp(a->key, "memory");
 	if (pen__opt_find(opts, a->key))
 		return pen__opt_set(opts, c, a->key, a->value, &err)
 			       ? complain(&err)
 			       : -1;
-	snprintf(key, sizeof(key), "%s%s",
-		 pen__opt_find(pen__cells_opts, a->key) ? "format." : "",
+	snprintf(key, sizeof(key), "%s%s", of_cells(a->key) ? "format." : "",
 		 a->key);
 	rc = pen_spec_set(c->spec, key, a->value, &err);
 	return rc ? complain(&err) : -1;
@@ -140,19 +152,25 @@ static int tick(void *arg, enum pen_convert_phase phase, uint64_t done,
 	return interrupted();
 }
 
-static const struct pen_cells_writer_ops *find_writer(const struct convert *c,
-						      const char *dst)
+static const char *find_format(const struct convert *c, const char *dst)
 {
-	const struct pen_cells_writer_ops *ops;
+	const char *to, *by_name = pen__cells_format_for(dst);
 	char names[128] = "";
 
-	ops = c->to ? pen__cells_writer_find(c->to)
-		    : pen__cells_writer_for(dst);
-	if (ops)
-		return ops;
-	for (unsigned i = 0; (ops = pen__cells_writer_at(i)); i++)
+	to = c->to ? c->to : by_name;
+	if (to && by_name && strcmp(to, by_name) != 0 &&
+	    pen__cells_format_suffix(to)) {
+		complain_usage("%s is the name of a %s file, and to=%s: name "
+			       "it otherwise, or leave to= out",
+			       dst, by_name, to);
+		return NULL;
+	}
+	if (to && pen__cells_format_suffix(to))
+		return to;
+	for (unsigned i = 0; (to = pen__cells_format_at(i)); i++)
 		snprintf(names + strlen(names), sizeof(names) - strlen(names),
-			 "%s%s (%s)", i ? ", " : "", ops->name, ops->suffix);
+			 "%s%s (%s)", i ? ", " : "", to,
+			 pen__cells_format_suffix(to));
 	if (c->to)
 		complain_usage("to: there is no '%s' to convert to; there are "
 			       "%s",
@@ -197,8 +215,8 @@ static void put_left(struct pen_text *j, const struct pen_left *left)
 static void print_text(const struct convert *c, const char *dst,
 		       const struct pen_convert_result *r, double s)
 {
-	printf("%s: %s cells x %s genes, %s in %s (%s cells/s)\n", shown(dst),
-	       grouped(r->ncells), grouped(r->ngenes),
+	printf("%s: %s x %s, %s in %s (%s cells/s)\n", shown(dst),
+	       counted(r->ncells, "cell"), counted(r->ngenes, "gene"),
 	       human_bytes((double)r->bytes_out), human_time(s),
 	       human_count(s > 0 ? (double)r->ncells / s : 0));
 	printf("  %s before, %.2f of it now%s\n",
@@ -254,12 +272,12 @@ static int print_json(const struct convert *c, const char *dst,
 	return text_out(&j, NULL);
 }
 
-static void note(struct convert *c, const struct pen_cells_writer_ops *ops,
-		 const char *key, const char *value)
+static void note(struct convert *c, const char *to, const char *key,
+		 const char *value)
 {
 	char *name;
 
-	if (!pen__opt_find(ops->opts, key) ||
+	if (!pen__opt_find(pen__cells_format_opts(to), key) ||
 	    c->nkv == sizeof(c->kv) / sizeof(*c->kv))
 		return;
 	for (size_t i = 0; i < c->nkv; i++)
@@ -272,42 +290,44 @@ static void note(struct convert *c, const struct pen_cells_writer_ops *ops,
 
 /* Where cells come from and how they were mixed, in files that have a place
  * for it. */
-static void note_origin(struct convert *c,
-			const struct pen_cells_writer_ops *ops)
+static void note_origin(struct convert *c, const char *to)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i + 1 < c->npaths && n < sizeof(c->origin); i++)
 		n += (size_t)snprintf(c->origin + n, sizeof(c->origin) - n,
 				      "%s%s", i ? ", " : "", c->path[i]);
-	note(c, ops, "source", c->origin);
+	note(c, to, "source", c->origin);
 	snprintf(c->seed_text, sizeof(c->seed_text), "%" PRIu64, c->seed);
 	if (c->shuffle)
-		note(c, ops, "shuffle_seed", c->seed_text);
+		note(c, to, "shuffle_seed", c->seed_text);
 }
 
 static int convert(struct convert *c)
 {
 	const char *dst = c->path[c->npaths - 1];
-	const struct pen_cells_writer_ops *ops = find_writer(c, dst);
+	const char *to = find_format(c, dst);
 	struct pen_convert_result r;
 	struct pen_err err = { 0 };
 	struct stat sb;
 	double s = 0;
 	int rc = 0;
 
-	if (!ops)
+	if (!to)
 		return EXIT_USAGE;
-	pen__cells_writer_clean(dst);
+	if (c->shuffles && !c->shuffle)
+		return complain_usage("convert: seed= and memory= have no "
+				      "effect without shuffle=true");
+	pen__cells_clean(dst);
 	if (!c->force && lstat(dst, &sb) == 0)
 		return complain_usage("%s exists already; --force replaces it",
 				      dst);
 	for (size_t i = 0; !rc && i + 1 < c->npaths; i++)
 		rc = pen_spec_add_path(c->spec, c->path[i], &err);
 	if (!rc) {
-		note_origin(c, ops);
+		note_origin(c, to);
 		rc = pen__convert(&(struct pen_convert){ .source = c->spec,
-							 .to = ops,
+							 .to = to,
 							 .path = dst,
 							 .kv = c->kv,
 							 .nkv = c->nkv,
@@ -315,6 +335,7 @@ static int convert(struct convert *c)
 							 .verify = !c->quick,
 							 .seed = c->seed,
 							 .memory = c->memory,
+							 .opened = warn_of,
 							 .tick = tick,
 							 .arg = c },
 				  &r, &err);

@@ -2,13 +2,12 @@
  * ddict: a dictionary of samples in the memory of many processes. Here: what
  * its commands share, and stat, which looks at one that others hold.
  */
-#include "cli/ddict.h"
+#include "cli/cmd_ddict.h"
 
 #include <string.h>
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "ddict/ddict.h"
 
 int dict_setting(struct dict *x, const char *setting)
 {
@@ -22,8 +21,9 @@ int dict_ranks(struct dict *x)
 {
 	struct pen_err err = { 0 };
 
-	if (pen__comm_open(&x->comm, &err))
+	if (pen_ranks_open(&x->ranks, &err))
 		return complain(&err);
+	x->comm = x->ranks->comm;
 	mute(x->comm->rank != 0);
 	return -1;
 }
@@ -38,7 +38,7 @@ int dict_open(struct dict *x)
 {
 	struct pen_err err = { 0 };
 
-	if (pen__ddict_open(&x->d, x->comm, x->set, x->nset, &err))
+	if (pen_ddict_open(&x->d, x->ranks, x->set, x->nset, &err))
 		return complain(&err);
 	return -1;
 }
@@ -46,8 +46,9 @@ int dict_open(struct dict *x)
 void dict_close(struct dict *x)
 {
 	pen_ddict_close(x->d);
-	pen__comm_close(x->comm);
+	pen_ranks_close(x->ranks);
 	x->d = NULL;
+	x->ranks = NULL;
 	x->comm = NULL;
 }
 
@@ -56,7 +57,7 @@ int dict_table(struct pen_ddict *d, struct pen_err *err)
 	printf("\n  %5s  %-20s %10s %10s %10s %12s %6s %6s\n", "shard", "host",
 	       "total", "used", "free", "keys", "use", "procs");
 	for (uint32_t i = 0; i < pen_ddict_nshards(d); i++) {
-		struct pen_ddict_stats s;
+		struct pen_shard_stats s;
 		int rc = pen_ddict_stats(d, i, &s, err);
 
 		if (rc)
@@ -74,7 +75,7 @@ int dict_json(struct pen_text *j, struct pen_ddict *d, struct pen_err *err)
 {
 	pen__json_open(j, "shards", '[');
 	for (uint32_t i = 0; i < pen_ddict_nshards(d); i++) {
-		struct pen_ddict_stats s;
+		struct pen_shard_stats s;
 		int rc = pen_ddict_stats(d, i, &s, err);
 
 		if (rc)
@@ -215,6 +216,7 @@ static const char *const examples[] = {
 
 const struct command pen__cmd_ddict = {
 	.name = "ddict",
+	.ranks = true,
 	.args = "bench|load|stat ...",
 	.summary = "a dictionary of samples in the memory of many processes",
 	.about = "Samples by key in memory that processes of a machine share "

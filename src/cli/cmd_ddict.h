@@ -1,6 +1,6 @@
 /* What the commands of the dictionary share: settings, ranks, the table. */
-#ifndef PEN_CLI_DDICT_H
-#define PEN_CLI_DDICT_H
+#ifndef PEN_CLI_CMD_DDICT_H
+#define PEN_CLI_CMD_DDICT_H
 
 #include "cli/cli.h"
 #include "comm/comm.h"
@@ -9,7 +9,8 @@
 #define DICT_SETTINGS 32
 
 struct dict {
-	struct pen_comm *comm;
+	struct pen_ranks *ranks;
+	struct pen_comm *comm; /* theirs */
 	struct pen_ddict *d;
 	const char *set[DICT_SETTINGS]; /* as in argv */
 	uint32_t nset;

@@ -7,18 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/bytes.h"
 #include "base/clock.h"
+#include "base/dtype.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/stale.h"
 #include "cli/cli.h"
 #include "cli/gen.h"
-#include "engine/spec.h"
-#include "engine/synth.h"
-#include "engine/write.h"
-#include "format/format.h"
-#include "store/store.h"
+#include "make/synth.h"
 
 static const char *const lengths[] = { "fixed", "realistic", NULL };
 
@@ -187,9 +186,9 @@ static int step(void *arg, size_t n, struct pen_err *err)
 void gen_file_name(const struct gen *g, uint64_t i, char *buf, size_t cap)
 {
 	const struct pen_synth_names names = { .dir = g->path,
-					       .prefix = g->prefix   ? g->prefix
-							 : g->writer ? "cells"
-								     : "img",
+					       .prefix = g->prefix  ? g->prefix
+							 : g->cells ? "cells"
+								    : "img",
 					       .suffix = g->suffix,
 					       .files = g->files,
 					       .subfolders = g->subfolders };
@@ -213,12 +212,12 @@ static int make_file(void *of, uint64_t i, struct pen_err *err)
 			       .part = make_part,
 			       .arg = &arg };
 	char path[4096];
-	struct pen_write w = {
-		.st = g->st, .path = path, .step = step, .arg = g
-	};
+	const struct pen_made_file to = { .path = path,
+					  .step = step,
+					  .arg = g };
 
 	gen_file_name(g, i, path, sizeof(path));
-	return pen__write_object(&w, g->f, &t, err);
+	return pen__maker_write(g->maker, &to, &t, err);
 }
 
 static int parse_shape(struct gen *g)
@@ -292,27 +291,42 @@ static int settle_field(struct gen *g)
 	return -1;
 }
 
-static int settle_format(struct gen *g, const struct pen_pairs *kv,
-			 struct pen_err *err)
+static bool has_option(const char *format, const char *name)
 {
-	const struct pen_format_ops *by_name = pen__format_for(g->path);
+	struct pen_option o;
 
-	g->ops = g->format ? pen__format_find(g->format)
-		 : by_name ? by_name
-			   : pen__format_find("npy");
-	if (!g->ops || !g->ops->write)
-		return pen__fail(err, PEN_EINVAL,
-				 g->ops ? g->ops->name : g->format,
-				 g->ops ? "can only be read in this build"
-					: "is not a format; see "
-					  "`penstock formats`");
-	g->suffix = g->ops->suffixes[0];
-	g->single = g->files == 1 && pen__format_takes(g->ops, g->path);
-	if (g->classes && strcmp(g->ops->name, "npz") != 0)
+	for (uint32_t i = 0; !pen_option_at("format", format, i, &o); i++)
+		if (!strcmp(o.name, name))
+			return true;
+	return false;
+}
+
+static int settle_format(struct gen *g, struct pen_err *err)
+{
+	const char *by_name = pen_format_for(g->path);
+
+	g->made = g->format ? g->format : by_name ? by_name : "npy";
+	if (!pen__format_writes(g->made))
+		return pen__fail(err, PEN_EINVAL, g->made,
+				 pen_help_of("format", g->made)
+					 ? "is read and not written; see "
+					   "`penstock formats`"
+					 : "is not a format; see "
+					   "`penstock formats`");
+	if (gen_check_name(g, g->made, err))
+		return PEN_EINVAL;
+	if (has_option(g->made, "tokens"))
+		return pen__fail(err, PEN_EINVAL, g->made,
+				 "holds sequences: make them with `penstock "
+				 "gen dna PATH`, rna or protein");
+	g->suffix = pen_format_suffix(g->made, 0);
+	g->single = g->files == 1 && pen__format_names(g->made, g->path);
+	if (g->classes && strcmp(g->made, "npz") != 0)
 		return pen__fail(err, PEN_EINVAL, "classes",
 				 "needs a format with named fields: "
 				 "format=npz");
-	return pen__format_open(&g->f, g->ops, kv->kv, kv->n, err);
+	return pen__maker_use(g->maker, g->made, g->for_format.kv,
+			      g->for_format.n, err);
 }
 
 static int check_space(struct gen *g, struct pen_err *err)
@@ -329,22 +343,28 @@ static int check_space(struct gen *g, struct pen_err *err)
 /* Nothing of others is written over or mixed with ours by accident. */
 int gen_check_target(struct gen *g, struct pen_err *err)
 {
-	struct pen_objects there = { 0 };
 	struct stat sb;
-	int rc = 0;
+	uint64_t n = 0;
+	int rc;
 
+	if (g->single && g->many)
+		return pen__fail(err, PEN_EINVAL, g->path,
+				 "is one file, and subfolders= and prefix= are "
+				 "for a directory of them: leave them out");
+	if (g->files == 1 && g->overlap < 1)
+		return pen__fail(err, PEN_EINVAL, "overlap",
+				 "is of several files: give files=, or leave "
+				 "it out");
 	if (g->force || lstat(g->path, &sb))
 		return 0;
 	if (g->single || !S_ISDIR(sb.st_mode))
 		return pen__fail(err, PEN_EINVAL, g->path,
 				 "exists already; --force writes over it");
-	if (g->st->ops->list)
-		rc = g->st->ops->list(g->st, g->path, NULL, NULL, &there, err);
-	if (!rc && there.nobj)
+	rc = pen__maker_count(g->maker, g->path, &n, err);
+	if (!rc && n)
 		rc = pen__fail(err, PEN_EINVAL, g->path,
 			       "is not empty; --force writes into it all the "
 			       "same");
-	pen__objects_fini(&there);
 	return rc;
 }
 
@@ -381,8 +401,22 @@ static void clean(const struct gen *g)
 	pen__stale_remove(dir);
 }
 
-static int generate(struct gen *g, const struct pen_pairs *for_store,
-		    const struct pen_pairs *for_format)
+/* Directories that were made for files that were not. */
+static void drop_dirs(const struct gen *g)
+{
+	char path[4096], *slash;
+
+	for (uint64_t i = 0; i < g->subfolders && i < g->files; i++) {
+		gen_file_name(g, i, path, sizeof(path));
+		slash = strrchr(path, '/');
+		if (slash)
+			*slash = '\0';
+		rmdir(path);
+	}
+	rmdir(g->path);
+}
+
+static int generate(struct gen *g)
 {
 	struct pen_err err = { 0 };
 	uint64_t t0 = pen__now_ns();
@@ -390,33 +424,38 @@ static int generate(struct gen *g, const struct pen_pairs *for_store,
 	double s;
 	int rc;
 
-	rc = pen__store_open(&g->st, g->store, for_store->kv, for_store->n,
-			     &err);
-	if (!rc && !g->st->ops->sink_open)
-		rc = pen__fail(&err, PEN_EINVAL, g->store, "cannot write");
+	rc = pen__maker_open(&g->maker, g->store, g->for_store.kv,
+			     g->for_store.n, &err);
 	if (!rc)
-		rc = settle_format(g, for_format, &err);
+		rc = settle_format(g, &err);
 	if (!rc)
 		rc = gen_check_target(g, &err);
 	if (!rc)
 		rc = check_space(g, &err);
 	if (!rc) {
+		const bool there = !access(g->path, F_OK);
+
 		clean(g);
 		rc = make_all(g, &err);
+		if (rc && !there)
+			drop_dirs(g);
 	}
 	if (interrupted())
 		return 128 + interrupted();
 	if (rc)
 		return complain(&err);
 	s = (double)(pen__now_ns() - t0) / 1e9;
+	gen_settle_hint(g);
 	if (!g->json) {
-		printf("%s: %s samples in %s %s %s, %s in %s (%s/s)\n",
-		       shown(g->path), grouped(g->samples * g->files),
-		       grouped(g->files), g->ops->name,
+		printf("%s: %s%s in %s %s %s, %s in %s (%s/s)", shown(g->path),
+		       g->single ? "" : "a directory with ",
+		       counted(g->samples * g->files, "sample"),
+		       grouped(g->files), g->made,
 		       g->files == 1 ? "file" : "files",
 		       human_bytes((double)atomic_load(&g->bytes)),
 		       human_time(s),
 		       human_bytes((double)atomic_load(&g->bytes) / s));
+		gen_print_hint(g);
 		return EXIT_OK;
 	}
 	pen__json_open(&j, NULL, '{');
@@ -425,6 +464,7 @@ static int generate(struct gen *g, const struct pen_pairs *for_store,
 	pen__json_int(&j, "files", g->files);
 	pen__json_int(&j, "samples", g->samples * g->files);
 	pen__json_int(&j, "bytes", atomic_load(&g->bytes));
+	pen__json_str(&j, "load_with", g->hint);
 	pen__json_num(&j, "seconds", s);
 	pen__json_close(&j, '}');
 	return text_out(&j, NULL);
@@ -441,21 +481,34 @@ static const struct {
 	{ "overlap", ONE(CELLS) }, { "dense", ONE(CELLS) },
 	{ "pca", ONE(CELLS) },	   { "store", ONE(SAMPLES) | ONE(SEQS) },
 	{ "size", ONE(SEQS) },	   { "length", ONE(SEQS) },
-	{ "lengths", ONE(SEQS) },
+	{ "lengths", ONE(SEQS) },  { "samples", ONE(SAMPLES) | ONE(CELLS) },
 };
 #define NONLY (sizeof(only) / sizeof(only[0]))
 
-/* store.X and format.X are kept by a spec; the rest is ours. */
+/* store.X and format.X are for those who write. Others with a dot are none, and
+ * said to be by a spec. */
 static int take_setting(struct gen *g, struct pen_spec *spec,
 			const struct args *a)
 {
+	struct pen_pairs *to = NULL;
 	struct pen_err err = { 0 };
 
+	if (!strncmp(a->key, "store.", 6))
+		to = &g->for_store;
+	else if (!strncmp(a->key, "format.", 7))
+		to = &g->for_format;
+	if (to)
+		return pen__pairs_add(to, strchr(a->key, '.') + 1, a->value,
+				      &err)
+			       ? complain(&err)
+			       : -1;
 	if (strchr(a->key, '.'))
 		return spec_arg(spec, a, ARG_SETTING);
 	for (size_t i = 0; i < NONLY; i++)
 		if (!strcmp(a->key, only[i].name))
 			g->given |= 1u << i;
+	g->typed |= !strcmp(a->key, "dtype");
+	g->many |= !strcmp(a->key, "subfolders") || !strcmp(a->key, "prefix");
 	if (pen__opt_set(opts, g, a->key, a->value, &err))
 		return complain(&err);
 	return -1;
@@ -503,7 +556,30 @@ static int take_arg(struct gen *g, struct pen_spec *spec, const struct args *a,
 	}
 }
 
-static int make(struct gen *g, struct pen_spec *spec)
+/* Images are of bytes, unless somebody says otherwise. */
+static void default_dtype(struct gen *g)
+{
+	const char *f = g->format ? g->format : pen_format_for(g->path);
+
+	if (!g->typed && f && (!strcmp(f, "jpeg") || !strcmp(f, "png")))
+		g->field[0].dtype = PEN_U8;
+}
+
+/* The format of cells that is asked for, as the list of them has it, or NULL.
+ */
+static const char *cells_format(const struct gen *g)
+{
+	const char *f;
+
+	if (!g->format)
+		return pen__cells_format_for(g->path);
+	for (unsigned i = 0; (f = pen__cells_format_at(i)); i++)
+		if (!strcmp(f, g->format))
+			return f;
+	return NULL;
+}
+
+static int make(struct gen *g)
 {
 	static const char *const whats[] = {
 		"arrays; sequences are made by gen dna, rna, ...",
@@ -511,23 +587,23 @@ static int make(struct gen *g, struct pen_spec *spec)
 	};
 	int rc, what = GEN_SAMPLES;
 
-	g->writer = g->format ? pen__cells_writer_find(g->format)
-			      : pen__cells_writer_for(g->path);
+	g->cells = cells_format(g);
 	if (g->kind)
 		what = GEN_SEQS;
-	else if (g->writer)
+	else if (g->cells)
 		what = GEN_CELLS;
 	for (size_t i = 0; i < NONLY; i++)
 		if (g->given & 1u << i && !(only[i].of & 1u << what))
 			return complain_usage("gen: %s= has no meaning for %s",
 					      only[i].name, whats[what]);
 	if (what == GEN_SEQS)
-		return gen_seqs(g, &spec->for_store);
+		return gen_seqs(g);
 	if (what == GEN_CELLS)
-		return gen_cells(g, &spec->for_format);
+		return gen_cells(g);
 	g->samples = g->samples ? g->samples : 1;
+	default_dtype(g);
 	rc = settle_field(g);
-	return rc >= 0 ? rc : generate(g, &spec->for_store, &spec->for_format);
+	return rc >= 0 ? rc : generate(g);
 }
 
 static int run_gen(int argc, char **argv)
@@ -544,12 +620,15 @@ static int run_gen(int argc, char **argv)
 		rc = take_arg(&g, spec, &a, kind);
 	if (rc < 0 && (!g.path[0] || (!g.kind && gen_kind(g.path))))
 		rc = complain_usage("gen: where to? penstock gen PATH ...");
+	if (rc < 0 && pen__check_local(g.path, &err))
+		rc = complain(&err);
 	if (rc < 0)
 		rc = settle_dtype(&g);
 	if (rc < 0)
-		rc = make(&g, spec);
-	pen__format_close(g.f);
-	pen__store_close(g.st);
+		rc = make(&g);
+	pen__maker_close(g.maker);
+	pen__pairs_clear(&g.for_store);
+	pen__pairs_clear(&g.for_format);
 	pen_spec_free(spec);
 	pen__opt_fini(opts, &g);
 	return rc;

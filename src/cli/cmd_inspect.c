@@ -1,9 +1,10 @@
 /* inspect: what is in a data set, without loading it. */
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/team.h"
 #include "cli/cli.h"
-#include "engine/dataset.h"
 
 static const struct flag flags[] = {
 	{ "--json", NULL, "for programs" },
@@ -12,10 +13,47 @@ static const struct flag flags[] = {
 
 struct view {
 	const struct pen_dataset *ds;
+	struct pen_dataset_info info;
+	const char *path;
 	struct pen_text *json; /* NULL: text */
 	bool advice;	       /* which of the two is shown now */
 	uint64_t nadvice;
 };
+
+struct text {
+	char s[1024];
+};
+
+/* Numbers in a text as people read them; programs have them as they are. */
+static struct text grouped_in(const char *s)
+{
+	struct text out = { "" };
+
+	for (size_t n, at = 0; *s && at < sizeof(out.s); s += n) {
+		const char *as = s;
+
+		n = strcspn(s, " ,");
+		n += !n;
+		if (n > 4 && n < 20 && strspn(s, "0123456789") == n)
+			as = grouped(strtoull(s, NULL, 10));
+		at += (size_t)snprintf(out.s + at, sizeof(out.s) - at, "%.*s",
+				       as == s ? (int)n : 30, as);
+	}
+	return out;
+}
+
+/* Others may be names, of files or classes. */
+static bool is_count(const char *fact)
+{
+	static const char *const counts[] = {
+		"genes", "non-zeros", "letters", "records", "data", "indices"
+	};
+
+	for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++)
+		if (!strcmp(fact, counts[i]))
+			return true;
+	return false;
+}
 
 static void show_fact(void *arg, const char *name, const char *value)
 {
@@ -26,7 +64,8 @@ static void show_fact(void *arg, const char *name, const char *value)
 	if (v->json)
 		pen__json_str(v->json, name, value);
 	else
-		printf("  %-14s %s\n", shown(name), shown(value));
+		print_line(14, shown(name), "%s",
+			   is_count(name) ? grouped_in(value).s : value);
 }
 
 static void show_advice(void *arg, const char *text)
@@ -39,40 +78,49 @@ static void show_advice(void *arg, const char *text)
 	if (v->json)
 		pen__json_str(v->json, NULL, text);
 	else
-		printf("  note: %s\n", shown(text));
+		print_line(5, "note:", "%s", grouped_in(text).s);
 }
 
 static void describe(struct view *v, bool advice)
 {
-	struct pen_describe d = { v, show_fact, show_advice };
-	const struct pen_format *f = v->ds->format;
-
 	v->advice = advice;
-	if (f->ops->describe)
-		f->ops->describe(f, &d);
+	pen_dataset_describe(v->ds, v, show_fact, show_advice);
+}
+
+static void show_warning(void *arg, const struct pen_err *e)
+{
+	char text[sizeof(e->where) + sizeof(e->msg) + 16];
+
+	snprintf(text, sizeof(text), "%s%s: %s", e->code ? "damaged: " : "",
+		 e->where, e->msg);
+	show_advice(arg, text);
 }
 
 static void engine_advice(struct view *v)
 {
 	const struct pen_dataset *ds = v->ds;
-	uint64_t n = ds->objs.nobj;
+	uint64_t n = pen_dataset_nobjects(ds);
 
-	if (n > 10000 && ds->objs.total_bytes / n < 65536)
+	if (n > 10000 && pen_dataset_nbytes(ds) / n < 65536)
 		show_advice(v, "many small files: opening them costs more than "
 			       "reading; one file with many samples loads "
 			       "faster");
-	if (ds->ix.nbad)
+	pen_dataset_warnings(ds, v, show_warning);
+	if (v->info.nbad)
 		show_advice(v, "some files could not be indexed: penstock "
 			       "verify names them");
 }
 
 static void sizes(const struct pen_dataset *ds, uint64_t *least, uint64_t *most)
 {
+	char path[PATH_MAX];
+	uint64_t n;
+
 	*least = UINT64_MAX;
 	*most = 0;
-	for (uint64_t i = 0; i < ds->objs.nobj; i++) {
-		uint64_t n = ds->objs.obj[i].size;
-
+	for (uint64_t i = 0; i < pen_dataset_nobjects(ds); i++) {
+		if (pen_dataset_object(ds, i, path, sizeof(path), &n))
+			continue;
 		*least = n < *least ? n : *least;
 		*most = n > *most ? n : *most;
 	}
@@ -84,19 +132,19 @@ static void print_text(struct view *v)
 	uint64_t least, most;
 
 	sizes(ds, &least, &most);
-	printf("%s\n  %-14s %s\n  %-14s %s", shown(ds->spec->paths[0]),
-	       "format", ds->format->ops->name, "files",
-	       grouped(ds->objs.nobj));
-	printf(", %s", human_bytes((double)ds->objs.total_bytes));
+	printf("%s\n  %-14s %s\n  %-14s %s", shown(v->path), "format",
+	       pen_dataset_format(ds), "files",
+	       grouped(pen_dataset_nobjects(ds)));
+	printf(", %s", human_bytes((double)pen_dataset_nbytes(ds)));
 	if (least != most)
 		printf(" (%s to %s each)", human_bytes((double)least),
 		       human_bytes((double)most));
-	printf("\n  %-14s %s", "samples", grouped(ds->ix.pub.nsamples));
-	if (ds->ix.pub.per_object)
-		printf(" (%s per file)", grouped(ds->ix.pub.per_object));
+	printf("\n  %-14s %s", "samples", grouped(pen_dataset_nsamples(ds)));
+	if (v->info.per_object)
+		printf(" (%s per file)", grouped(v->info.per_object));
 	puts("");
-	for (uint32_t i = 0; i < ds->format->nfields; i++) {
-		const struct pen_field *f = &ds->format->field[i];
+	for (uint32_t i = 0; i < pen_dataset_nfields(ds); i++) {
+		const struct pen_field *f = pen_dataset_field(ds, i);
 
 		printf("  field %-8s %s %s, %s%s\n", shown(f->name),
 		       pen_dtype_name(f->dtype), shape_text(f->shape, f->ndim),
@@ -104,11 +152,11 @@ static void print_text(struct view *v)
 		       human_bytes((double)f->max_bytes));
 	}
 	describe(v, false);
-	printf("  %-14s %s (%s)\n", "store", ds->store->ops->name,
-	       ds->why_store);
+	printf("  %-14s %s (%s)\n", "store", pen_dataset_store(ds),
+	       v->info.store_reason);
 	printf("  %-14s %s, %s\n", "opened in",
-	       human_time((double)ds->open_ns / 1e9),
-	       ds->ix.from_cache ? "index from the cache" : "index built");
+	       human_time((double)v->info.open_ns / 1e9),
+	       v->info.index_cached ? "index from the cache" : "index built");
 	describe(v, true);
 	engine_advice(v);
 }
@@ -122,16 +170,16 @@ static void print_json(struct view *v)
 	sizes(ds, &least, &most);
 	pen__json_open(j, NULL, '{');
 	pen__json_str(j, "schema", "penstock.inspect/1");
-	pen__json_str(j, "path", ds->spec->paths[0]);
-	pen__json_str(j, "format", ds->format->ops->name);
-	pen__json_int(j, "objects", ds->objs.nobj);
-	pen__json_int(j, "bytes", ds->objs.total_bytes);
+	pen__json_str(j, "path", v->path);
+	pen__json_str(j, "format", pen_dataset_format(ds));
+	pen__json_int(j, "objects", pen_dataset_nobjects(ds));
+	pen__json_int(j, "bytes", pen_dataset_nbytes(ds));
 	pen__json_int(j, "smallest_object_bytes", least);
 	pen__json_int(j, "largest_object_bytes", most);
-	pen__json_int(j, "samples", ds->ix.pub.nsamples);
+	pen__json_int(j, "samples", pen_dataset_nsamples(ds));
 	pen__json_open(j, "fields", '[');
-	for (uint32_t i = 0; i < ds->format->nfields; i++) {
-		const struct pen_field *f = &ds->format->field[i];
+	for (uint32_t i = 0; i < pen_dataset_nfields(ds); i++) {
+		const struct pen_field *f = pen_dataset_field(ds, i);
 
 		pen__json_open(j, NULL, '{');
 		json_field(j, f);
@@ -146,10 +194,10 @@ static void print_json(struct view *v)
 	describe(v, true);
 	engine_advice(v);
 	pen__json_close(j, ']');
-	pen__json_str(j, "store", ds->store->ops->name);
-	pen__json_str(j, "store_reason", ds->why_store);
-	pen__json_bool(j, "index_from_cache", ds->ix.from_cache);
-	pen__json_num(j, "open_s", (double)ds->open_ns / 1e9);
+	pen__json_str(j, "store", pen_dataset_store(ds));
+	pen__json_str(j, "store_reason", v->info.store_reason);
+	pen__json_bool(j, "index_from_cache", v->info.index_cached);
+	pen__json_num(j, "open_s", (double)v->info.open_ns / 1e9);
 	pen__json_int(j, "peak_memory_bytes", pen__memory_peak());
 	pen__json_close(j, '}');
 }
@@ -162,13 +210,13 @@ static int run_inspect(int argc, char **argv)
 	struct pen_text j = { 0 };
 	struct pen_err err = { 0 };
 	struct pen_dataset *ds = NULL;
-	struct view v = { 0 };
+	struct view v = { .info.size = sizeof(v.info) };
 	struct pen_spec *spec;
 	int kind, rc = -1;
 
 	if (pen_spec_new(&spec, &err))
 		return complain(&err);
-	spec->stop = interrupt_flag();
+	pen_spec_on_stop(spec, interrupt_asked, NULL);
 	while (rc < 0 && (kind = args_next(&a)) != ARG_END) {
 		if (kind == ARG_BAD)
 			rc = EXIT_USAGE;
@@ -177,6 +225,8 @@ static int run_inspect(int argc, char **argv)
 		else
 			rc = spec_arg(spec, &a, kind);
 	}
+	if (rc < 0 && pen_spec_check(spec, &err))
+		rc = complain(&err);
 	if (rc < 0 && pen_dataset_open(&ds, spec, &err)) {
 		rc = complain(&err);
 		if (err.code == PEN_ECLOSED && interrupted())
@@ -184,6 +234,8 @@ static int run_inspect(int argc, char **argv)
 	}
 	if (rc < 0) {
 		v.ds = ds;
+		v.path = pen_spec_path(pen_dataset_spec(ds), 0);
+		pen_dataset_info(ds, &v.info);
 		rc = EXIT_OK;
 		if (v.json) {
 			print_json(&v);

@@ -5,18 +5,21 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/page_cache.h"
 #include "base/rng.h"
 #include "base/team.h"
 #include "cli/load.h"
 #include "comm/launch.h"
-#include "engine/quality.h"
-#include "store/store.h"
+#include "experiment/experiment.h"
+#include "quality/quality.h"
 
 /* Interrupts are looked for this often while no batch comes. */
 #define LOOK_NS 50000000
+#define LEAST_PAYLOAD 1000000 /* that says something about a GB */
 
 static const struct flag flags[] = {
 	{ "--json", NULL, "print the result as JSON instead of text" },
@@ -89,36 +92,35 @@ static int add_epoch(struct run *r, const struct epoch *e)
 }
 
 /* What is shown while it goes on. */
-static void watch(struct run *r, const struct epoch *e, uint64_t start)
+static void watch(struct run *r, const struct epoch *e, uint64_t start,
+		  uint64_t taken)
 {
-	const uint64_t epochs = r->l->ds->spec->epochs;
+	const uint64_t epochs = pen_spec_number(
+		pen_dataset_spec(pen_loader_dataset(r->l)), "epochs");
 	struct pen_progress p = { .what = "epoch",
 				  .part = (unsigned)r->nepochs + 1,
 				  .parts = (unsigned)epochs,
 				  .done = e->samples,
-				  .total = r->l->length / r->l->world,
+				  .total =
+					  r->info.epoch_samples / r->info.world,
 				  .unit = "samples",
-				  .loader = r->l,
-				  .wait = &r->l->wait };
+				  .loader = r->l };
 
 	if (r->max_batches || r->max_seconds > 0)
-		p = (struct pen_progress){ .what = "loading",
-					   .loader = r->l,
-					   .wait = &r->l->wait };
+		p = (struct pen_progress){ .what = "loading", .loader = r->l };
 	if (r->max_seconds > 0) {
 		p.unit = "seconds";
 		p.done = (pen__now_ns() - start) / 1000000000;
 		p.total = (uint64_t)ceil(r->max_seconds);
 	} else if (r->max_batches) {
 		p.unit = "batches";
-		p.done = r->l->nbatches;
+		p.done = taken;
 		p.total = r->max_batches;
 	}
 	live_show(&r->live, &p);
 }
 
-/* Of ranks that are one job, and of those that each load by themselves, one
- * shows what it does. */
+/* Of processes that were started together one shows what it does. */
 static void start_live(struct run *r)
 {
 	struct pen_launch by;
@@ -137,31 +139,37 @@ static void start_live(struct run *r)
 static int iterate(struct run *r, struct pen_err *err)
 {
 	/* loading starts with the workers, not with the first next() */
-	uint64_t start = r->l->open_at + r->l->open_ns, t0 = start, n = 0;
+	uint64_t start = r->info.start_ns, t0 = start, n = 0;
+	uint64_t cpu, cpu0 = r->info.start_cpu_ns;
 	struct epoch e = { 0 };
 	struct pen_batch *b;
 	int rc = 0;
 
 	start_live(r);
+	load_facts_start(r);
 	while (!interrupted() && (!r->max_batches || n < r->max_batches) &&
 	       !(r->max_seconds > 0 &&
 		 (double)(pen__now_ns() - start) / 1e9 >= r->max_seconds)) {
 		rc = pen_loader_next_within(r->l, LOOK_NS, &b, err);
 		if (r->live.on)
-			watch(r, &e, start);
+			watch(r, &e, start, n + !rc);
 		if (rc == PEN_AGAIN)
 			continue;
 		if (rc == PEN_END) {
 			uint64_t now = pen__now_ns();
 
+			cpu = pen__cpu_ns();
 			e.seconds = (double)(now - t0) / 1e9;
+			e.cpu_s = (double)(cpu - cpu0) / 1e9;
 			if (add_epoch(r, &e))
 				return pen__fail_nomem(err, "epochs", 0);
 			e = (struct epoch){ 0 };
 			t0 = now;
+			cpu0 = cpu;
 			if (r->q)
 				pen__quality_epoch(r->q);
-			if (r->l->ended)
+			pen_loader_info(r->l, &r->info);
+			if (r->info.ended)
 				break;
 			continue;
 		}
@@ -178,9 +186,12 @@ static int iterate(struct run *r, struct pen_err *err)
 		if (rc)
 			break;
 	}
+	load_facts_end(r);
 	live_clear(&r->live);
 	r->seconds = (double)(pen__now_ns() - start) / 1e9;
-	r->cpu_s = (double)(pen__cpu_ns() - r->l->open_cpu_ns) / 1e9;
+	cpu = pen__cpu_ns();
+	r->cpu_s = (double)(cpu - r->info.start_cpu_ns) / 1e9;
+	e.cpu_s = (double)(cpu - cpu0) / 1e9;
 	e.seconds = (double)(pen__now_ns() - t0) / 1e9;
 	r->partial = interrupted() || rc < 0;
 	if (add_epoch(r, &e))
@@ -192,62 +203,76 @@ static void drop_cache(const struct pen_dataset *ds)
 {
 	char path[4096];
 
-	for (uint64_t i = 0; i < ds->objs.nobj && !interrupted(); i++)
-		if (pen__object_path(&ds->objs, (uint32_t)i, path,
-				     sizeof(path)))
-			pen__store_drop_cached(path);
+	for (uint64_t i = 0; i < pen_dataset_nobjects(ds) && !interrupted();
+	     i++)
+		if (!pen_dataset_object(ds, i, path, sizeof(path), NULL))
+			pen__page_cache_drop(path);
 }
 
 /* Where the workers' time went, in percent of what they worked. */
 struct shares {
-	double plan, read, unpack, emit, idle;
+	double plan, open, read, unpack, decode, emit, idle;
 };
 
 static struct shares shares_of(const struct pen_stats *s)
 {
-	double all = (double)(s->plan_ns + s->read_ns + s->unpack_ns +
-			      s->emit_ns + s->idle_ns);
+	double all =
+		(double)(s->plan_ns + s->file_open_ns + s->read_ns +
+			 s->unpack_ns + s->decode_ns + s->emit_ns + s->idle_ns);
 
 	if (all <= 0)
 		all = 1;
 	return (struct shares){ 100 * (double)s->plan_ns / all,
+				100 * (double)s->file_open_ns / all,
 				100 * (double)s->read_ns / all,
 				100 * (double)s->unpack_ns / all,
+				100 * (double)s->decode_ns / all,
 				100 * (double)s->emit_ns / all,
 				100 * (double)s->idle_ns / all };
 }
 
 static void print_data(const struct run *r, const struct pen_stats *s)
 {
-	const struct pen_dataset *ds = r->l->ds;
+	const struct pen_dataset *ds = pen_loader_dataset(r->l);
+	const uint64_t nfiles = pen_dataset_nobjects(ds);
 
-	printf("%s: %s samples in %s %s %s, %s\n", shown(ds->spec->paths[0]),
-	       grouped(ds->ix.pub.nsamples), grouped(ds->objs.nobj),
-	       ds->format->ops->name, ds->objs.nobj == 1 ? "file" : "files",
-	       human_bytes((double)ds->objs.total_bytes));
-	for (uint32_t i = 0; i < ds->format->nfields; i++) {
-		const struct pen_field *f = &ds->format->field[i];
+	printf("%s: %s in %s %s %s, %s\n",
+	       shown(pen_spec_path(pen_dataset_spec(ds), 0)),
+	       counted(pen_dataset_nsamples(ds), "sample"), grouped(nfiles),
+	       pen_dataset_format(ds), nfiles == 1 ? "file" : "files",
+	       human_bytes((double)pen_dataset_nbytes(ds)));
+	for (uint32_t i = 0; i < pen_dataset_nfields(ds); i++) {
+		const struct pen_field *f = pen_dataset_field(ds, i);
 
 		printf("  %-12s %s %s\n", shown(f->name),
 		       pen_dtype_name(f->dtype), shape_text(f->shape, f->ndim));
 	}
-	printf("  %-12s %s (%s)", "store", load_store(r), ds->why_store);
-	if (r->l->ds->resident >= 0)
-		printf(", %.0f %% in page cache at start",
-		       100 * r->l->ds->resident);
-	printf("\n  %-12s batches of ", "loader");
-	if (r->l->cut.pack)
-		printf("%u rows of %u", r->l->cut.rows, r->l->cut.pack);
-	else if (r->l->cut.on)
-		printf("up to %llu tokens",
-		       (unsigned long long)r->l->cut.budget);
+	if (r->data.cached >= 0)
+		print_line(12, "store",
+			   "%s (%s), %.0f %% in page cache at start",
+			   r->data.source, r->data.store_reason,
+			   100 * r->data.cached);
 	else
-		printf("%u", r->l->batch);
-	printf(", %s, %s, %u %s ahead", r->l->sampler->ops->name,
-	       counted(s->nthreads, "thread"), s->prefetch,
-	       s->prefetch == 1 ? "batch" : "batches");
+		print_line(12, "store", "%s (%s)", r->data.source,
+			   r->data.store_reason);
+	printf("  %-12s batches of ", "loader");
+	if (r->info.pack)
+		printf("%s of %s", counted(r->info.pack_rows, "row"),
+		       grouped(r->info.pack));
+	else if (r->info.batch_tokens)
+		printf("up to %s", counted(r->info.batch_tokens, "token"));
+	else
+		printf("%s", grouped(r->info.batch_samples));
+	printf(", %s, %s, %s ahead", r->info.sampler,
+	       counted(s->nthreads, "thread"), counted(s->prefetch, "batch"));
 	if (r->comm && r->comm->size > 1)
-		printf(", each of %d ranks", r->comm->size);
+		printf(", each of %d ranks\n  %-12s waits, memory and threads' "
+		       "time below are those of rank 0",
+		       r->comm->size, "");
+	if (r->info.padding)
+		printf("\n  %-12s %s of each epoch come again, to fill "
+		       "its last batches (tail=pad)",
+		       "", counted(r->info.padding, "sample"));
 	puts("\n");
 }
 
@@ -263,8 +288,8 @@ static void print_epochs(const struct run *r)
 				printf("  ...\n");
 			continue;
 		}
-		printf("  epoch %-5zu %s samples in %s, %s samples/s\n", i + 1,
-		       grouped(e->samples), human_time(e->seconds),
+		printf("  epoch %-5zu %s in %s, %s samples/s\n", i + 1,
+		       counted(e->samples, "sample"), human_time(e->seconds),
 		       human_count(per_second((double)e->samples, e->seconds)));
 	}
 }
@@ -279,9 +304,9 @@ static void print_result(const struct run *r, const struct pen_stats *s)
 	       grouped(s->nsamples), human_time(r->seconds));
 	printf("  %-14s %s/s\n", "payload",
 	       human_bytes(per_second((double)s->payload_bytes, r->seconds)));
-	printf("  %-14s %s/s in %s reads\n", "read",
+	printf("  %-14s %s/s in %s\n", "read",
 	       human_bytes(per_second((double)s->read_bytes, r->seconds)),
-	       grouped(s->nreads));
+	       counted(s->nreads, "read"));
 	load_cache_print(r);
 	printf("  %-14s p50 %s, p90 %s, p99 %s, p99.9 %s, max %s\n",
 	       "batch wait",
@@ -290,62 +315,36 @@ static void print_result(const struct run *r, const struct pen_stats *s)
 	       human_time((double)pen_loader_wait_percentile(r->l, 99) / 1e9),
 	       human_time((double)pen_loader_wait_percentile(r->l, 99.9) / 1e9),
 	       human_time((double)pen_loader_wait_percentile(r->l, 100) / 1e9));
-	printf("  %-14s p99 is %.1f x p50, the slowest tenth takes %.0f %% of "
-	       "the time\n",
-	       "", load_unevenness(r), 100 * pen__hist_top(&r->l->wait, 10));
+	printf("  %-14s p99 is %s x p50, the slowest tenth takes %s of the "
+	       "time\n",
+	       "", pen__show_number(load_unevenness(r)).s,
+	       pen__show_share(pen_loader_wait_slowest(r->l, 10)).s);
 	printf("  %-14s %s after start (%s to open and index)\n", "first batch",
 	       human_time((double)s->first_batch_ns / 1e9),
 	       human_time((double)s->open_ns / 1e9));
-	printf("  %-14s %.3f s per GB of payload\n", "CPU",
-	       s->payload_bytes ? r->cpu_s * 1e9 / (double)s->payload_bytes
-				: 0);
-	printf("  %-14s %s peak%s, of which %s buffers (budget %s)\n", "memory",
-	       human_bytes((double)pen__memory_peak()),
-	       r->comm && r->comm->size > 1 ? " of the first rank" : "",
-	       human_bytes((double)s->memory_peak_bytes),
-	       human_bytes((double)s->memory_budget_bytes));
-	printf("  %-14s plan %.0f %%, read %.0f %%, unpack %.0f %%, emit %.0f "
-	       "%%, idle %.0f %%\n",
-	       "threads' time", w.plan, w.read, w.unpack, w.emit, w.idle);
+	printf("  %-14s %s", "CPU", human_time(r->cpu_s));
+	if (s->payload_bytes >= LEAST_PAYLOAD)
+		printf(", %s per GB of payload",
+		       human_time(r->cpu_s * 1e9 / (double)s->payload_bytes));
+	puts("");
+	/* buffers are accounted when reserved, resident once written */
+	print_line(14, "memory",
+		   "%s resident at most%s; %s reserved for buffers (budget %s)",
+		   human_bytes((double)pen__memory_peak()),
+		   r->comm && r->comm->size > 1 ? " in the first rank" : "",
+		   human_bytes((double)s->memory_peak_bytes),
+		   human_bytes((double)s->memory_budget_bytes));
+	print_line(14, "threads' time",
+		   "plan %.0f %%, open %.0f %%, read %.0f %%, unpack %.0f %%, "
+		   "decode %.0f %%, copy %.0f %%, idle %.0f %%",
+		   w.plan, w.open, w.read, w.unpack, w.decode, w.emit, w.idle);
 	if (r->q) {
 		pen__quality_result(r->q, &q);
-		print_quality(&q, r->l->batch, r->label);
+		print_quality(&q, r->info.batch_samples, r->label);
 	}
 	if (r->checksum)
 		printf("  %-14s %016llx\n", "checksum",
 		       (unsigned long long)r->sum);
-}
-
-/* The result in a sentence, for who does not know what to look at. */
-static void print_words(const struct run *r, const struct pen_stats *s)
-{
-	struct shares w = shares_of(s);
-	const double waited = per_second((double)s->wait_ns / 1e9, r->seconds);
-	double rate = per_second((double)s->nsamples, r->seconds);
-	const char *what = w.read > w.emit && w.read > w.unpack ? "reading"
-			   : w.unpack > w.emit			? "unpacking"
-					       : "copying into batches";
-
-	const uint32_t batch = r->l->cut.on ? r->l->cut.typical : r->l->batch;
-
-	/* a step takes a batch of every rank */
-	if (r->comm)
-		rate /= r->comm->size;
-	if (rate <= 0)
-		return;
-	printf("\n  In words: a training step of %u samples that takes %s or "
-	       "longer never waits for\n  this loader, on average. ",
-	       batch, human_time(batch / rate));
-	if (w.idle > 50 && waited < 0.5)
-		printf("Its threads were mostly idle: the consumer is the "
-		       "slower side.\n");
-	else if (w.idle > 50)
-		printf("Its threads were mostly idle, and else %s: more "
-		       "batches\n  ahead (prefetch=) or fewer threads would "
-		       "do.\n",
-		       what);
-	else
-		printf("Its threads spend most of their time %s.\n", what);
 }
 
 static void print_text(const struct run *r)
@@ -357,7 +356,7 @@ static void print_text(const struct run *r)
 	print_data(r, &s);
 	print_epochs(r);
 	print_result(r, &s);
-	print_words(r, &s);
+	load_words(r);
 	if (s.nskipped || s.nsubstituted)
 		printf("  %-14s %s skipped, %s substituted:\n", "bad samples",
 		       grouped(s.nskipped), grouped(s.nsubstituted));
@@ -396,26 +395,43 @@ static int not_opened(const struct run *r, const struct pen_spec *spec,
 	return 128 + interrupted();
 }
 
+/* All of the job, or none. */
+static int open_all(struct run *r, const struct pen_spec *spec,
+		    struct pen_err *err)
+{
+	struct pen_dataset *ds;
+	int rc = 0;
+
+	if (r->drop) {
+		rc = pen_dataset_open(&ds, spec, err);
+		if (!rc) {
+			drop_cache(ds);
+			pen_dataset_close(ds);
+		}
+	}
+	if (!rc)
+		rc = pen_loader_open(&r->l, spec, err);
+	if (!rc && !(r->comm && r->comm->rank))
+		warn_of(pen_loader_dataset(r->l));
+	if (!rc)
+		rc = pen__check_any(r->l, err);
+	if (!rc) {
+		pen_loader_info(r->l, &r->info);
+		pen_dataset_info(pen_loader_dataset(r->l), &r->data);
+	}
+	if (!rc && r->quality)
+		rc = open_quality(r, err);
+	return r->comm ? pen__comm_agree(r->comm, rc, err) : rc;
+}
+
 static int measure(struct run *r, const struct pen_spec *spec)
 {
 	const uint64_t start = pen__now_ns();
 	struct pen_err err = { 0 };
 	int rc, out_rc;
 
-	if (r->drop) {
-		struct pen_dataset *ds;
-
-		rc = pen_dataset_open(&ds, spec, &err);
-		if (rc)
-			return not_opened(r, spec, start, &err);
-		drop_cache(ds);
-		pen_dataset_close(ds);
-	}
-	rc = pen_loader_open(&r->l, spec, &err);
-	if (rc)
+	if (open_all(r, spec, &err))
 		return not_opened(r, spec, start, &err);
-	if (r->quality && open_quality(r, &err))
-		return complain(&err);
 	rc = load_sum(r, iterate(r, &err), &err);
 	if (rc < 0 && (!r->nepochs || (r->comm && r->comm->size > 1)))
 		return complain(&err);
@@ -454,23 +470,37 @@ static int take_flag(struct run *r, const struct args *a)
 			return complain_usage("load: --seconds: '%s' is no "
 					      "time in seconds",
 					      a->value);
-	} else if (pen__parse_count(a->value, &r->max_batches))
-		return complain_usage("load: %s: '%s' is not a number", a->key,
-				      a->value);
+	} else if (pen__parse_count(a->value, &r->max_batches) ||
+		   !r->max_batches)
+		return complain_usage("load: %s: '%s' is no number of batches",
+				      a->key, a->value);
 	return -1;
+}
+
+/* A launcher ends all ranks when one fails: the one that speaks goes first. */
+static void let_speak(void)
+{
+	nanosleep(&(struct timespec){ .tv_sec = 5 }, NULL);
 }
 
 static int run_load(int argc, char **argv)
 {
 	struct args a = { .cmd = &pen__cmd_load, .argc = argc, .argv = argv };
-	struct run r = { 0 };
+	struct run r = { .info.size = sizeof(r.info),
+			 .data.size = sizeof(r.data) };
 	struct pen_err err = { 0 };
+	struct pen_launch by;
 	struct pen_spec *spec;
+	char decode[8];
 	int kind, rc = -1;
+	bool silent;
 
 	if (pen_spec_new(&spec, &err))
 		return complain(&err);
-	spec->stop = interrupt_flag();
+	pen_spec_on_stop(spec, interrupt_asked, NULL);
+	/* all ranks have the same arguments: one complains */
+	silent = !pen__comm_launch(&by, NULL) && by.rank > 0;
+	mute(silent);
 	while (rc < 0 && (kind = args_next(&a)) != ARG_END) {
 		if (kind == ARG_BAD)
 			rc = EXIT_USAGE;
@@ -478,14 +508,26 @@ static int run_load(int argc, char **argv)
 			rc = take_flag(&r, &a);
 		else
 			rc = spec_arg(spec, &a, kind);
+		if (kind == ARG_SETTING)
+			r.ranked |= !strcmp(a.key, "rank") ||
+				    !strcmp(a.key, "world");
 	}
+	if (rc < 0 && (r.checksum || r.label) &&
+	    !pen_spec_get(spec, "decode", decode, sizeof(decode)) &&
+	    !strcmp(decode, "false"))
+		rc = complain_usage("load: %s looks at what is delivered, and "
+				    "decode=false delivers nothing",
+				    r.checksum ? "--checksum" : "--quality=");
+	mute(false);
+	if (rc >= 0 && silent)
+		let_speak();
 	if (rc < 0)
 		rc = load_ranks(&r, spec);
 	if (rc < 0)
 		rc = measure(&r, spec);
 	pen__quality_free(r.q);
 	pen_loader_close(r.l);
-	pen__comm_close(r.comm);
+	pen_ranks_close(r.ranks);
 	pen_spec_free(spec);
 	pen__free(r.epoch);
 	return rc;
@@ -507,6 +549,8 @@ static const char *const examples[] = {
 	"penstock load tokens/ shuffle=true pack=2048 batch_size=8 "
 	"too_long=split",
 	"rows of 2,048 with several samples each; see docs/batches.md",
+	"mpirun -n 4 penstock load data/ shuffle=true",
+	"four ranks that share each global batch; rank 0 prints the sums",
 	"mpirun -n 4 penstock load data/ cache=ddict epochs=3 shuffle=true",
 	"read once, then out of the memory of four ranks; see docs/ddict.md",
 	"penstock load data/ --json -o result.json",
@@ -516,14 +560,18 @@ static const char *const examples[] = {
 
 const struct command pen__cmd_load = {
 	.name = "load",
+	.ranks = true,
 	.args = "PATH... [key=value ...] [flags]",
 	.summary = "iterate over a data set and say how fast that went",
 	.about =
 		"PATH is a file, a directory (with its subfolders), a glob in "
-		"quotes, or @LIST, a file with one path a line. Loads the data "
+		"quotes, or @LIST, a file with one path a line; samples are in "
+		"the order of the paths given. Loads the data "
 		"into batches as a training job would and prints samples/s, "
 		"bytes/s, how long the consumer waited for batches, CPU and "
-		"memory. --quality adds how well the order is mixed, measured "
+		"memory. Under mpirun or srun each rank loads its slice of "
+		"every global batch, and rank 0 prints the sums. --quality "
+		"adds how well the order is mixed, measured "
 		"and as theory has it.",
 	.flags = flags,
 	.takes_spec = true,

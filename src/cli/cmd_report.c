@@ -111,6 +111,8 @@ static int run_report(int argc, char **argv)
 static const char *const examples[] = {
 	"penstock report runs/unet3d/2026-11-16-08-36-14",
 	"a run: how it was fed, over time, by part, and on which machine",
+	"penstock report runs/unet3d",
+	"all runs below a folder, and how they differ",
 	"penstock report blocks.jsonl",
 	"report.html: the result in words, charts, and all runs in a table",
 	"penstock report blocks.jsonl read-chunks.jsonl -o page.html --csv "
@@ -123,8 +125,9 @@ const struct command pen__cmd_report = {
 	.name = "report",
 	.args = "FILE... [-o report.html] [--csv FILE]",
 	.summary = "a page with charts, or CSV, of results",
-	.about = "FILE is a folder or result.json of `penstock run`, what "
-		 "`load --json` or `capacity --json` printed (a .json), or "
+	.about = "FILE is a result.json of `penstock run` or a folder with "
+		 "some below it, what `load --json` or `capacity --json` "
+		 "printed (a .json), or "
 		 "what `bench` and `sweep` left: one row of JSON a line. The "
 		 "page is one file that needs no network; lines that are "
 		 "not whole are left out with a warning.",

@@ -4,6 +4,7 @@
  * program's arguments and prints its lines.
  */
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include "cli/emulate.h"
 #include "cli/live.h"
 #include "emulate/draw.h"
+#include "make/synth.h"
 #include "penstock.h"
 
 struct job {
@@ -54,6 +56,26 @@ static int tick(void *arg, const struct pen_progress *p)
 
 /* --- what it found --- */
 
+/* saved: bytes of all checkpoints */
+static void print_misses(const struct pen_config *c, uint64_t steps,
+			 uint64_t saved)
+{
+	struct pen_text t = { 0 };
+	struct pen_err err = { 0 };
+
+	pen__run_misses(c, steps, &t);
+	if (pen__synth_space(c->checkpoint.folder, saved, &err))
+		pen__text_add(&t, "All checkpoints do not fit: %s %s\n",
+			      shown(err.where), err.msg);
+	for (const char *s = t.p; s && *s;) {
+		const size_t n = strcspn(s, "\n");
+
+		printf("  %-14s %.*s\n", "note", (int)n, s);
+		s += n + (s[n] == '\n');
+	}
+	pen__text_fini(&t);
+}
+
 static void print_plan(const struct job *j, const struct pen_plan_figures *p)
 {
 	const struct pen_config *c = &j->e.c;
@@ -95,14 +117,7 @@ static void print_plan(const struct job *j, const struct pen_plan_figures *p)
 		printf("; %s/s keep utilisation at %.0f %%",
 		       human_bytes(p->needed_rate), 100 * c->au);
 	puts("");
-	if (c->workflow.train && p->steps &&
-	    c->train.total_training_steps > (int64_t)p->steps)
-		printf("  train.total_training_steps is %s: the run would "
-		       "fail.\n",
-		       grouped((uint64_t)c->train.total_training_steps));
-	if (c->workflow.train && !p->steps)
-		puts("  The data has fewer samples than one step of all "
-		     "accelerators needs: the run would fail.");
+	print_misses(c, p->steps, p->checkpoints * p->checkpoint_bytes);
 }
 
 static void plan_json(const struct pen_plan_figures *p, struct pen_text *t)
@@ -129,20 +144,29 @@ static void plan_json(const struct pen_plan_figures *p, struct pen_text *t)
 
 static int dry_run(struct job *j)
 {
+	struct pen_run r = { .set = &j->e.set,
+			     .c = &j->e.c,
+			     .comm = j->e.comm };
 	struct pen_plan_figures p;
 	struct pen_text t = { 0 };
 	struct pen_err err = { 0 };
 
-	if (pen__run_plan(&j->e.c, emulation_world(&j->e), &p, &err))
+	if (pen__run_check(&r, &err) ||
+	    pen__run_plan(&j->e.c, emulation_world(&j->e), &p, &err))
 		return complain(&err);
 	if (j->e.comm->rank)
 		return EXIT_OK;
 	if (j->json) {
 		plan_json(&p, &t);
-		return text_out(&t, NULL);
+		if (text_out(&t, NULL))
+			return EXIT_FAILED;
+	} else {
+		print_plan(j, &p);
 	}
-	print_plan(j, &p);
-	return EXIT_OK;
+	if (!pen__run_plan_check(&r, emulation_world(&j->e), &p, &err))
+		return EXIT_OK;
+	fflush(stdout);
+	return complain(&err);
 }
 
 static void print_epochs(const struct pen_run *r)
@@ -163,25 +187,38 @@ static void print_epochs(const struct pen_run *r)
 static void print_loading(const struct pen_run *r)
 {
 	const struct pen_figures *f = &r->fig;
+	const double cached = pen__facts_cached(&f->facts);
 	double s = f->train_s > 0 ? f->train_s : 1;
 
+	/* the same figures as in words below */
 	printf("  %-14s %.1f %% of the time the accelerators computed "
 	       "(wanted %.0f %%: %s)\n",
-	       "utilisation", f->au_all.mean, 100 * r->c->au,
-	       f->au_met ? "met" : "missed");
-	printf("  %-14s %s samples/s, %s/s delivered, %s/s read in %s reads\n",
+	       "utilisation", pen__shown_au(f->au_all.mean, 100 * r->c->au),
+	       100 * r->c->au, f->au_met ? "met" : "missed");
+	if (f->nevals)
+		printf("  %-14s %s, utilisation %.1f %%, %s samples/s\n",
+		       "evaluations", grouped(f->nevals),
+		       pen__shown_au(f->eval_au_all.mean, 100 * r->c->au),
+		       human_count(f->eval_throughput_all.mean));
+	printf("  %-14s %s samples/s, %s/s delivered, %s/s read in %s\n",
 	       "throughput", human_count(f->throughput_all.mean),
 	       human_bytes((double)f->payload_bytes / s),
-	       human_bytes((double)f->read_bytes / s), grouped(f->nreads));
+	       human_bytes((double)f->read_bytes / s),
+	       counted(f->nreads, "read"));
 	printf("  %-14s p50 %s, p99 %s, max %s\n", "batch wait",
 	       human_time((double)pen__hist_percentile(&f->wait, 50) / 1e9),
 	       human_time((double)pen__hist_percentile(&f->wait, 99) / 1e9),
 	       human_time((double)f->wait.max / 1e9));
-	printf("  %-14s %.0f %% of the bytes came from it; %s\n", "page cache",
-	       100 * f->cached_share, r->rec.cache_state);
-	printf("  %-14s %s (%s), %s, %u %s ahead\n", "loader", r->rec.store,
-	       r->rec.store_reason, counted(r->rec.nthreads, "thread"),
-	       r->rec.prefetch, r->rec.prefetch == 1 ? "batch" : "batches");
+	/* a store that is no file system's says nothing of it */
+	if (isfinite(cached))
+		print_line(14, "page cache",
+			   "%.0f %% of the bytes came from it; %s",
+			   100 * cached, r->rec.cache_state);
+	else
+		print_line(14, "page cache", "%s", r->rec.cache_state);
+	print_line(14, "loader", "%s (%s), %s, %s ahead", r->rec.store,
+		   r->rec.store_reason, counted(r->rec.nthreads, "thread"),
+		   counted(r->rec.prefetch, "batch"));
 }
 
 static void print_checkpoints(const struct pen_run *r)
@@ -229,7 +266,7 @@ static void print_result(const struct job *j, const struct pen_run *r)
 		printf("  %-14s %s peak\n", "memory",
 		       human_bytes((double)r->rec.peak_memory));
 		printf("  %-14s %s/result.json\n", "results", shown(r->dir));
-		pen__verdict(&r->rec, &r->fig, &words);
+		pen__summary(&r->rec, &r->fig, &words);
 		if (words.p) {
 			fputs("\n  In words:", stdout);
 			print_wrapped(stdout, words.p, 11, 2);
@@ -300,7 +337,7 @@ static int do_run(struct job *j, const char *base_dir)
 			     .base_dir = base_dir,
 			     .tick = tick,
 			     .arg = j,
-			     .stop = interrupt_flag(),
+			     .stop = interrupt_asked,
 			     .log = { .say = say, .arg = j, .fd = -1 } };
 	struct pen_err err = { 0 };
 	int rc, out = EXIT_OK;
@@ -487,6 +524,7 @@ static const char *const examples[] = {
 
 const struct command pen__cmd_run = {
 	.name = "run",
+	.ranks = true,
 	.args = "WORKLOAD|FILE [key=value ...] [flags]",
 	.summary = "emulate a training job and say how well it was fed",
 	.about = "Does the I/O of a training job: makes the data where the "

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cli/simulate.h"
+#include "cli/cmd_simulate.h"
 #include "emulate/config.h"
 
 struct row {
@@ -78,22 +78,23 @@ static void print_model(const struct sim_ask *a)
 		       "(%s)\n",
 		       "steps", grouped(s->steps), sim_from(a, "steps"));
 	else
-		printf("  %-14s %s samples, %s (%s)\n", "data",
-		       grouped(s->samples),
+		printf("  %-14s %s, %s (%s)\n", "data",
+		       counted(s->samples, "sample"),
 		       human_bytes((double)s->samples * m->sample_bytes),
 		       sim_from(a, "samples"));
 	printf("  %-14s %s +- %s a step (%s), %s\n", "compute",
 	       human_time(m->compute), human_time(m->compute_stdev),
 	       sim_from(a, "compute"),
 	       m->barrier ? "steps end together" : "ranks do not wait");
-	printf("  %-14s %s ranks (%s), %g cores for loading (%s)\n", "node",
-	       grouped(m->ranks), sim_from(a, "ranks"), m->cores,
+	printf("  %-14s %s (%s), %g core%s for loading (%s)\n", "node",
+	       counted(m->ranks, "rank"), sim_from(a, "ranks"), m->cores,
+	       m->cores == 1 ? "" : "s",
 	       s->cores > 0 ? sim_from(a, "cores") : "assumed: one a thread");
 	if (m->copy_rate > 0)
 		print_rate("  memory", m->copy_rate, 0, sim_from(a, "copy"));
-	printf("  %-14s %s threads (%s), %s batches ahead (%s)\n", "loader",
-	       grouped(m->threads), sim_from(a, "threads"), grouped(m->ahead),
-	       sim_from(a, "ahead"));
+	printf("  %-14s %s (%s), %s ahead (%s)\n", "loader",
+	       counted(m->threads, "thread"), sim_from(a, "threads"),
+	       counted(m->ahead, "batch"), sim_from(a, "ahead"));
 	print_rate("storage", m->storage_rate, m->storage_latency,
 		   sim_from(a, "storage"));
 	if (m->by_net)
@@ -114,7 +115,7 @@ static void print_model(const struct sim_ask *a)
 		print_cpu(a, "cpu_ask", m->cpu_ask, "from another node");
 		print_cpu(a, "cpu_serve", m->cpu_serve, "answered to one");
 	}
-	printf("  %-14s p99 is %.3g times p50 of a batch (%s)\n", "spread",
+	printf("  %-14s p99 is %.3g x p50 of a batch (%s)\n", "spread",
 	       m->spread, sim_from(a, "spread"));
 	printf("  %-14s %s (%s)", "cache",
 	       m->cache == PEN_SIM_NONE	   ? "none"
@@ -134,9 +135,9 @@ static void print_row(const struct simulate *x, const struct row *w)
 
 	printf("  %6s %9s ", grouped(m->nodes), grouped(m->nodes * m->ranks));
 	if (!w->fits) {
-		printf("fewer than one full step: %s samples; steps=N lets the "
-		       "data grow\n",
-		       grouped(x->ask.s.samples));
+		printf("fewer than one full step: %s; steps=N lets the data "
+		       "grow\n",
+		       counted(x->ask.s.samples, "sample"));
 		return;
 	}
 	printf("%7s %11s %6.1f %% ", grouped(m->steps),
@@ -356,10 +357,10 @@ static int run_rows(struct simulate *x)
 		progress_end(&x->p);
 	}
 	if (!any)
-		return complain_usage("simulate: %s samples are fewer than one "
-				      "step of all ranks; steps=N lets the "
-				      "data grow with the cluster",
-				      grouped(x->ask.s.samples));
+		return complain_usage("simulate: the data (%s) is less than "
+				      "one step of all ranks; steps=N lets it "
+				      "grow with the cluster",
+				      counted(x->ask.s.samples, "sample"));
 	return -1;
 }
 

@@ -1,6 +1,6 @@
 /* Between the files of the command simulate. */
-#ifndef PEN_CLI_SIMULATE_H
-#define PEN_CLI_SIMULATE_H
+#ifndef PEN_CLI_CMD_SIMULATE_H
+#define PEN_CLI_CMD_SIMULATE_H
 
 #include "cli/cli.h"
 #include "simulate/simulate.h"

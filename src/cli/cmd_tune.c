@@ -17,9 +17,9 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/rng.h"
-#include "cli/child.h"
 #include "cli/cli.h"
 #include "cli/tune.h"
+#include "experiment/process.h"
 #include "report/doc.h"
 #include "report/spread.h"
 
@@ -120,14 +120,14 @@ static double run_one(struct tune *t, const struct candidate *c, double seconds)
 	const char *argv[TUNE_ARGS + TUNE_SETTINGS + 16] = { 0 };
 	struct pen_text printed = { 0 };
 	struct pen_err err = { 0 };
-	struct child done;
+	struct pen_process done = { .stop = interrupt_asked };
 	char room[1][64];
 	double rate = NAN;
 	int rc;
 
 	arguments(t, c, seconds, argv, room);
 	t->runs++;
-	rc = child_run(argv, &printed, &done, &err);
+	rc = pen__process_run(&done, argv, &printed, &err);
 	t->over_s += fmax(0, done.real_s - seconds);
 	if (rc) { /* some ways do not work everywhere: O_DIRECT on tmpfs */
 		t->failed++;
@@ -337,6 +337,7 @@ static int tune_it(struct tune *t)
 	int rc;
 
 	t->start_ns = pen__now_ns();
+	pen__others_start(&t->others);
 	tune_plan(t);
 	if (t->dry)
 		return tune_print_plan(t);
@@ -404,11 +405,11 @@ static int run(int argc, char **argv)
 	if (rc < 0 && !t->target)
 		rc = complain_usage("tune: of what? name data or a workload");
 	if (rc < 0) {
-		t->workload = names_workload(t->target);
+		t->workload = pen__names_workload(t->target);
 		rc = tune_it(t);
 	}
 	if (t->folder[0])
-		remove_tree(t->folder + strlen(FOLDER));
+		pen__remove_tree(t->folder + strlen(FOLDER));
 	pen__free(t);
 	return rc;
 }

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "engine/loader.h"
 
 static const struct flag flags[] = {
 	{ "--json", NULL, "for programs" },
@@ -19,16 +18,28 @@ struct found {
 	struct pen_loader *l; /* NULL: it was interrupted while it indexed */
 	const char *path;
 	uint64_t good, bytes, nbad;
+	uint64_t nwrong;       /* of nbad: warnings */
+	struct pen_text *json; /* NULL: text */
+	bool notes;	       /* which of the warnings are shown now */
 };
+
+static void count_warning(void *arg, const struct pen_err *e)
+{
+	struct found *v = arg;
+
+	v->nwrong += e->code != PEN_OK;
+}
 
 static int read_all(struct found *v, struct pen_err *err)
 {
 	struct pen_batch *b;
 	struct progress p;
 	struct pen_stats s;
+	struct pen_dataset_info info = { .size = sizeof(info) };
 	int rc = 0;
 
-	progress_start(&p, "samples", pen_dataset_nsamples(v->l->ds));
+	progress_start(&p, "samples",
+		       pen_dataset_nsamples(pen_loader_dataset(v->l)));
 	while (!interrupted()) {
 		rc = pen_loader_next_within(v->l, LOOK_NS, &b, err);
 		if (rc == PEN_AGAIN)
@@ -43,48 +54,70 @@ static int read_all(struct found *v, struct pen_err *err)
 	}
 	progress_end(&p);
 	pen_loader_stats(v->l, &s);
-	v->nbad = s.nskipped + v->l->ds->ix.nbad;
+	pen_dataset_info(pen_loader_dataset(v->l), &info);
+	v->nbad = s.nskipped + info.nbad;
+	pen_dataset_warnings(pen_loader_dataset(v->l), v, count_warning);
+	v->nbad += v->nwrong;
 	return interrupted() || rc == PEN_END ? 0 : rc;
 }
 
-static void show_bad(const struct found *v, struct pen_text *j,
-		     const char *what, uint64_t id, const struct pen_err *e)
+static void show_one(const struct found *v, const char *kind, const char *what,
+		     uint64_t id, const struct pen_err *e)
 {
+	struct pen_text *j = v->json;
+
 	if (j) {
 		pen__json_open(j, NULL, '{');
 		pen__json_str(j, "object", e->where);
 		if (what)
 			pen__json_int(j, what, id);
-		pen__json_str(j, "error", e->msg);
+		pen__json_str(j, v->notes ? "note" : "error", e->msg);
 		pen__json_close(j, '}');
 	} else if (what) {
-		printf("bad: sample %llu: %s: %s\n", (unsigned long long)id,
-		       shown(e->where), shown(e->msg));
+		printf("%s: %s %llu: %s: %s\n", kind, what,
+		       (unsigned long long)id, shown(e->where), shown(e->msg));
 	} else {
-		printf("bad: %s: %s\n", shown(e->where), shown(e->msg));
+		printf("%s: %s: %s\n", kind, shown(e->where), shown(e->msg));
 	}
-	(void)v;
 }
 
-static void show_all_bad(const struct found *v, struct pen_text *j)
+static void show_warning(void *arg, const struct pen_err *e)
 {
-	const struct pen_index_data *ix;
+	const struct found *v = arg;
+
+	if (v->notes == (e->code == PEN_OK))
+		show_one(v, v->notes ? "note" : "bad", NULL, 0, e);
+}
+
+static void show_all_bad(struct found *v)
+{
+	const struct pen_dataset *ds;
 	struct pen_err e;
 	uint64_t id;
 
+	v->notes = false;
 	if (!v->l)
 		return;
-	ix = &v->l->ds->ix;
-	for (size_t i = 0; i < ix->nbad; i++)
-		show_bad(v, j, NULL, 0, &ix->bad[i].err);
+	ds = pen_loader_dataset(v->l);
+	for (uint64_t i = 0; !pen_dataset_bad(ds, i, &id, &e); i++)
+		show_one(v, "bad", NULL, 0, &e);
+	pen_dataset_warnings(ds, v, show_warning);
 	for (uint64_t i = 0; !pen_loader_skipped(v->l, i, &id, &e); i++)
-		show_bad(v, j, "sample", id, &e);
+		show_one(v, "bad", "sample", id, &e);
 }
 
-static int report(const struct found *v, bool json)
+static void show_notes(struct found *v)
+{
+	v->notes = true;
+	if (v->l)
+		pen_dataset_warnings(pen_loader_dataset(v->l), v, show_warning);
+}
+
+static int report(struct found *v, bool json)
 {
 	struct pen_text j = { 0 };
 
+	v->json = json ? &j : NULL;
 	if (json) {
 		pen__json_open(&j, NULL, '{');
 		pen__json_str(&j, "schema", "penstock.verify/1");
@@ -96,18 +129,25 @@ static int report(const struct found *v, bool json)
 		pen__json_int(&j, "bad", v->nbad);
 		pen__json_int(&j, "payload_bytes", v->bytes);
 		pen__json_open(&j, "errors", '[');
-		show_all_bad(v, &j);
+		show_all_bad(v);
+		pen__json_close(&j, ']');
+		pen__json_open(&j, "notes", '[');
+		show_notes(v);
 		pen__json_close(&j, ']');
 		pen__json_close(&j, '}');
 		if (text_out(&j, NULL))
 			return EXIT_FAILED;
 	} else {
-		show_all_bad(v, NULL);
+		show_all_bad(v);
 		if (v->nbad > PEN_SKIPPED_KEPT)
 			printf("... and more\n");
-		printf("%s: %s samples are good (%s), %s bad\n", shown(v->path),
-		       grouped(v->good), human_bytes((double)v->bytes),
-		       grouped(v->nbad));
+		show_notes(v);
+		printf("%s: %s %s (%s), %s bad\n", shown(v->path),
+		       counted(v->good, "sample"),
+		       v->nwrong      ? "can be read"
+		       : v->good == 1 ? "is good"
+				      : "are good",
+		       human_bytes((double)v->bytes), grouped(v->nbad));
 		if (interrupted())
 			printf("  (interrupted%s: the rest is not known)\n",
 			       v->l ? "" : " while indexing");
@@ -142,7 +182,7 @@ static int run_verify(int argc, char **argv)
 
 	if (pen_spec_new(&spec, &err))
 		return complain(&err);
-	spec->stop = interrupt_flag();
+	pen_spec_on_stop(spec, interrupt_asked, NULL);
 	while (rc < 0 && (kind = args_next(&a)) != ARG_END) {
 		if (kind == ARG_BAD)
 			rc = EXIT_USAGE;
@@ -151,11 +191,12 @@ static int run_verify(int argc, char **argv)
 		else
 			rc = spec_arg(spec, &a, kind);
 	}
-	if (rc < 0 && (force_settings(spec, &err) ||
-		       pen_loader_open(&v.l, spec, &err) || read_all(&v, &err)))
+	if (rc < 0 &&
+	    (pen_spec_check(spec, &err) || force_settings(spec, &err) ||
+	     pen_loader_open(&v.l, spec, &err) || read_all(&v, &err)))
 		rc = complain(&err);
 	if (rc < 0 || (err.code == PEN_ECLOSED && interrupted())) {
-		v.path = spec->paths[0];
+		v.path = pen_spec_path(spec, 0);
 		rc = report(&v, json);
 	}
 	pen_loader_close(v.l);
@@ -176,7 +217,9 @@ const struct command pen__cmd_verify = {
 	.summary = "read everything, check it, name each bad sample",
 	.about = "Reads all samples once, checks every length, shape and "
 		 "checksum there is, and names each bad file and sample. Goes "
-		 "on after errors; the exit code is 3 when there were any.",
+		 "on after errors; the exit code is 3 when there were any. "
+		 "Settings of order, epochs and the last batch change nothing "
+		 "here.",
 	.flags = flags,
 	.takes_spec = true,
 	.examples = examples,

@@ -9,8 +9,7 @@
 
 #include "base/mem.h"
 #include "cli/cli.h"
-#include "engine/spec.h"
-#include "engine/vocab.h"
+#include "make/count_vocab.h"
 
 struct vocab {
 	struct pen_count_opts opts;
@@ -86,19 +85,20 @@ static int print_json(const struct vocab *v, const struct pen_vocab_result *r)
 
 static void print_text(const struct vocab *v, const struct pen_vocab_result *r)
 {
-	printf("%s: %s words (%s seen) of %s letters in %s, from %s sequences "
-	       "(%s letters/s)\n",
-	       shown(v->out), grouped(r->facts.nwords), grouped(r->facts.nseen),
-	       grouped((uint64_t)v->opts.k), human_time(r->seconds),
-	       grouped(r->nsamples),
+	printf("%s: %s (%s seen) of %s in %s, from %s (%s letters/s)\n",
+	       shown(v->out), counted(r->facts.nwords, "word"),
+	       grouped(r->facts.nseen), counted((uint64_t)v->opts.k, "letter"),
+	       human_time(r->seconds), counted(r->nsamples, "sequence"),
 	       human_count(r->seconds > 0 ? (double)r->nletters / r->seconds
 					  : 0));
 	if (r->facts.nrare)
-		printf("  %s words seen less than min_count=%s are left out\n",
-		       grouped(r->facts.nrare), grouped(v->opts.min_count));
+		printf("  left out: %s seen less than min_count=%s\n",
+		       counted(r->facts.nrare, "word"),
+		       grouped(v->opts.min_count));
 	if (r->facts.nothers)
-		printf("  %s places have letters that are not in %s\n",
-		       grouped(r->facts.nothers), shown(v->opts.alphabet));
+		printf("  left out: %s with letters that are not in %s\n",
+		       counted(r->facts.nothers, "place"),
+		       shown(v->opts.alphabet));
 }
 
 /* Is it one of the files that are counted? */
@@ -106,9 +106,9 @@ static bool is_read(const struct pen_spec *spec, const struct stat *out)
 {
 	struct stat st;
 
-	for (size_t i = 0; i < spec->npaths; i++)
-		if (!stat(spec->paths[i], &st) && st.st_ino == out->st_ino &&
-		    st.st_dev == out->st_dev)
+	for (uint64_t i = 0; pen_spec_path(spec, i); i++)
+		if (!stat(pen_spec_path(spec, i), &st) &&
+		    st.st_ino == out->st_ino && st.st_dev == out->st_dev)
 			return true;
 	return false;
 }

@@ -5,7 +5,6 @@
 
 #include "cli/cli.h"
 #include "emulate/config.h"
-#include "emulate/workload.h"
 
 #define MOST 256
 
@@ -93,9 +92,18 @@ static int compare(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
+/* No room for a table: its lines would be broken anywhere. */
+static bool narrow(void)
+{
+	const size_t columns = terminal_columns();
+
+	return columns && columns < 160;
+}
+
 static void show(const struct row *r)
 {
-	char files[48], batch[24] = "", step[32] = "";
+	char files[104];
+	struct pen_shown batch = { "" }, step = { "" };
 
 	if (r->train || r->generate)
 		snprintf(files, sizeof(files), "%s x %s", grouped(r->files),
@@ -104,11 +112,20 @@ static void show(const struct row *r)
 		snprintf(files, sizeof(files), "%s parameters",
 			 human_count(r->parameters));
 	if (r->train) {
-		snprintf(batch, sizeof(batch), "%s", grouped(r->batch));
-		snprintf(step, sizeof(step), "%s", human_time(r->compute_s));
+		batch = pen__show_grouped(r->batch);
+		step = pen__show_time(r->compute_s);
+	}
+	if (narrow()) {
+		printf("%-24s %s, %s, %s", r->name, r->format, files,
+		       human_bytes(size_of(r)));
+		if (r->train)
+			printf(", batch %s, step %s", batch.s, step.s);
+		printf("\n    ");
+		print_wrapped(stdout, r->about, 4, 4);
+		return;
 	}
 	printf("%-24s %-19s %21s %8s %6s %8s  %s\n", r->name, r->format, files,
-	       human_bytes(size_of(r)), batch, step, r->about);
+	       human_bytes(size_of(r)), batch.s, step.s, r->about);
 }
 
 static void show_json(struct pen_text *j, const struct row *r)
@@ -147,9 +164,12 @@ static int print_all(const struct row *rows, size_t n, bool json)
 		pen__json_close(&j, ']');
 		return text_out(&j, NULL);
 	}
-	printf("%-24s %-19s %21s %8s %6s %8s  %s\n", "name", "format",
-	       "files x samples", "size", "batch", "step",
-	       "what it stands for");
+	if (narrow())
+		puts("name                     format, files x samples, size");
+	else
+		printf("%-24s %-19s %21s %8s %6s %8s  %s\n", "name", "format",
+		       "files x samples", "size", "batch", "step",
+		       "what it stands for");
 	for (size_t i = 0; i < n; i++) {
 		if (!i || rows[i].family != rows[i - 1].family ||
 		    strncmp(rows[i].name, rows[i - 1].name, rows[i].family))

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/rng.h"
-#include "cli/ddict.h"
+#include "cli/cmd_ddict.h"
 
 #define AHEAD 4 /* requests under way, where they are asked for ahead */
 
@@ -247,13 +247,13 @@ static int freeze(struct bench *b, uint64_t n, struct pen_err *err)
 
 /* --- running --- */
 
-struct arm {
+struct variant {
 	const char *name;
 	way *fn;
 	bool once; /* all there is, and not as long as it takes */
 };
 
-static const struct arm arms[] = {
+static const struct variant variants[] = {
 	{ "gather loop in C", gather, false },
 	{ "put_many", put_many, true },
 	{ "put", put_each, false },
@@ -266,11 +266,11 @@ static const struct arm arms[] = {
 	{ "frozen: get_many, copied", get_copied, false },
 	{ "frozen: get", get_each, false },
 };
-#define NARMS (sizeof(arms) / sizeof(arms[0]))
+#define NVARIANTS (sizeof(variants) / sizeof(variants[0]))
 
 /* One rank's part: values a second, seconds of CPU, values. */
-static int run_arm(struct bench *b, const struct arm *a, double *out,
-		   struct pen_err *err)
+static int run_variant(struct bench *b, const struct variant *a, double *out,
+		       struct pen_err *err)
 {
 	const uint64_t since = pen__now_ns(), burnt = pen__cpu_ns();
 	uint64_t n = 0, now = since, k = b->batch;
@@ -303,15 +303,15 @@ static int run_arms(struct bench *b, struct result *r, struct pen_err *err)
 {
 	int rc = 0;
 
-	for (size_t i = 0; i < NARMS && !rc; i++) {
+	for (size_t i = 0; i < NVARIANTS && !rc; i++) {
 		double v[3] = { 0 };
 
 		/* a way that needs others' values begins when all are there */
-		rc = run_arm(b, &arms[i], v, err);
+		rc = run_variant(b, &variants[i], v, err);
 		rc = pen__comm_agree(b->x.comm, rc, err);
 		if (!rc)
 			rc = pen__comm_reduce(b->x.comm, v, 3, PEN_SUM, err);
-		r[i] = (struct result){ arms[i].name, v[0], v[1], v[2] };
+		r[i] = (struct result){ variants[i].name, v[0], v[1], v[2] };
 	}
 	return rc;
 }
@@ -348,14 +348,15 @@ static int print_text(struct bench *b, const struct result *r,
 {
 	const struct pen_comm *c = b->x.comm;
 
-	printf("%s, %s; %s values of %s, batches of %s\n",
+	printf("%s, %s; %s of %s, batches of %s\n",
 	       counted((uint64_t)c->size, "rank"),
-	       counted((uint64_t)c->nnodes, "machine"), grouped(b->values),
-	       human_bytes((double)b->size), grouped(b->batch));
+	       counted((uint64_t)c->nnodes, "machine"),
+	       counted(b->values, "value"), human_bytes((double)b->size),
+	       grouped(b->batch));
 	printf("transport: %s\n\n", pen_ddict_transport(b->x.d));
 	printf("  %-26s %12s %12s %10s %12s\n", "", "values/s", "bytes/s",
 	       "of loop", "CPU each");
-	for (size_t i = 0; i < NARMS; i++)
+	for (size_t i = 0; i < NVARIANTS; i++)
 		if (r[i].name)
 			printf("  %-26s %12s %12s %10.2f %12s\n", r[i].name,
 			       human_count(r[i].rate),
@@ -382,7 +383,7 @@ static int print_json(struct bench *b, const struct result *r,
 	pen__json_int(&j, "batch", b->batch);
 	pen__json_str(&j, "transport", pen_ddict_transport(b->x.d));
 	pen__json_open(&j, "ways", '[');
-	for (size_t i = 0; i < NARMS; i++) {
+	for (size_t i = 0; i < NVARIANTS; i++) {
 		if (!r[i].name)
 			continue;
 		pen__json_open(&j, NULL, '{');
@@ -427,7 +428,7 @@ static int take_arg(struct bench *b, const struct args *a, int kind)
 
 static int run(struct bench *b)
 {
-	struct result r[NARMS];
+	struct result r[NVARIANTS];
 	struct pen_err err = { 0 };
 	int rc = dict_ranks(&b->x);
 

@@ -9,8 +9,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "cli/ddict.h"
-#include "engine/spec.h"
+#include "cli/cmd_ddict.h"
 
 struct load {
 	struct dict x;
@@ -120,6 +119,9 @@ static int set_ranks(struct load *l, struct pen_err *err)
 	rc = pen_spec_set(l->spec, "world", world, err);
 	if (!rc)
 		rc = pen_spec_set(l->spec, "rank", rank, err);
+	/* every sample once: none is put again to fill the last batches */
+	if (!rc)
+		rc = pen_spec_set(l->spec, "tail", "keep", err);
 	if (!rc && !l->batch_set)
 		rc = pen_spec_set(l->spec, "batch_size", "1024", err);
 	return rc;
@@ -176,7 +178,7 @@ static int cost_of(struct pen_ddict *d, double *cost, uint64_t *values,
 
 	*values = 0;
 	for (uint32_t i = 0; i < pen_ddict_nshards(d); i++) {
-		struct pen_ddict_stats s;
+		struct pen_shard_stats s;
 		int rc = pen_ddict_stats(d, i, &s, err);
 
 		if (rc)
@@ -202,8 +204,8 @@ static int print(struct load *l, struct pen_err *err)
 	if (rc)
 		return rc;
 	if (!l->json) {
-		printf("loaded %s keys, %s, in %s (%s/s), %s of CPU\n",
-		       grouped(nkeys), human_bytes(l->bytes),
+		printf("loaded %s, %s, in %s (%s/s), %s of CPU\n",
+		       counted(nkeys, "key"), human_bytes(l->bytes),
 		       human_time(l->seconds),
 		       human_bytes(l->bytes / l->seconds),
 		       human_time(l->cpu_s));

@@ -12,7 +12,6 @@
 #include "cli/cli.h"
 #include "cli/doctor.h"
 #include "emulate/system.h"
-#include "store/store.h"
 
 /* CPUs' worth of time that control groups allow; 0: no limit. */
 static double cpu_quota(void)
@@ -112,7 +111,7 @@ static void check_clock(struct doctor *d)
 			 text, sizeof(text)))
 		snprintf(text, sizeof(text), "unknown");
 	doctor_say(d, "clock", cost > 200 ? DOCTOR_BETTER : DOCTOR_FINE,
-		   "%s, %llu ns to read", text, (unsigned long long)cost);
+		   "%s, %s to read", text, human_time((double)cost / 1e9));
 	if (cost <= 200)
 		return;
 	doctor_because(d, "it is read several times a batch");
@@ -171,15 +170,14 @@ static void check_files(struct doctor *d)
 	if (getrlimit(RLIMIT_NOFILE, &l))
 		return;
 	if (l.rlim_cur >= 4096) {
-		doctor_say(d, "open files", DOCTOR_FINE, "at most %llu",
-			   (unsigned long long)l.rlim_cur);
+		doctor_say(d, "open files", DOCTOR_FINE, "at most %s",
+			   grouped(l.rlim_cur));
 		return;
 	}
 	doctor_say(d, "open files",
 		   l.rlim_cur < 1024 ? DOCTOR_BETTER : DOCTOR_NOTE,
-		   "at most %llu (could be %llu)",
-		   (unsigned long long)l.rlim_cur,
-		   (unsigned long long)l.rlim_max);
+		   "at most %s (could be %s)", grouped(l.rlim_cur),
+		   grouped(l.rlim_max));
 	doctor_because(d, "of a data set of many files fewer stay open, and "
 			  "the others are opened again when they are needed");
 	doctor_advise(
@@ -213,11 +211,11 @@ static void check_uring(struct doctor *d)
 {
 	uint64_t off = 0;
 
-	if (pen__store_uring_works()) {
+	if (pen_store_usable("uring")) {
 		doctor_say(d, "io_uring", DOCTOR_FINE, "works");
 		return;
 	}
-	if (!pen__store_find("uring")) {
+	if (!pen_help_of("store", "uring")) {
 		doctor_say(d, "io_uring", DOCTOR_BETTER,
 			   "this build is without");
 		doctor_advise(d, "apt-get install liburing-dev, and build "

@@ -13,7 +13,7 @@
 #include "cli/cli.h"
 #include "cli/doctor.h"
 #include "emulate/system.h"
-#include "store/store.h"
+#include "make/maker.h"
 
 struct mount {
 	char dir[1024], type[64], options[512];
@@ -178,7 +178,9 @@ static void check_device(struct doctor *d, const char *path)
 	}
 	doctor_say(d, "read-ahead",
 		   a.read_ahead_kb > 1024 ? DOCTOR_BETTER : DOCTOR_FINE,
-		   "%llu KiB", (unsigned long long)a.read_ahead_kb);
+		   "%s (read_ahead_kb %llu)",
+		   human_bytes((double)a.read_ahead_kb * 1024),
+		   (unsigned long long)a.read_ahead_kb);
 	if (a.read_ahead_kb <= 1024)
 		return;
 	doctor_because(d, "programs that read small records here and there "
@@ -200,8 +202,13 @@ void doctor_path(struct doctor *d, const char *path)
 	}
 	doctor_say(d, "path", access(real, R_OK) ? DOCTOR_BROKEN : DOCTOR_FINE,
 		   "%s%s", real, access(real, R_OK) ? " cannot be read" : "");
-	if (mount_of(real, &m))
+	if (mount_of(real, &m)) {
 		check_mount(d, &m);
+	} else {
+		doctor_say(d, "file system", DOCTOR_NOTE, "not known");
+		doctor_because(d, "/proc/self/mounts has no mount that holds "
+				  "this path, as in a chroot");
+	}
 	check_space(d, real);
 	check_device(d, real);
 	check_direct(d, real, S_ISDIR(st.st_mode));
@@ -209,28 +216,27 @@ void doctor_path(struct doctor *d, const char *path)
 
 void doctor_cached(struct doctor *d, const char *path)
 {
-	struct pen_objects set = { 0 };
-	struct pen_store *st;
-	uint64_t bytes = 0;
+	struct pen_there *set = NULL;
+	uint64_t bytes, n;
 	double in;
 
-	if (pen__store_open(&st, "posix", NULL, 0, NULL))
+	if (pen__there_list(&set, path, NULL, NULL))
 		return;
-	if (!st->ops->list(st, path, NULL, NULL, &set, NULL) && set.nobj) {
-		for (uint64_t i = 0; i < set.nobj; i++)
-			bytes += set.obj[i].size;
-		in = pen__store_resident(&set);
+	n = pen__there_n(set);
+	if (n) {
+		bytes = pen__there_bytes(set);
+		in = pen__there_cached(set);
 		if (in < 0)
 			doctor_say(d, "in the page cache", DOCTOR_NOTE,
 				   "not known of %s in %s",
 				   human_bytes((double)bytes),
-				   counted(set.nobj, "file"));
+				   counted(n, "file"));
 		else
 			doctor_say(d, "in the page cache",
 				   in > 0.05 ? DOCTOR_NOTE : DOCTOR_FINE,
 				   "about %.0f %% of %s in %s", in * 100,
 				   human_bytes((double)bytes),
-				   counted(set.nobj, "file"));
+				   counted(n, "file"));
 		if (in > 0.05)
 			doctor_because(d,
 				       "a first run reads that part from "
@@ -238,6 +244,5 @@ void doctor_cached(struct doctor *d, const char *path)
 				       "load --drop-cache, bench --cold, run "
 				       "reader.page_cache=drop");
 	}
-	pen__objects_fini(&set);
-	pen__store_close(st);
+	pen__there_free(set);
 }

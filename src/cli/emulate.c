@@ -1,10 +1,24 @@
 /* See emulate.h. */
 #include "cli/emulate.h"
 
+#include <sys/resource.h>
+
+/* Accelerators bring reading threads, each of which has files open. */
+static void allow_files(void)
+{
+	struct rlimit l;
+
+	if (getrlimit(RLIMIT_NOFILE, &l) || l.rlim_cur >= l.rlim_max)
+		return;
+	l.rlim_cur = l.rlim_max;
+	(void)!setrlimit(RLIMIT_NOFILE, &l);
+}
+
 int emulation_init(struct emulation *e)
 {
 	struct pen_err err = { 0 };
 
+	allow_files();
 	*e = (struct emulation){ 0 };
 	pen__settings_init(&e->set);
 	if (pen__comm_open(&e->comm, &err))

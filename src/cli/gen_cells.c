@@ -7,8 +7,8 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "cli/gen.h"
-#include "engine/synth.h"
-#include "engine/synth_cells.h"
+#include "make/synth.h"
+#include "make/synth_cells.h"
 
 #define CELLS 10000 /* in a file, when nobody says */
 
@@ -28,21 +28,12 @@ static int tick(void *arg, uint64_t nrows)
 	return interrupted();
 }
 
-/* Before anything is packed; the matrix only. */
-static uint64_t payload(const struct pen_cells_spec *s)
-{
-	const uint64_t item = pen_dtype_size(s->dtype);
-
-	return s->sparse ? s->nnz * (item + pen_dtype_size(s->indices))
-			 : s->nrows * s->ncols * item;
-}
-
 static bool is_plain(const struct run *r)
 {
 	for (size_t i = 0; i < r->nkv; i++)
 		if (!strcmp(r->kv[i].key, "compression"))
 			return !strcmp(r->kv[i].value, "none");
-	return !strcmp(r->g->writer->name, "h5ad");
+	return !strcmp(r->g->cells, "h5ad");
 }
 
 static int make_dir(const char *path, struct pen_err *err)
@@ -73,7 +64,7 @@ static int make_file(struct run *r, uint64_t i, struct pen_err *err)
 		.dense = g->dense,
 	};
 	char path[4096];
-	struct pen_synth_cells_run run = { .ops = g->writer,
+	struct pen_synth_cells_run run = { .format = g->cells,
 					   .kv = r->kv,
 					   .nkv = r->nkv,
 					   .path = path,
@@ -86,18 +77,17 @@ static int make_file(struct run *r, uint64_t i, struct pen_err *err)
 	gen_file_name(g, i, path, sizeof(path));
 	/* how well it packs is not known: an eighth it is in any case */
 	if (!rc)
-		rc = pen__synth_space(path,
-				      payload(pen__synth_cells_spec(c)) /
-					      (is_plain(r) ? 1 : 8),
-				      err);
+		rc = pen__synth_space(
+			path, pen__synth_cells_bytes(c) / (is_plain(r) ? 1 : 8),
+			err);
 	if (!rc)
 		rc = make_dir(path, err);
 	if (!rc)
 		rc = pen__synth_cells_write(c, &run, err);
 	if (!rc) {
 		r->before += g->samples;
-		r->numbers += pen__synth_cells_spec(c)->nnz;
-		r->bytes += payload(pen__synth_cells_spec(c));
+		r->numbers += pen__synth_cells_numbers(c);
+		r->bytes += pen__synth_cells_bytes(c);
 	}
 	pen__synth_cells_free(c);
 	return rc;
@@ -109,13 +99,15 @@ static int report(const struct run *r, double s)
 	struct pen_text j = { 0 };
 
 	if (!g->json) {
-		printf("%s: %s cells x %s genes in %s %s %s, %s numbers, %s "
-		       "in %s (%s cells/s)\n",
-		       shown(g->path), grouped(r->before), grouped(g->genes),
-		       grouped(g->files), g->writer->name,
-		       g->files == 1 ? "file" : "files", grouped(r->numbers),
+		printf("%s: %s%s x %s in %s %s %s, %s, %s in %s (%s cells/s)",
+		       shown(g->path), g->single ? "" : "a directory with ",
+		       counted(r->before, "cell"), counted(g->genes, "gene"),
+		       grouped(g->files), g->cells,
+		       g->files == 1 ? "file" : "files",
+		       counted(r->numbers, "number"),
 		       human_bytes((double)r->bytes), human_time(s),
-		       grouped((uint64_t)((double)r->before / s)));
+		       human_count((double)r->before / s));
+		gen_print_hint(g);
 		return EXIT_OK;
 	}
 	pen__json_open(&j, NULL, '{');
@@ -127,6 +119,7 @@ static int report(const struct run *r, double s)
 	pen__json_int(&j, "numbers", r->numbers);
 	pen__json_int(&j, "bytes", r->bytes);
 	pen__json_num(&j, "seconds", s);
+	pen__json_str(&j, "load_with", g->hint);
 	pen__json_close(&j, '}');
 	return text_out(&j, NULL);
 }
@@ -145,12 +138,13 @@ static int settle_settings(struct run *r, const struct pen_pairs *of,
 		own = own || !strcmp(of->kv[i].key, "threads");
 	}
 	r->nkv = of->n;
-	if (!own && pen__opt_find(r->g->writer->opts, "threads"))
+	if (!own &&
+	    pen__opt_find(pen__cells_format_opts(r->g->cells), "threads"))
 		r->kv[r->nkv++] = (struct pen_opts_kv){ "threads", threads };
 	return 0;
 }
 
-int gen_cells(struct gen *g, const struct pen_pairs *of)
+int gen_cells(struct gen *g)
 {
 	struct run r = { .g = g };
 	struct pen_err err = { 0 };
@@ -162,13 +156,16 @@ int gen_cells(struct gen *g, const struct pen_pairs *of)
 		g->samples = CELLS;
 	for (size_t n = strlen(g->path); n > 1 && g->path[n - 1] == '/'; n--)
 		g->path[n - 1] = '\0';
-	g->suffix = g->writer->suffix;
-	g->single = g->files == 1 &&
-		    pen__cells_writer_for(g->path) == g->writer;
+	g->suffix = pen__cells_format_suffix(g->cells);
+	g->single = g->files == 1 && pen__cells_format_for(g->path) == g->cells;
+	if (g->files > 1 && g->overlap < 1)
+		snprintf(g->hint, sizeof(g->hint), "format.join=inner");
 	snprintf(threads, sizeof(threads), "%d", (int)g->threads);
-	rc = settle_settings(&r, of, threads, &err);
+	rc = gen_check_name(g, g->cells, &err);
 	if (!rc)
-		rc = pen__store_open(&g->st, "posix", NULL, 0, &err);
+		rc = settle_settings(&r, &g->for_format, threads, &err);
+	if (!rc)
+		rc = pen__maker_open(&g->maker, "posix", NULL, 0, &err);
 	if (!rc)
 		rc = gen_check_target(g, &err);
 	progress_start(&g->progress, "cells", g->samples * g->files);

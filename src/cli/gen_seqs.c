@@ -3,8 +3,8 @@
 
 #include "base/clock.h"
 #include "cli/gen.h"
-#include "engine/synth.h"
-#include "engine/synth_seqs.h"
+#include "make/synth.h"
+#include "make/synth_seqs.h"
 
 static const char *const kinds[] = { "dna", "rna", "dna+rna", "protein" };
 
@@ -29,10 +29,12 @@ static int report(const struct gen *g, const struct pen_synth_made *m, double s)
 	struct pen_text j = { 0 };
 
 	if (!g->json) {
-		printf("%s: %s sequences, %s letters, %s in %s (%s/s)\n",
-		       shown(g->path), grouped(m->records), grouped(m->letters),
+		printf("%s: %s, %s, %s in %s (%s/s)", shown(g->path),
+		       counted(m->records, "sequence"),
+		       counted(m->letters, "letter"),
 		       human_bytes((double)m->bytes), human_time(s),
 		       human_bytes((double)m->bytes / s));
+		gen_print_hint(g);
 		return EXIT_OK;
 	}
 	pen__json_open(&j, NULL, '{');
@@ -43,6 +45,7 @@ static int report(const struct gen *g, const struct pen_synth_made *m, double s)
 	pen__json_int(&j, "letters", m->letters);
 	pen__json_int(&j, "bytes", m->bytes);
 	pen__json_num(&j, "seconds", s);
+	pen__json_str(&j, "load_with", g->hint);
 	pen__json_close(&j, '}');
 	return text_out(&j, NULL);
 }
@@ -50,13 +53,13 @@ static int report(const struct gen *g, const struct pen_synth_made *m, double s)
 /* lines, unless it is asked for as fasta or named so. */
 static int settle_format(struct gen *g, bool *fasta, struct pen_err *err)
 {
-	const struct pen_format_ops *by_name = pen__format_for(g->path);
-	const char *name = g->format ? g->format
-			   : by_name ? by_name->name
-				     : "lines";
+	const char *by_name = pen_format_for(g->path);
+	const char *name = g->format ? g->format : by_name ? by_name : "lines";
 	const size_t n = strlen(g->path);
 
 	*fasta = !strcmp(name, "fasta");
+	if (!by_name)
+		snprintf(g->hint, sizeof(g->hint), "format=%s", name);
 	if (n > 3 && !strcmp(g->path + n - 3, ".gz"))
 		return pen__fail(err, PEN_EINVAL, g->path,
 				 "is not packed here: make it without .gz, "
@@ -65,25 +68,24 @@ static int settle_format(struct gen *g, bool *fasta, struct pen_err *err)
 		return pen__fail(err, PEN_EINVAL, name,
 				 "is not made of random letters: use lines or "
 				 "fasta");
-	return 0;
+	/* text is text, under this name, too */
+	if (n > 4 && !strcmp(g->path + n - 4, ".txt"))
+		return 0;
+	return gen_check_name(g, name, err);
 }
 
 static int write_file(struct gen *g, const struct pen_synth_seqs *s,
 		      struct pen_synth_made *made, struct pen_err *err)
 {
-	struct pen_sink *sink = NULL;
-	int rc = pen__sink_open(&sink, g->st, g->path, err), end;
+	int rc;
 
-	if (rc)
-		return rc;
 	progress_start(&g->progress, "bytes", g->size);
-	rc = pen__synth_seqs_write(s, sink, made, err);
+	rc = pen__synth_seqs_make(s, g->maker, g->path, made, err);
 	progress_end(&g->progress);
-	end = pen__sink_close(sink, !rc, rc ? NULL : err);
-	return rc ? rc : end;
+	return rc;
 }
 
-int gen_seqs(struct gen *g, const struct pen_pairs *for_store)
+int gen_seqs(struct gen *g)
 {
 	struct pen_synth_seqs s = { .seed = g->seed,
 				    .size = g->size,
@@ -104,10 +106,8 @@ int gen_seqs(struct gen *g, const struct pen_pairs *for_store)
 	if (!s.length)
 		s.length = s.letters != PEN_SYNTH_PROTEIN ? 1024 : 300;
 	g->single = true;
-	rc = pen__store_open(&g->st, g->store, for_store->kv, for_store->n,
-			     &err);
-	if (!rc && !g->st->ops->sink_open)
-		rc = pen__fail(&err, PEN_EINVAL, g->store, "cannot write");
+	rc = pen__maker_open(&g->maker, g->store, g->for_store.kv,
+			     g->for_store.n, &err);
 	if (!rc)
 		rc = settle_format(g, &s.fasta, &err);
 	if (!rc)

@@ -2,21 +2,23 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "ddict/ddict.h"
-#include "engine/spec.h"
-#include "format/format.h"
-#include "sampler/sampler.h"
-#include "store/store.h"
 
 #define WIDTH 80
 
 void print_wrapped(FILE *out, const char *text, size_t at, size_t indent)
 {
+	const size_t has = terminal_columns();
+	const size_t width = has && has < WIDTH ? has : WIDTH;
+
 	text = shown(text);
 	while (*text) {
 		size_t n = strcspn(text, " ");
 
-		if (at > indent && at + 1 + n > WIDTH) {
+		/* a number stays with what belongs to it: "81 k +-3 %" */
+		while (text[n] && strchr("%+", text[n + 1]) && text[n + 1])
+			n += 1 + strcspn(text + n + 1, " ");
+
+		if (at > indent && at + 1 + n > width) {
 			fprintf(out, "\n%*s", (int)indent, "");
 			at = indent;
 		} else if (at > indent) {
@@ -41,7 +43,7 @@ static void print_item(FILE *out, const char *left, const char *text)
 }
 
 /* The help text with what can be chosen from. */
-static const char *opt_text(const struct pen_opt *o, char *buf, size_t cap)
+static const char *opt_text(const struct pen_option *o, char *buf, size_t cap)
 {
 	size_t at = (size_t)snprintf(buf, cap, "%s", o->help);
 
@@ -52,15 +54,37 @@ static const char *opt_text(const struct pen_opt *o, char *buf, size_t cap)
 	return buf;
 }
 
+static void print_option(FILE *out, const char *prefix,
+			 const struct pen_option *o)
+{
+	char left[96], text[512];
+
+	snprintf(left, sizeof(left), "%s%s=%s", prefix, o->name,
+		 o->dflt ? o->dflt : "");
+	print_item(out, left, opt_text(o, text, sizeof(text)));
+}
+
+static struct pen_option option_of(const struct pen_opt *o)
+{
+	return (struct pen_option){ o->name, o->help, o->dflt, o->choices };
+}
+
 void print_opts(FILE *out, const char *prefix, const struct pen_opt *opts)
 {
 	for (const struct pen_opt *o = opts; o && o->name; o++) {
-		char left[96], text[512];
+		const struct pen_option x = option_of(o);
 
-		snprintf(left, sizeof(left), "%s%s=%s", prefix, o->name,
-			 o->dflt ? o->dflt : "");
-		print_item(out, left, opt_text(o, text, sizeof(text)));
+		print_option(out, prefix, &x);
 	}
+}
+
+void print_options(FILE *out, const char *prefix, const char *kind,
+		   const char *name)
+{
+	struct pen_option o;
+
+	for (uint32_t i = 0; !pen_option_at(kind, name, i, &o); i++)
+		print_option(out, prefix, &o);
 }
 
 void print_help(const struct command *cmd)
@@ -85,13 +109,13 @@ void print_help(const struct command *cmd)
 	}
 	if (cmd->takes_spec) {
 		puts("\nsettings of the loader (with their defaults):");
-		print_opts(stdout, "", pen__spec_opts);
+		print_options(stdout, "", "loader", NULL);
 		puts("  store.X=, format.X=, sampler.X= reach the options that "
 		     "`penstock stores`,\n  `formats` and `samplers` list");
 	}
 	if (cmd->ddict) {
 		puts("\nsettings of the dictionary (with their defaults):");
-		print_opts(stdout, cmd->ddict, pen__ddict_opts);
+		print_options(stdout, cmd->ddict, "ddict", NULL);
 	}
 	if (cmd->flags) {
 		puts("\nflags:");
@@ -134,14 +158,35 @@ static void man_item(FILE *out, const char *name, const char *value,
 	fputc('\n', out);
 }
 
-static void man_opts(FILE *out, const char *prefix, const struct pen_opt *opts)
+static void man_option(FILE *out, const char *prefix,
+		       const struct pen_option *o)
 {
-	for (const struct pen_opt *o = opts; o && o->name; o++) {
-		char name[96], value[96], text[512];
+	char name[96], value[96], text[512];
 
-		snprintf(name, sizeof(name), "%s%s", prefix, o->name);
-		snprintf(value, sizeof(value), "=%s", o->dflt ? o->dflt : "");
-		man_item(out, name, value, opt_text(o, text, sizeof(text)));
+	snprintf(name, sizeof(name), "%s%s", prefix, o->name);
+	snprintf(value, sizeof(value), "=%s", o->dflt ? o->dflt : "");
+	man_item(out, name, value, opt_text(o, text, sizeof(text)));
+}
+
+static void man_options(FILE *out, const char *prefix, const char *kind,
+			const char *name)
+{
+	struct pen_option o;
+
+	for (uint32_t i = 0; !pen_option_at(kind, name, i, &o); i++)
+		man_option(out, prefix, &o);
+}
+
+/* All of a kind: "store", and so on. */
+static void man_kind(FILE *out, const char *kind)
+{
+	const char *name;
+	char prefix[32];
+
+	snprintf(prefix, sizeof(prefix), "%s.", kind);
+	for (uint32_t i = 0; (name = pen_name_at(kind, i)); i++) {
+		man_item(out, name, NULL, pen_help_of(kind, name));
+		man_options(out, prefix, kind, name);
 	}
 }
 
@@ -160,9 +205,13 @@ static void man_command(FILE *out, const struct command *c)
 			 f->arg ? f->arg : "");
 		man_item(out, f->name, arg, f->help);
 	}
-	man_opts(out, "", c->opts);
+	for (const struct pen_opt *o = c->opts; o && o->name; o++) {
+		const struct pen_option x = option_of(o);
+
+		man_option(out, "", &x);
+	}
 	if (c->ddict)
-		man_opts(out, c->ddict, pen__ddict_opts);
+		man_options(out, c->ddict, "ddict", NULL);
 	for (const char *const *e = c->examples; e && *e; e += 2) {
 		fputs(".PP\n", out);
 		roff_text(out, e[1]);
@@ -174,10 +223,6 @@ static void man_command(FILE *out, const struct command *c)
 
 void print_man(FILE *out)
 {
-	const struct pen_store_ops *st;
-	const struct pen_format_ops *fm;
-	const struct pen_sampler_ops *sa;
-
 	fprintf(out,
 		".TH PENSTOCK 1 \"\" \"penstock %s\" \"User Commands\"\n"
 		".SH NAME\npenstock \\- load training data fast, and measure "
@@ -191,22 +236,13 @@ void print_man(FILE *out)
 			man_command(out, *s);
 	}
 	fputs(".SH SETTINGS\n", out);
-	man_opts(out, "", pen__spec_opts);
+	man_options(out, "", "loader", NULL);
 	fputs(".SH STORES\n", out);
-	for (unsigned i = 0; (st = pen__store_at(i)); i++) {
-		man_item(out, st->name, NULL, st->help);
-		man_opts(out, "store.", st->opts);
-	}
+	man_kind(out, "store");
 	fputs(".SH FORMATS\n", out);
-	for (unsigned i = 0; (fm = pen__format_at(i)); i++) {
-		man_item(out, fm->name, NULL, fm->help);
-		man_opts(out, "format.", fm->opts);
-	}
+	man_kind(out, "format");
 	fputs(".SH SAMPLERS\n", out);
-	for (unsigned i = 0; (sa = pen__sampler_at(i)); i++) {
-		man_item(out, sa->name, NULL, sa->help);
-		man_opts(out, "sampler.", sa->opts);
-	}
+	man_kind(out, "sampler");
 	fputs(".SH EXIT STATUS\n0 success, 1 failure, 2 wrong arguments, 3 "
 	      "damaged or unsupported data, 4 input or output failed, 130 "
 	      "interrupted.\n",
@@ -215,20 +251,22 @@ void print_man(FILE *out)
 
 static void completion_words(FILE *out, const struct command *c)
 {
-	for (const struct command *const *s = c->sub; s && *s; s++) {
-		fprintf(out, "%s ", (*s)->name + strlen(c->name) + 1);
-		completion_words(out, *s);
+	struct pen_option s;
+
+	for (const struct command *const *b = c->sub; b && *b; b++) {
+		fprintf(out, "%s ", (*b)->name + strlen(c->name) + 1);
+		completion_words(out, *b);
 	}
 	for (const struct flag *f = c->flags; f && f->name; f++)
 		fprintf(out, "%s ", f->name);
 	for (const struct pen_opt *o = c->opts; o && o->name; o++)
 		fprintf(out, "%s= ", o->name);
-	for (const struct pen_opt *o = pen__spec_opts; c->takes_spec && o->name;
-	     o++)
-		fprintf(out, "%s= ", o->name);
-	for (const struct pen_opt *o = pen__ddict_opts; c->ddict && o->name;
-	     o++)
-		fprintf(out, "%s%s= ", c->ddict, o->name);
+	for (uint32_t i = 0;
+	     c->takes_spec && !pen_option_at("loader", NULL, i, &s); i++)
+		fprintf(out, "%s= ", s.name);
+	for (uint32_t i = 0; c->ddict && !pen_option_at("ddict", NULL, i, &s);
+	     i++)
+		fprintf(out, "%s%s= ", c->ddict, s.name);
 }
 
 void print_completion(FILE *out)

@@ -21,7 +21,7 @@
 #include "base/team.h"
 #include "cli/cli.h"
 #include "emulate/system.h"
-#include "engine/loader.h"
+#include "base/hist.h"
 
 #define SECOND ((uint64_t)1000000000)
 #define EVERY (SECOND / 5)
@@ -70,8 +70,18 @@ void live_start(struct live *v, bool quiet, int ranks)
 
 /* --- counters --- */
 
+static struct pen_loader_info queue(const struct pen_loader *l)
+{
+	struct pen_loader_info now = { .size = sizeof(now) };
+
+	pen_loader_info(l, &now);
+	return now;
+}
+
 static void take(struct live_snap *s, const struct pen_progress *p)
 {
+	struct pen_loader_info now;
+
 	*s = (struct live_snap){ .ns = pen__now_ns(),
 				 .cpu_ns = pen__cpu_ns(),
 				 .bytes = p->done,
@@ -79,8 +89,9 @@ static void take(struct live_snap *s, const struct pen_progress *p)
 				 .load_s = p->load_s };
 	if (!p->loader)
 		return;
-	s->samples = p->loader->nsamples;
-	s->bytes = p->loader->payload_bytes;
+	now = queue(p->loader);
+	s->samples = now.nsamples;
+	s->bytes = now.payload_bytes;
 }
 
 static double fraction(const struct pen_progress *p)
@@ -159,17 +170,19 @@ static double seconds_left(const struct live *v, const struct pen_progress *p)
 	uint64_t from = whole ? v->whole_ns : v->first.ns;
 	double done = fraction(p), f = done - (whole ? v->whole_from : 0);
 
+	if (p->unit && !strcmp(p->unit, "seconds"))
+		return (double)(p->total - p->done);
 	if (!p->total || f <= 0)
 		return -1;
 	return (double)(last(v)->ns - from) / 1e9 * (1 - done) / f;
 }
 
-/* One more than is kept ahead can be ready, until the next is asked for. */
-static unsigned ready(const struct pen_loader *l)
+static double wait_s(const struct pen_progress *p, double percentile)
 {
-	const unsigned n = l->order ? pen__order_ready(l->order) : 0;
-
-	return n < l->prefetch ? n : l->prefetch;
+	return (double)(p->wait ? pen__hist_percentile(p->wait, percentile)
+				: pen_loader_wait_percentile(p->loader,
+							     percentile)) /
+	       1e9;
 }
 
 static uint64_t resident(void)
@@ -239,8 +252,8 @@ static void plain_line(const struct live *v, const struct pen_progress *p)
 	if (now.au >= 0)
 		ADD(", utilisation %.1f %%", now.au);
 	if (p->loader)
-		ADD(", %u of %u batches ready", ready(p->loader),
-		    p->loader->prefetch);
+		ADD(", %u of %u batches ready", queue(p->loader).ready,
+		    queue(p->loader).prefetch);
 	if (v->ranks > 1)
 		ADD(" (first of %d ranks)", v->ranks);
 	fprintf(stderr, "%s\n", line);
@@ -362,7 +375,7 @@ static void curve(struct canvas *c)
 static void loading(struct canvas *c, const struct pen_progress *p,
 		    const struct rates *now, const struct rates *mean)
 {
-	const struct pen_loader *l = p->loader;
+	const struct pen_loader_info ahead = queue(p->loader);
 
 	row(c, "rate");
 	say(c, "%s samples/s now", human_count(now->samples));
@@ -376,12 +389,10 @@ static void loading(struct canvas *c, const struct pen_progress *p,
 		say(c, ", %.1f %% mean", mean->au);
 	}
 	row(c, "queue");
-	say(c, "%u of %u batches ready", ready(l), l->prefetch);
+	say(c, "%u of %u batches ready", ahead.ready, ahead.prefetch);
 	row(c, "batch wait");
-	say(c, "p50 %s",
-	    human_time((double)pen__hist_percentile(p->wait, 50) / 1e9));
-	say(c, ", p99 %s",
-	    human_time((double)pen__hist_percentile(p->wait, 99) / 1e9));
+	say(c, "p50 %s", human_time(wait_s(p, 50)));
+	say(c, ", p99 %s", human_time(wait_s(p, 99)));
 }
 
 static void draw(struct canvas *c, const struct pen_progress *p)

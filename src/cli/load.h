@@ -5,17 +5,18 @@
 #include "cli/cli.h"
 #include "cli/live.h"
 #include "comm/comm.h"
-#include "engine/loader.h"
-#include "store/tier.h"
+#include "verdict/verdict.h"
 
 struct epoch {
-	double seconds;
+	double seconds, cpu_s;
 	uint64_t samples, bytes;
 };
 
 struct cache { /* of all ranks */
 	bool on;
-	struct pen_tier_stats s;
+	uint64_t hits, hit_bytes;   /* reads answered out of memory */
+	uint64_t reads, read_bytes; /* by the store beneath */
+	bool full;
 	uint64_t held_bytes; /* each once, however many replicas there are */
 	double hit_rate, held_share; /* of bytes */
 	char how[256];
@@ -23,6 +24,8 @@ struct cache { /* of all ranks */
 
 struct run {
 	struct pen_loader *l;
+	struct pen_loader_info info; /* after it was opened */
+	struct pen_dataset_info data;
 	struct epoch *epoch;
 	size_t nepochs;
 	double seconds, cpu_s; /* iterating, without opening */
@@ -33,12 +36,16 @@ struct run {
 	const char *out, *label;
 	struct pen_quality *q;
 	struct live live;
-	struct pen_comm *comm;	/* NULL: alone */
-	struct pen_stats stats; /* of all ranks; times and limits of ours */
+	struct pen_ranks *ranks; /* NULL: alone */
+	struct pen_comm *comm;	 /* theirs */
+	bool ranked;		 /* rank= or world= was given */
+	struct pen_stats stats;	 /* of all ranks; times and limits of ours */
 	struct cache cache;
+	struct pen_facts facts; /* of all ranks, while batches were taken */
+	struct pen_verdict why; /* rank 0 */
 };
 
-/* cache=ddict: opens the ranks that mpirun or srun started. EXIT code or -1 */
+/* Opens the ranks that mpirun or srun started. EXIT code or -1 */
 int load_ranks(struct run *, struct pen_spec *);
 /* Collective: every rank's rc and figures; rank 0 has the sums. */
 int load_sum(struct run *, int rc, struct pen_err *err);
@@ -48,10 +55,13 @@ int load_json(const char *path, const struct run *);
 int load_json_unopened(const char *path, const struct pen_spec *,
 		       double open_s);
 double per_second(double n, double s);
-/* What bytes come from in the end; a cache over it has figures of its own. */
-const char *load_store(const struct run *);
 /* How even batches come, p99 over p50: a stall shows in the slowest ones. */
 double load_unevenness(const struct run *);
+
+/* load_why.c: what is recorded for the verdict, and its words. */
+void load_facts_start(struct run *);
+void load_facts_end(struct run *);
+void load_words(const struct run *);
 
 void load_cache_json(struct pen_text *, const struct run *);
 void load_cache_print(const struct run *);

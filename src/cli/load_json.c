@@ -1,8 +1,7 @@
 /* load: its result for programs; see docs/result.md. */
 #include "base/team.h"
 #include "cli/load.h"
-#include "engine/quality.h"
-#include "store/store.h"
+#include "quality/quality.h"
 
 static const double percentiles[] = { 50, 90, 99, 99.9, 100 };
 static const char *const percentile_names[] = { "p50", "p90", "p99", "p99_9",
@@ -10,32 +9,25 @@ static const char *const percentile_names[] = { "p50", "p90", "p99", "p99_9",
 
 static void json_data(struct pen_text *j, const struct run *r)
 {
-	const struct pen_dataset *ds = r->l->ds;
+	const struct pen_dataset *ds = pen_loader_dataset(r->l);
 
 	pen__json_open(j, "data", '{');
-	pen__json_str(j, "path", ds->spec->paths[0]);
-	pen__json_str(j, "format", ds->format->ops->name);
-	pen__json_int(j, "objects", ds->objs.nobj);
-	pen__json_int(j, "samples", ds->ix.pub.nsamples);
-	pen__json_int(j, "bytes", ds->objs.total_bytes);
+	pen__json_str(j, "path", pen_spec_path(pen_dataset_spec(ds), 0));
+	pen__json_str(j, "format", pen_dataset_format(ds));
+	pen__json_int(j, "objects", pen_dataset_nobjects(ds));
+	pen__json_int(j, "samples", pen_dataset_nsamples(ds));
+	pen__json_int(j, "bytes", pen_dataset_nbytes(ds));
 	pen__json_open(j, "fields", '[');
-	for (uint32_t i = 0; i < ds->format->nfields; i++) {
-		const struct pen_field *f = &ds->format->field[i];
+	for (uint32_t i = 0; i < pen_dataset_nfields(ds); i++) {
+		const struct pen_field *f = pen_dataset_field(ds, i);
 
 		pen__json_open(j, NULL, '{');
 		json_field(j, f);
 		pen__json_close(j, '}');
 	}
 	pen__json_close(j, ']');
-	pen__json_num(j, "page_cache_share", r->l->ds->resident);
+	pen__json_num(j, "page_cache_share", r->data.cached);
 	pen__json_close(j, '}');
-}
-
-const char *load_store(const struct run *r)
-{
-	const struct pen_store *st = r->l->ds->store;
-
-	return (r->cache.on ? st->under : st)->ops->name;
 }
 
 double load_unevenness(const struct run *r)
@@ -55,19 +47,24 @@ static void json_times(struct pen_text *j, const struct run *r,
 			      pen_loader_wait_percentile(r->l, percentiles[i]));
 	pen__json_close(j, '}');
 	pen__json_num(j, "wait_p99_over_p50", load_unevenness(r));
-	pen__json_num(j, "wait_slowest_tenth", pen__hist_top(&r->l->wait, 10));
+	pen__json_num(j, "wait_slowest_tenth",
+		      pen_loader_wait_slowest(r->l, 10));
 	pen__json_open(j, "stage_ns", '{');
 	pen__json_int(j, "plan", s->plan_ns);
+	pen__json_int(j, "open", s->file_open_ns);
 	pen__json_int(j, "read", s->read_ns);
 	pen__json_int(j, "unpack", s->unpack_ns);
+	pen__json_int(j, "decode", s->decode_ns);
 	pen__json_int(j, "emit", s->emit_ns);
 	pen__json_int(j, "idle", s->idle_ns);
 	pen__json_int(j, "consumer_wait", s->wait_ns);
 	pen__json_close(j, '}');
+	pen__verdict_json(j, &r->why, &r->facts);
 	pen__json_open(j, "epochs", '[');
 	for (size_t i = 0; i < r->nepochs; i++) {
 		pen__json_open(j, NULL, '{');
 		pen__json_num(j, "seconds", r->epoch[i].seconds);
+		pen__json_num(j, "cpu_s", r->epoch[i].cpu_s);
 		pen__json_int(j, "samples", r->epoch[i].samples);
 		pen__json_int(j, "payload_bytes", r->epoch[i].bytes);
 		pen__json_close(j, '}');
@@ -101,6 +98,17 @@ static void json_errors(struct pen_text *j, const struct run *r)
 	pen__json_close(j, ']');
 }
 
+static void json_warning(void *arg, const struct pen_err *e)
+{
+	struct pen_text *j = arg;
+
+	pen__json_open(j, NULL, '{');
+	pen__json_str(j, "object", e->where);
+	pen__json_str(j, "warning", e->msg);
+	pen__json_bool(j, "damaged", e->code != PEN_OK);
+	pen__json_close(j, '}');
+}
+
 double per_second(double n, double s)
 {
 	return s > 0 ? n / s : 0;
@@ -108,6 +116,8 @@ double per_second(double n, double s)
 
 int load_json(const char *path, const struct run *r)
 {
+	const struct pen_spec *spec =
+		pen_dataset_spec(pen_loader_dataset(r->l));
 	struct pen_text j = { 0 };
 	const struct pen_stats s = r->stats;
 
@@ -118,16 +128,18 @@ int load_json(const char *path, const struct run *r)
 	if (r->partial)
 		pen__json_str(&j, "phase", "loading");
 	json_data(&j, r);
-	pen__json_str(&j, "store", load_store(r));
-	pen__json_str(&j, "store_reason", r->l->ds->why_store);
-	pen__json_str(&j, "sampler", r->l->sampler->ops->name);
-	pen__json_int(&j, "seed", r->l->ds->spec->seed);
+	pen__json_str(&j, "store", r->data.source);
+	pen__json_str(&j, "store_reason", r->data.store_reason);
+	pen__json_str(&j, "sampler", r->info.sampler);
+	pen__json_int(&j, "seed", pen_spec_number(spec, "seed"));
 	pen__json_int(&j, "batch_size",
-		      r->l->cut.pack ? r->l->cut.rows : r->l->batch);
-	if (r->l->cut.pack)
-		pen__json_int(&j, "pack", r->l->cut.pack);
-	else if (r->l->cut.on)
-		pen__json_int(&j, "batch_tokens", r->l->cut.budget);
+		      r->info.pack ? r->info.pack_rows : r->info.batch_samples);
+	if (r->info.pack)
+		pen__json_int(&j, "pack", r->info.pack);
+	else if (r->info.batch_tokens)
+		pen__json_int(&j, "batch_tokens", r->info.batch_tokens);
+	pen__json_int(&j, "ranks", r->comm ? (uint64_t)r->comm->size : 1);
+	pen__json_int(&j, "padding", r->info.padding);
 	pen__json_int(&j, "threads", s.nthreads);
 	pen__json_int(&j, "prefetch", s.prefetch);
 	pen__json_int(&j, "queue_depth", s.queue_depth);
@@ -161,6 +173,9 @@ int load_json(const char *path, const struct run *r)
 	json_times(&j, r, &s);
 	json_quality(&j, r);
 	json_errors(&j, r);
+	pen__json_open(&j, "warnings", '[');
+	pen_dataset_warnings(pen_loader_dataset(r->l), &j, json_warning);
+	pen__json_close(&j, ']');
 	pen__json_close(&j, '}');
 	return text_out(&j, path);
 }
@@ -176,7 +191,7 @@ int load_json_unopened(const char *path, const struct pen_spec *spec,
 	pen__json_bool(&j, "partial", true);
 	pen__json_str(&j, "phase", "indexing");
 	pen__json_open(&j, "data", '{');
-	pen__json_str(&j, "path", spec->paths[0]);
+	pen__json_str(&j, "path", pen_spec_path(spec, 0));
 	pen__json_close(&j, '}');
 	pen__json_int(&j, "samples", 0);
 	pen__json_int(&j, "batches", 0);

@@ -1,37 +1,68 @@
 /*
- * load over ranks: with cache=ddict the processes that mpirun or srun started
- * are one job. They end together, with the error of one, and rank 0 prints
- * what all did.
+ * load over ranks: the processes that mpirun or srun started are one job. Each
+ * loads its slice of every global batch; they end together, with the error of
+ * one, and rank 0 prints what all did.
  */
 #include <string.h>
 
 #include "base/mem.h"
 #include "cli/load.h"
+#include "comm/launch.h"
+
+/* rank= and world= given: every process loads what these say, by itself. */
+static int copies(const struct pen_launch *by)
+{
+	if (by->by && by->size != 1 && by->rank <= 0)
+		fprintf(stderr,
+			"penstock: load: rank= and world= are set, so each of "
+			"the processes that %s started loads and reports by "
+			"itself\n",
+			by->by);
+	return -1;
+}
 
 int load_ranks(struct run *r, struct pen_spec *spec)
 {
+	struct pen_launch by;
 	struct pen_err err = { 0 };
+	char text[32];
+	bool tier;
+	int rc;
 
-	if (!spec->tier)
-		return -1;
-	if (pen__comm_open(&r->comm, &err))
+	tier = !pen_spec_get(spec, "cache", text, sizeof(text)) &&
+	       !strncmp(text, "ddict", 5);
+	if (pen__comm_launch(&by, &err))
 		return complain(&err);
-	spec->comm = r->comm;
+	if (!tier && (r->ranked || by.size == 1))
+		return copies(&by);
+	if (pen_ranks_open(&r->ranks, &err))
+		return complain(&err);
+	r->comm = r->ranks->comm;
 	mute(r->comm->rank != 0);
-	return -1;
+	if (tier) {
+		pen_spec_use_ranks(spec, r->ranks);
+		return -1;
+	}
+	snprintf(text, sizeof(text), "%d", r->comm->size);
+	rc = pen_spec_set(spec, "world", text, &err);
+	snprintf(text, sizeof(text), "%d", r->comm->rank);
+	if (!rc)
+		rc = pen_spec_set(spec, "rank", text, &err);
+	return rc ? complain(&err) : -1;
 }
 
 /* What a rank did. */
 struct part {
 	struct pen_stats stats;
-	struct pen_tier_stats tier;
+	bool full; /* its cache */
+	struct pen_facts facts;
 	uint64_t sum;
 	double seconds, cpu_s;
 };
 
 static void add(struct run *r, const struct part *p)
 {
-	struct pen_tier_stats *c = &r->cache.s;
+	struct cache *c = &r->cache;
 	struct pen_stats *s = &r->stats;
 
 	s->nsamples += p->stats.nsamples;
@@ -43,13 +74,8 @@ static void add(struct run *r, const struct part *p)
 	s->nreads += p->stats.nreads;
 	s->cache_hits += p->stats.cache_hits;
 	s->cache_bytes += p->stats.cache_bytes;
-	c->hits += p->tier.hits;
-	c->hit_bytes += p->tier.hit_bytes;
-	c->reads += p->tier.reads;
-	c->read_bytes += p->tier.read_bytes;
-	c->kept += p->tier.kept;
-	c->kept_bytes += p->tier.kept_bytes;
-	c->full |= p->tier.full;
+	c->full |= p->full;
+	pen__facts_join(&r->facts, &p->facts);
 	r->sum += p->sum;
 	r->cpu_s += p->cpu_s;
 	if (p->seconds > r->seconds)
@@ -58,7 +84,9 @@ static void add(struct run *r, const struct part *p)
 
 static int sum_parts(struct run *r, struct pen_err *err)
 {
-	struct part mine = { .sum = r->sum,
+	struct part mine = { .facts = r->facts,
+			     .full = r->cache.full,
+			     .sum = r->sum,
 			     .seconds = r->seconds,
 			     .cpu_s = r->cpu_s };
 	size_t *len = pen__calloc((size_t)r->comm->size, sizeof(*len));
@@ -67,7 +95,6 @@ static int sum_parts(struct run *r, struct pen_err *err)
 
 	rc = pen__comm_agree(r->comm, rc, err);
 	pen_loader_stats(r->l, &mine.stats);
-	(void)pen__tier_stats(r->l->ds->store, &mine.tier);
 	if (!rc)
 		rc = pen__comm_gather(r->comm, &mine, sizeof(mine), &all, len,
 				      err);
@@ -87,7 +114,7 @@ static int sum_epochs(struct run *r, struct pen_err *err)
 	if (rc)
 		return rc;
 	r->nepochs = (size_t)n;
-	v = pen__calloc(3 * r->nepochs + 1, sizeof(*v));
+	v = pen__calloc(4 * r->nepochs + 1, sizeof(*v));
 	rc = pen__comm_agree(r->comm, v ? 0 : pen__fail_nomem(err, "epochs", 0),
 			     err);
 	if (rc) {
@@ -95,18 +122,23 @@ static int sum_epochs(struct run *r, struct pen_err *err)
 		return rc;
 	}
 	for (size_t i = 0; i < r->nepochs; i++) {
+		double *sum = v + r->nepochs + 3 * i;
+
 		v[i] = r->epoch[i].seconds;
-		v[r->nepochs + 2 * i] = (double)r->epoch[i].samples;
-		v[r->nepochs + 2 * i + 1] = (double)r->epoch[i].bytes;
+		sum[0] = r->epoch[i].cpu_s;
+		sum[1] = (double)r->epoch[i].samples;
+		sum[2] = (double)r->epoch[i].bytes;
 	}
 	rc = pen__comm_reduce(r->comm, v, r->nepochs, PEN_MAX, err);
 	if (!rc)
-		rc = pen__comm_reduce(r->comm, v + r->nepochs, 2 * r->nepochs,
+		rc = pen__comm_reduce(r->comm, v + r->nepochs, 3 * r->nepochs,
 				      PEN_SUM, err);
-	for (size_t i = 0; i < r->nepochs && !rc; i++)
-		r->epoch[i] =
-			(struct epoch){ v[i], (uint64_t)v[r->nepochs + 2 * i],
-					(uint64_t)v[r->nepochs + 2 * i + 1] };
+	for (size_t i = 0; i < r->nepochs && !rc; i++) {
+		const double *sum = v + r->nepochs + 3 * i;
+
+		r->epoch[i] = (struct epoch){ v[i], sum[0], (uint64_t)sum[1],
+					      (uint64_t)sum[2] };
+	}
 	pen__free(v);
 	return rc;
 }
@@ -114,30 +146,32 @@ static int sum_epochs(struct run *r, struct pen_err *err)
 /* How full the dictionary is, and what of the data it has. */
 static int look_at_cache(struct run *r, struct pen_err *err)
 {
-	const struct pen_dataset *ds = r->l->ds;
-	struct pen_ddict *d = pen__tier_dict(ds->store);
-	const char *given = pen__pairs_get(&ds->spec->for_cache, "width");
+	const struct pen_dataset *ds = pen_loader_dataset(r->l);
+	struct pen_ddict *d = r->info.cache;
 	struct cache *c = &r->cache;
-	uint64_t n = pen_ddict_nshards(d), width;
+	uint64_t n = pen_ddict_nshards(d);
+	uint64_t width = pen_spec_number(pen_dataset_spec(ds), "cache.width");
+	const double all = (double)pen_dataset_nbytes(ds);
 	double bytes;
 
-	if (!given || pen__parse_count(given, &width) || !width || width > n)
+	if (!width || width > n)
 		width = n;
 	/* the first replica */
 	for (uint32_t i = 0; i < width; i++) {
-		struct pen_ddict_stats s;
+		struct pen_shard_stats s;
 		int rc = pen_ddict_stats(d, i, &s, err);
 
 		if (rc)
 			return rc;
 		c->held_bytes += s.value_bytes;
 	}
-	bytes = (double)c->s.hit_bytes + (double)c->s.read_bytes;
-	c->hit_rate = bytes > 0 ? (double)c->s.hit_bytes / bytes : 0;
-	c->held_share =
-		ds->objs.total_bytes
-			? (double)c->held_bytes / (double)ds->objs.total_bytes
-			: 0;
+	c->hits = r->stats.cache_hits;
+	c->hit_bytes = r->stats.cache_bytes;
+	c->reads = r->stats.nreads;
+	c->read_bytes = r->stats.read_bytes;
+	bytes = (double)c->hit_bytes + (double)c->read_bytes;
+	c->hit_rate = bytes > 0 ? (double)c->hit_bytes / bytes : 0;
+	c->held_share = all > 0 ? (double)c->held_bytes / all : 0;
 	snprintf(c->how, sizeof(c->how), "%s", pen_ddict_transport(d));
 	return 0;
 }
@@ -147,16 +181,18 @@ int load_sum(struct run *r, int rc, struct pen_err *err)
 	const bool ranks = r->comm && r->comm->size > 1;
 
 	/* Nobody waits for a rank that is gone: each says so, and all end. */
-	if (ranks && rc == PEN_ECLOSED && r->l->ds->store->lost->code) {
+	pen_loader_info(r->l, &r->info);
+	if (ranks && rc == PEN_ECLOSED && r->info.cache_lost) {
 		mute(false);
 		complain(err);
 		pen__comm_abort(r->comm, EXIT_IO);
 	}
 	pen_loader_stats(r->l, &r->stats);
-	r->cache.on = pen__tier_stats(r->l->ds->store, &r->cache.s);
+	r->cache.on = r->info.cache != NULL;
+	r->cache.full = r->info.cache_full;
 	/* who ended before the others meets them where they wait first */
 	if (ranks && !rc)
-		rc = pen__gate_pass(r->l, err);
+		rc = pen_loader_finish(r->l, err);
 	if (ranks)
 		rc = pen__comm_agree(r->comm, rc, err);
 	if (ranks && !rc)
@@ -165,6 +201,7 @@ int load_sum(struct run *r, int rc, struct pen_err *err)
 		rc = sum_epochs(r, err);
 	if (!rc && r->cache.on && (!r->comm || r->comm->rank == 0))
 		rc = look_at_cache(r, err);
+	pen__verdict(&r->facts, NULL, 0, &r->why);
 	return rc;
 }
 
@@ -176,14 +213,14 @@ void load_cache_json(struct pen_text *j, const struct run *r)
 		return;
 	pen__json_open(j, "cache", '{');
 	pen__json_int(j, "ranks", r->comm ? (uint64_t)r->comm->size : 1);
-	pen__json_int(j, "hits", c->s.hits);
-	pen__json_int(j, "hit_bytes", c->s.hit_bytes);
+	pen__json_int(j, "hits", c->hits);
+	pen__json_int(j, "hit_bytes", c->hit_bytes);
 	pen__json_num(j, "hit_rate", c->hit_rate);
-	pen__json_int(j, "store_reads", c->s.reads);
-	pen__json_int(j, "store_bytes", c->s.read_bytes);
+	pen__json_int(j, "store_reads", c->reads);
+	pen__json_int(j, "store_bytes", c->read_bytes);
 	pen__json_int(j, "held_bytes", c->held_bytes);
 	pen__json_num(j, "held_share", c->held_share);
-	pen__json_bool(j, "full", c->s.full);
+	pen__json_bool(j, "full", c->full);
 	pen__json_str(j, "transport", c->how);
 	pen__json_close(j, '}');
 }
@@ -197,9 +234,9 @@ void load_cache_print(const struct run *r)
 	printf("  %-14s %.1f %% of the bytes out of memory (%s), the others "
 	       "from "
 	       "the store (%s)\n",
-	       "cache", 100 * c->hit_rate, human_bytes((double)c->s.hit_bytes),
-	       human_bytes((double)c->s.read_bytes));
+	       "cache", 100 * c->hit_rate, human_bytes((double)c->hit_bytes),
+	       human_bytes((double)c->read_bytes));
 	printf("  %-14s holds %s, %.1f %% of the data%s; %s\n", "",
 	       human_bytes((double)c->held_bytes), 100 * c->held_share,
-	       c->s.full ? ", and is full (cache.memory=)" : "", c->how);
+	       c->full ? ", and is full (cache.memory=)" : "", c->how);
 }

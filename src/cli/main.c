@@ -5,7 +5,8 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "emulate/workload.h"
+#include "comm/launch.h"
+#include "emulate/config.h"
 #include "penstock.h"
 
 const struct command *const pen__commands[] = {
@@ -110,10 +111,28 @@ static int flushed(int rc)
 	return complain(&err);
 }
 
+/* Ranks of a launch that the command has no use for: N copies of it would
+ * write the same files and print N times. */
+static bool has_nothing_to_do(const struct command *cmd)
+{
+	struct pen_launch by;
+
+	if (cmd->ranks || pen__comm_launch(&by, NULL) || by.size == 1)
+		return false;
+	if (by.rank > 0)
+		return true;
+	fprintf(stderr,
+		"penstock: %s does not share its work among ranks: rank 0 "
+		"does all of it, the others that %s started end at once\n",
+		cmd->name, by.by);
+	pen__comm_leave();
+	return false;
+}
+
 static int run(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "--help";
-	const struct command *cmd, *sub;
+	const struct command *cmd, *sub, *outer;
 	bool help = false;
 
 	if (called_as(argv[0], "dlio_benchmark")) {
@@ -147,6 +166,7 @@ static int run(int argc, char **argv)
 	cmd = find(name);
 	if (!cmd)
 		return unknown(name);
+	outer = cmd;
 	sub = descend(cmd, argc > 2 ? argv[2] : NULL);
 	if (sub) {
 		cmd = sub;
@@ -157,11 +177,14 @@ static int run(int argc, char **argv)
 		print_help(cmd);
 		return EXIT_OK;
 	}
+	if (has_nothing_to_do(outer))
+		return EXIT_OK;
 	interrupt_install();
 	return cmd->run(argc - 2, argv + 2);
 }
 
 int main(int argc, char **argv)
 {
+	bench_commands();
 	return flushed(run(argc, argv));
 }

@@ -1,10 +1,11 @@
 /* What people and programs see: messages, numbers, progress, JSON, files. */
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -66,6 +67,48 @@ void print_lines(const char *text)
 	}
 }
 
+size_t terminal_columns(void)
+{
+	const char *set = getenv("COLUMNS");
+	struct winsize w = { 0 };
+
+	if (!isatty(STDOUT_FILENO))
+		return 0;
+	if (set && strtoul(set, NULL, 10))
+		return strtoul(set, NULL, 10);
+	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) ? 0 : w.ws_col;
+}
+
+void print_line(int width, const char *label, const char *fmt, ...)
+{
+	const size_t at = (size_t)width + 3;
+	char text[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	printf("  %-*s ", width, label);
+	if (terminal_columns())
+		print_wrapped(stdout, text, at, at);
+	else
+		puts(shown(text));
+}
+
+void print_paragraphs(struct pen_text *t, bool apart)
+{
+	char *p, *end;
+
+	for (p = t->n ? t->p : NULL; p && *p; p = end ? end + 1 : NULL) {
+		end = strchr(p, '\n');
+		if (end)
+			*end = '\0';
+		printf("%s  ", apart || p == t->p ? "\n" : "");
+		print_wrapped(stdout, p, 2, 2);
+	}
+	pen__text_fini(t);
+}
+
 int complain(const struct pen_err *err)
 {
 	if (!muted)
@@ -88,88 +131,28 @@ int complain_usage(const char *fmt, ...)
 	return EXIT_USAGE;
 }
 
-/* A few buffers in turn, so that one printf can use several. */
-static char *next_buf(void)
-{
-	static char buf[16][48];
-	static unsigned i;
+#define WARNINGS 10 /* that are shown */
 
-	return buf[i++ % 16];
+static void warn_one(void *arg, const struct pen_err *e)
+{
+	uint64_t *n = arg;
+
+	if (++*n <= WARNINGS)
+		fprintf(stderr, "penstock: %s: %s: %s\n",
+			e->code ? "warning" : "note", shown(e->where),
+			shown(e->msg));
 }
 
-static const char *scaled(double n, const char *const *unit, size_t nunits,
-			  const char *sep)
+void warn_of(const struct pen_dataset *ds)
 {
-	char *b = next_buf();
-	size_t i = 0;
-	int digits;
+	uint64_t n = 0;
 
-	while (fabs(n) >= 999.5 && i + 1 < nunits) {
-		n /= 1000;
-		i++;
-	}
-	/* a whole number stays one; three samples a second are 2.83 */
-	digits = i == 0 && rint(n) == n ? 0
-		 : fabs(n) < 9.995	? 2
-		 : fabs(n) < 99.95	? 1
-					: 0;
-	snprintf(b, 48, "%.*f%s%s", digits, n, sep, unit[i]);
-	return b;
-}
-
-const char *human_bytes(double n)
-{
-	static const char *const unit[] = { "B", "kB", "MB", "GB", "TB", "PB" };
-
-	return scaled(n, unit, 6, " ");
-}
-
-const char *human_count(double n)
-{
-	static const char *const unit[] = { "", " k", " M", " G", " T" };
-
-	return scaled(n, unit, 5, "");
-}
-
-const char *human_time(double s)
-{
-	char *b = next_buf();
-
-	/* by what is left when it is rounded: never "1000.0 us" */
-	if (s < 0.9995e-6)
-		snprintf(b, 48, "%.0f ns", s * 1e9);
-	else if (s < 0.99995e-3)
-		snprintf(b, 48, "%.1f us", s * 1e6);
-	else if (s < 0.99995)
-		snprintf(b, 48, "%.1f ms", s * 1e3);
-	else if (s < 119.995)
-		snprintf(b, 48, "%.2f s", s);
-	else
-		snprintf(b, 48, "%.0f min %02.0f s", floor(rint(s) / 60),
-			 fmod(rint(s), 60));
-	return b;
-}
-
-const char *grouped(uint64_t n)
-{
-	char *b = next_buf(), digits[32];
-	int len = snprintf(digits, sizeof(digits), "%" PRIu64, n), to = 0;
-
-	for (int i = 0; i < len; i++) {
-		if (i && (len - i) % 3 == 0)
-			b[to++] = ',';
-		b[to++] = digits[i];
-	}
-	b[to] = '\0';
-	return b;
-}
-
-const char *counted(uint64_t n, const char *what)
-{
-	char *b = next_buf();
-
-	snprintf(b, 48, "%s %s%s", grouped(n), what, n == 1 ? "" : "s");
-	return b;
+	pen_dataset_warnings(ds, &n, warn_one);
+	if (n > WARNINGS)
+		fprintf(stderr,
+			"penstock: and %s more such lines, which `penstock "
+			"verify` has\n",
+			grouped(n - WARNINGS));
 }
 
 const char *shape_text(const int64_t *shape, uint32_t ndim)
@@ -261,6 +244,7 @@ void interrupt_install(void)
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is a failed write */
 }
 
 int interrupted(void)
@@ -268,9 +252,10 @@ int interrupted(void)
 	return caught;
 }
 
-const atomic_bool *interrupt_flag(void)
+int interrupt_asked(void *arg)
 {
-	return &asked;
+	(void)arg;
+	return atomic_load_explicit(&asked, memory_order_relaxed);
 }
 
 void interrupt_below(bool on)

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/simulate.h"
+#include "cli/cmd_simulate.h"
 #include "report/doc.h"
 
 /* --- looking --- */

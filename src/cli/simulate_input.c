@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cli/simulate.h"
+#include "cli/cmd_simulate.h"
 #include "emulate/config.h"
 #include "emulate/draw.h"
 
@@ -276,10 +276,36 @@ static int fill(struct sim_ask *a)
 	return rc;
 }
 
+static bool is_given(const struct sim_ask *a, const char *name)
+{
+	return !strcmp(sim_from(a, name), "given");
+}
+
+/* What would be taken, and not looked at. */
+static int check_pairs(const struct sim_ask *a)
+{
+	if (is_given(a, "samples") && is_given(a, "steps") && a->s.samples &&
+	    a->s.steps)
+		return complain_usage("simulate: samples= contradicts steps=, "
+				      "with which the data grows with the "
+				      "cluster: leave one of them out");
+	if (is_given(a, "sync") && is_given(a, "gradients"))
+		return complain_usage("simulate: gradients= has no effect "
+				      "with sync=: leave one of them out");
+	if (is_given(a, "memory") && a->s.cache == PEN_SIM_NONE)
+		return complain_usage("simulate: memory= has no effect with "
+				      "cache=none: give cache=ddict or "
+				      "cache=local, or leave it out");
+	return -1;
+}
+
 static int check_given(const struct sim_ask *a)
 {
 	const struct sim_settings *s = &a->s;
+	int rc = check_pairs(a);
 
+	if (rc >= 0)
+		return rc;
 	if (!s->batch || !s->sample_bytes || (!s->samples && !s->steps) ||
 	    sim_assumed(a, "compute"))
 		return complain_usage("simulate: which workload? Name one, or "

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "emulate/system.h"
+
 #define TUNE_MOST 256
 #define TUNE_ARGS 128
 #define TUNE_SETTINGS 8
@@ -20,6 +22,7 @@ struct candidate {
 	size_t nruns;
 	double median;
 	bool is_default;
+	bool alike; /* the best, or not to be told from it */
 };
 
 struct tune {
@@ -32,6 +35,7 @@ struct tune {
 	struct candidate c[TUNE_MOST];
 	size_t n;
 	uint64_t start_ns, runs, failed;
+	struct pen_others others;
 	double epochs; /* of a run's second, for workloads */
 	double over_s; /* of all runs: starting, opening, ending */
 	double ramp_s; /* until the first batch is there, once open */

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/team.h"
-#include "store/store.h"
 
 enum { THREADS, PREFETCH, DEPTH, STORE, CHUNK };
 static const char *const load_keys[] = { "threads", "prefetch", "queue_depth",
@@ -106,7 +105,7 @@ static void add_load(struct tune *t, const struct way *w, unsigned threads,
 static void candidates_load(struct tune *t)
 {
 	static const unsigned ahead[] = { 2, 16 };
-	bool uring = pen__store_uring_works();
+	bool uring = pen_store_usable("uring");
 	unsigned threads[8];
 	size_t n = thread_counts(t, threads);
 

@@ -28,21 +28,34 @@ struct candidate *tune_default(struct tune *t, size_t n)
 	return NULL;
 }
 
-/* What to set: the best, or the defaults when nothing beats them. */
-static const struct candidate *choice_of(struct tune *t, size_t n)
+/* What to set, by the rule that all commands have for who is best. */
+static const struct candidate *choose(struct tune *t, size_t n)
 {
-	const struct candidate *dflt = tune_default(t, n);
+	static double room[TUNE_MOST][TUNE_RUNS];
+	struct pen_repeats r[TUNE_MOST] = { 0 };
+	bool alike[TUNE_MOST];
+	size_t dflt = n, at;
 
-	if (!dflt || isnan(dflt->median) || tune_better(&t->c[0], dflt))
-		return &t->c[0];
-	return dflt;
+	for (size_t i = 0; i < n; i++) {
+		const struct candidate *c = &t->c[i];
+
+		/* what failed once is no candidate */
+		r[i] = (struct pen_repeats){ room[i],
+					     isnan(c->median) ? 0 : c->nruns };
+		memcpy(room[i], c->rate, r[i].n * sizeof(**room));
+		dflt = c->is_default && r[i].n ? i : dflt;
+	}
+	at = pen__choose(r, n, dflt, TUNE_LEAST, alike);
+	for (size_t i = 0; i < n; i++)
+		t->c[i].alike = alike[i];
+	return &t->c[at];
 }
 
 static void print_yaml(const struct tune *t, const struct candidate *c)
 {
 	printf("\nAs YAML:\n");
 	if (!c->n)
-		printf("  # the defaults are best\n");
+		printf("  # the defaults\n");
 	for (size_t i = 0; i < c->n; i++) {
 		const char *eq = strchr(c->set[i], '=');
 		const char *dot = strrchr(c->set[i], '.');
@@ -97,14 +110,50 @@ static void print_python(const struct tune *t, const struct candidate *c)
 	printf("%s)\n", dotted ? "}" : "");
 }
 
-static void print_text(struct tune *t, size_t n)
+static void print_alike(const struct tune *t, size_t n)
+{
+	char name[256];
+	size_t shown = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!t->c[i].alike)
+			continue;
+		tune_name(&t->c[i], name, sizeof(name));
+		printf("%s%s", shown++ ? "; " : "", name);
+	}
+	printf(".%s\n", shown > 1 ? " The first is taken." : "");
+}
+
+static void print_verdict(struct tune *t, size_t n,
+			  const struct candidate *best)
 {
 	const struct candidate *dflt = tune_default(t, n);
-	const struct candidate *best = choice_of(t, n);
+	size_t nalike = 0;
+
+	for (size_t i = 0; i < n; i++)
+		nalike += t->c[i].alike;
+	if (dflt == best) {
+		printf("\nNothing beats the defaults beyond noise: leave "
+		       "them.\n");
+		return;
+	}
+	if (dflt && isnan(dflt->median))
+		printf("\nThe defaults do not work here.\n");
+	else if (dflt)
+		printf("\n%.2f times the defaults:\n",
+		       best->median / dflt->median);
+	printf("%s", nalike > 1 ? "These are alike: " : "Best: ");
+	print_alike(t, n);
+}
+
+static void print_text(struct tune *t, size_t n)
+{
+	const struct candidate *best = choose(t, n);
 	char name[256];
 
-	printf("%s: %zu settings tried in %s runs, %s\n", shown(t->target),
-	       t->n, grouped(t->runs),
+	print_others(&t->others);
+	printf("%s: %s tried in %s, %s\n", shown(t->target),
+	       counted(t->n, "setting"), counted(t->runs, "run"),
 	       human_time((double)(pen__now_ns() - t->start_ns) / 1e9));
 	if (t->failed)
 		printf("  (%s failed: %s)\n", counted(t->failed, "run"),
@@ -124,14 +173,7 @@ static void print_text(struct tune *t, size_t n)
 		       human_count(sorted[0]),
 		       human_count(sorted[c->nruns - 1]), name);
 	}
-	if (dflt && isnan(dflt->median))
-		printf("\nThe defaults do not work here.\n");
-	else if (dflt == best)
-		printf("\nNothing beats the defaults beyond noise: leave "
-		       "them.\n");
-	else if (dflt)
-		printf("\nBest: %.2f times the defaults.\n",
-		       best->median / dflt->median);
+	print_verdict(t, n, best);
 	print_yaml(t, best);
 	print_python(t, best);
 }
@@ -170,7 +212,7 @@ int tune_print_plan(const struct tune *t)
 
 static int print_json(struct tune *t, size_t n)
 {
-	const struct candidate *best = choice_of(t, n);
+	const struct candidate *best = choose(t, n);
 	struct pen_text j = { 0 };
 
 	pen__json_open(&j, NULL, '{');
@@ -180,6 +222,7 @@ static int print_json(struct tune *t, size_t n)
 	pen__json_int(&j, "runs", t->runs);
 	pen__json_num(&j, "seconds",
 		      (double)(pen__now_ns() - t->start_ns) / 1e9);
+	pen__others_json(&j, "others", &t->others);
 	pen__json_bool(&j, "beats_defaults", !best->is_default);
 	json_settings(&j, "recommended", best);
 	pen__json_open(&j, "finalists", '[');
@@ -188,6 +231,7 @@ static int print_json(struct tune *t, size_t n)
 
 		pen__json_open(&j, NULL, '{');
 		pen__json_bool(&j, "default", c->is_default);
+		pen__json_bool(&j, "alike", c->alike);
 		pen__json_num(&j, "samples_per_s", c->median);
 		json_settings(&j, "settings", c);
 		pen__json_open(&j, "runs", '[');

@@ -1,6 +1,7 @@
 /*
  * Blosc 1 buffers, through libblosc, on the calling thread alone. libblosc
- * takes its working memory by itself, per call.
+ * takes its working memory by itself, per call, and dies when there is none: so
+ * as much is asked for here first, and let go of again.
  */
 #include <blosc.h>
 
@@ -10,7 +11,7 @@
 static int blosc_unpack(struct pen_scratch *s, const void *in, size_t n,
 			void *out, size_t cap, size_t *got)
 {
-	size_t size;
+	size_t size, whole, stored, block;
 
 	(void)s;
 	if (blosc_cbuffer_validate(in, n, &size) < 0 || size > cap)
@@ -18,7 +19,8 @@ static int blosc_unpack(struct pen_scratch *s, const void *in, size_t n,
 	*got = size;
 	if (!size)
 		return 0;
-	if (pen__mem_tick())
+	blosc_cbuffer_sizes(in, &whole, &stored, &block);
+	if (!pen__can_alloc(3 * block + 65536))
 		return PEN_ENOMEM;
 	return blosc_decompress_ctx(in, out, cap, 1) == (int)size ? 0
 								  : PEN_EDATA;

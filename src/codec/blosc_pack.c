@@ -1,10 +1,13 @@
 /*
  * Blosc 1 with LZ4 and byte shuffle inside, as zarr's usual: on the calling
- * thread alone. libblosc takes its working memory by itself, per call.
+ * thread alone. libblosc takes its working memory by itself, per call, and dies
+ * when there is none: as much is asked for here first.
  */
 #include <blosc.h>
 
 #include "codec/pack.h"
+
+#define ROOM ((size_t)32 << 20) /* for all threads that pack at once */
 
 static size_t blosc_pack(struct pen_scratch *s, const struct pen_pack *p,
 			 const void *in, size_t n, void *out, size_t cap)
@@ -12,7 +15,7 @@ static size_t blosc_pack(struct pen_scratch *s, const struct pen_pack *p,
 	int got;
 
 	(void)s;
-	if (n > BLOSC_MAX_BUFFERSIZE || pen__mem_tick())
+	if (n > BLOSC_MAX_BUFFERSIZE || !pen__can_alloc(2 * n + ROOM))
 		return 0;
 	got = blosc_compress_ctx(p->level, BLOSC_SHUFFLE,
 				 p->item <= BLOSC_MAX_TYPESIZE ? p->item : 1, n,

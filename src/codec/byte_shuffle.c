@@ -4,7 +4,7 @@
  * half are interleaved into one of items twice as wide, which is what vector
  * units can do in one instruction, and the compiler knows how on each machine.
  */
-#include "codec/shuffle.h"
+#include "codec/byte_shuffle.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* Byte shuffle, both ways, and the checksum of HDF5's fletcher32 filter. */
-#ifndef PEN_CODEC_SHUFFLE_H
-#define PEN_CODEC_SHUFFLE_H
+#ifndef PEN_CODEC_BYTE_SHUFFLE_H
+#define PEN_CODEC_BYTE_SHUFFLE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -9,7 +9,7 @@
 #include "base/half.h"
 #include "codec/cellpack_int.h"
 #include "codec/deflate.h"
-#include "codec/shuffle.h"
+#include "codec/byte_shuffle.h"
 
 enum { PLAIN, INTEGERS, DEFLATED, TABLES }; /* how they are packed */
 

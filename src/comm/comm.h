@@ -34,6 +34,12 @@ struct pen_comm {
 	void *priv;
 };
 
+/* The ranks of a program that uses the library. */
+struct pen_ranks {
+	struct pen_comm *comm;
+	uint64_t pid; /* that opened it: a forked child has no ranks */
+};
+
 /* What moves the bytes. Ranks that fail are no concern of these. */
 struct pen_comm_ops {
 	const char *name; /* "self", "mpi" */

@@ -7,7 +7,7 @@
  * of who waits. A rank that dies is not seen here; the sleep is bounded so that
  * the caller can look after that.
  */
-#include "comm/bell.h"
+#include "comm/host_barrier.h"
 
 #include <limits.h>
 #include <linux/futex.h>

@@ -3,8 +3,8 @@
  * is woken, instead of looking again and again. It lies in memory they share,
  * which is zero at first. Every rank comes to every call.
  */
-#ifndef PEN_COMM_BELL_H
-#define PEN_COMM_BELL_H
+#ifndef PEN_COMM_HOST_BARRIER_H
+#define PEN_COMM_HOST_BARRIER_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -78,3 +78,19 @@ int pen__comm_launch(struct pen_launch *l, struct pen_err *err)
 	l->size = 1;
 	return 0;
 }
+
+void pen__comm_leave(void)
+{
+	static const char *const told[] = {
+		"OMPI_COMM_WORLD_RANK",
+		"OMPI_COMM_WORLD_SIZE",
+		"PMI_RANK",
+		"PMI_SIZE",
+		"PMIX_RANK",
+		"SLURM_STEP_ID",
+		"SLURM_PROCID",
+	};
+
+	for (size_t i = 0; i < sizeof(told) / sizeof(*told); i++)
+		unsetenv(told[i]);
+}

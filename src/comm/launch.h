@@ -12,5 +12,7 @@ struct pen_launch {
 
 /* PEN_EINVAL when a variable holds no such number. */
 int pen__comm_launch(struct pen_launch *out, struct pen_err *err);
+/* From now on this process, and what it starts, is alone. */
+void pen__comm_leave(void);
 
 #endif

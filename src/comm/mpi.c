@@ -31,7 +31,8 @@
 
 #include "base/alive.h"
 #include "base/clock.h"
-#include "comm/bell.h"
+#include "base/show.h"
+#include "comm/host_barrier.h"
 #include "comm/mpi_int.h"
 
 #define SPIN_NS 50000
@@ -503,8 +504,8 @@ int pen__mpi_nomem(MPI_Comm ranks, int lacking, size_t bytes,
 	if (rank == lacking)
 		return pen__fail_nomem(err, "ranks", bytes);
 	return pen__fail(err, PEN_ENOMEM, "ranks",
-			 "rank %d failed: out of memory: %zu bytes asked for",
-			 lacking, bytes);
+			 "rank %d failed: out of memory: %s asked for", lacking,
+			 pen__show_bytes((double)bytes).s);
 }
 
 /*

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "ddict/ddict_int.h"
+#include "ddict/dictionary_int.h"
 
 /* Keys and bytes of a put that go in one message. */
 #define PUT_KEYS 65536
@@ -614,7 +614,7 @@ static int check_shard(const struct pen_ddict *d, uint32_t shard,
 }
 
 PEN_API int pen_ddict_stats(struct pen_ddict *d, uint32_t shard,
-			    struct pen_ddict_stats *out, struct pen_err *err)
+			    struct pen_shard_stats *out, struct pen_err *err)
 {
 	struct pen_remote r = { 0 };
 	int rc = check_shard(d, shard, err);
@@ -644,7 +644,7 @@ PEN_API int pen_ddict_len(struct pen_ddict *d, uint64_t *out,
 {
 	*out = 0;
 	for (int i = d->first; i < d->first + d->width; i++) {
-		struct pen_ddict_stats s;
+		struct pen_shard_stats s;
 		int rc;
 
 		if (d->seg[i]) {

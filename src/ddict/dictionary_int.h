@@ -1,11 +1,11 @@
 /* The dictionary's own parts: settings, who owns a key, what goes by wire. */
-#ifndef PEN_DDICT_DDICT_INT_H
-#define PEN_DDICT_DDICT_INT_H
+#ifndef PEN_DDICT_DICTIONARY_INT_H
+#define PEN_DDICT_DICTIONARY_INT_H
 
 #include "base/opt.h"
 #include "base/rng.h"
-#include "ddict/ddict.h"
-#include "ddict/door.h"
+#include "ddict/dictionary.h"
+#include "ddict/name_server.h"
 #include "ddict/seg.h"
 #include "ddict/wire.h"
 

@@ -4,7 +4,7 @@
  * name, when the process is long gone. Only processes of the same user get it,
  * and it is taken only from those.
  */
-#include "ddict/door.h"
+#include "ddict/name_server.h"
 
 #include <errno.h>
 #include <poll.h>

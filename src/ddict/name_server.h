@@ -4,8 +4,8 @@
  * had it. Every process that has the shard opens a door of its own as long as
  * there are places, so that the name lives as long as any of them.
  */
-#ifndef PEN_DDICT_DOOR_H
-#define PEN_DDICT_DOOR_H
+#ifndef PEN_DDICT_NAME_SERVER_H
+#define PEN_DDICT_NAME_SERVER_H
 
 #include "base/err.h"
 

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/team.h"
-#include "ddict/ddict_int.h"
+#include "ddict/dictionary_int.h"
 
 /* For a name that is taken and does not answer: it may be in the making. */
 #define PATIENCE_NS 4000000000u
@@ -450,58 +450,4 @@ PEN_API void pen_ddict_close(struct pen_ddict *d)
 	pen__opt_fini(pen__ddict_opts, &d->o);
 	pen__free(d->seg);
 	pen__free(d);
-}
-
-/* --- ranks, for programs --- */
-
-PEN_API int pen_ranks_open(struct pen_ranks **out, struct pen_err *err)
-{
-	struct pen_comm *comm;
-	struct pen_ranks *r;
-	int rc;
-
-	*out = NULL;
-	rc = pen__comm_open(&comm, err);
-	if (rc)
-		return rc;
-	r = pen__calloc(1, sizeof(*r));
-	rc = r ? 0 : pen__fail_nomem(err, "ranks", sizeof(*r));
-	rc = pen__comm_agree(comm, rc, err);
-	if (rc) {
-		pen__comm_close(comm);
-		pen__free(r);
-		return rc;
-	}
-	r->comm = comm;
-	r->pid = (uint64_t)getpid();
-	*out = r;
-	return 0;
-}
-
-PEN_API void pen_ranks_close(struct pen_ranks *r)
-{
-	if (!r)
-		return;
-	/* a forked child that takes leave would do so for its parent */
-	if (r->pid == (uint64_t)getpid())
-		pen__comm_close(r->comm);
-	pen__free(r);
-}
-
-PEN_API int pen_ranks_rank(const struct pen_ranks *r)
-{
-	return r->comm->rank;
-}
-
-PEN_API int pen_ranks_size(const struct pen_ranks *r)
-{
-	return r->comm->size;
-}
-
-PEN_API int pen_ranks_barrier(struct pen_ranks *r, struct pen_err *err)
-{
-	if (r->pid != (uint64_t)getpid())
-		return pen__fail(err, PEN_EINVAL, "ranks",
-				 "a forked process is none of them");
-	return pen__comm_barrier(r->comm, err);
 }

@@ -13,7 +13,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "ddict/ddict_int.h"
+#include "ddict/dictionary_int.h"
 
 #define NONE UINT64_MAX
 
@@ -354,7 +354,7 @@ int pen__remote_put_done(const struct pen_remote *r, uint64_t n,
 static int serve_stats(struct pen_ddict *d, struct pen_reply *out,
 		       struct pen_err *err)
 {
-	struct pen_ddict_stats *s = pen__reply_room(out, sizeof(*s));
+	struct pen_shard_stats *s = pen__reply_room(out, sizeof(*s));
 
 	if (!s)
 		return pen__fail_nomem(err, "dictionary", sizeof(*s));

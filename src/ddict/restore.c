@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "ddict/ddict_int.h"
+#include "ddict/dictionary_int.h"
 
 /* Keys and bytes that are read in at a time. */
 #define GROUP 4096

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/show.h"
 
 static const char magic[8] = { 'P', 'E', 'N', 'D', 'D', 'I', 'C', 'T' };
 
@@ -29,10 +30,10 @@ static int map(struct pen_seg *s, int prot, const char *where,
 		mmap(NULL, s->size, prot, MAP_SHARED | MAP_NORESERVE, s->fd, 0);
 
 	if (p == MAP_FAILED)
-		return pen__fail_sys(err, errno, where,
-				     "%llu bytes cannot be mapped; ask for "
-				     "less memory=",
-				     (unsigned long long)s->size);
+		return pen__fail_sys(
+			err, errno, where,
+			"%s cannot be mapped; ask for less memory=",
+			pen__show_bytes((double)s->size).s);
 	s->base = p;
 	return 0;
 }

@@ -195,7 +195,7 @@ bool pen__arena_rebuild(struct pen_seg *);
 uint64_t pen__rec_size(const struct pen_seg_rec *);
 uint64_t pen__rec_size_of(struct pen_key, uint64_t len);
 
-/* --- table.c --- */
+/* --- hash_table.c --- */
 uint64_t pen__key_hash(struct pen_key);
 /* The record, or NULL. For pinned readers, or under the lock. */
 const struct pen_seg_rec *pen__table_find(const struct pen_seg *,
@@ -294,7 +294,7 @@ int pen__shard_freeze(struct pen_seg *, struct pen_err *err);
 int pen__shard_keys(struct pen_seg *, int (*fn)(void *, struct pen_key),
 		    void *arg, struct pen_err *err);
 uint64_t pen__shard_len(const struct pen_seg *);
-void pen__shard_stats(struct pen_seg *, struct pen_ddict_stats *);
+void pen__shard_stats(struct pen_seg *, struct pen_shard_stats *);
 /* Keys counted for statistics, of this process. */
 void pen__shard_count(struct pen_seg *, uint64_t nputs, uint64_t ngets,
 		      uint64_t nserved);

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/mem.h"
+#include "base/show.h"
 #include "ddict/seg.h"
 
 #define RUN_BYTES ((uint64_t)256 << 10)
@@ -37,18 +38,20 @@ static int fail_full(const struct pen_seg *s, uint64_t need, bool full,
 
 	if (!full)
 		return pen__fail(err, PEN_ENOMEM, "dictionary",
-				 "the machine has no memory for %llu bytes "
-				 "more, of a budget of %llu",
-				 (unsigned long long)need,
-				 (unsigned long long)h->size);
-	return pen__fail(err, PEN_ENOMEM, "dictionary",
-			 "full: %llu bytes do not fit, of the budget's %llu "
-			 "%llu are in use by %llu keys, %llu by readers of "
-			 "what is gone; open it with more memory=",
-			 (unsigned long long)need, (unsigned long long)h->size,
-			 (unsigned long long)(h->start + live),
-			 (unsigned long long)atomic_load(&h->nkeys),
-			 (unsigned long long)(used > live ? used - live : 0));
+				 "the machine has no memory for %s more, of a "
+				 "budget of %s",
+				 pen__show_bytes((double)need).s,
+				 pen__show_bytes((double)h->size).s);
+	return pen__fail(
+		err, PEN_ENOMEM, "dictionary",
+		"full: %s do not fit; of the budget of %s, %s are in "
+		"use by %s and %s by readers of values that were "
+		"removed; open it with more memory=",
+		pen__show_bytes((double)need).s,
+		pen__show_bytes((double)h->size).s,
+		pen__show_bytes((double)(h->start + live)).s,
+		pen__show_counted(atomic_load(&h->nkeys), "key").s,
+		pen__show_bytes((double)(used > live ? used - live : 0)).s);
 }
 
 static void write_rec(struct pen_seg *s, uint64_t off, struct pen_key k,
@@ -169,12 +172,13 @@ static int check(struct pen_key k, struct pen_value v, struct pen_err *err)
 {
 	if (k.bytes && k.number > PEN_SEG_MAX_KEY)
 		return pen__fail(err, PEN_EINVAL, "key",
-				 "%llu bytes; 1 GiB is the most",
-				 (unsigned long long)k.number);
+				 "has %s bytes; 1,073,741,824 are the most",
+				 pen__show_grouped(k.number).s);
 	if (v.len > PEN_SEG_MAX_VALUE)
 		return pen__fail(err, PEN_EINVAL, "value",
-				 "%llu bytes; 8 TiB is the most",
-				 (unsigned long long)v.len);
+				 "has %s; %s are the most",
+				 pen__show_bytes((double)v.len).s,
+				 pen__show_bytes((double)PEN_SEG_MAX_VALUE).s);
 	return 0;
 }
 
@@ -376,10 +380,10 @@ int pen__value_copy(struct pen_value v, void *buf, uint64_t *len,
 	*len = v.len;
 	if (v.len > room)
 		return pen__fail(err, PEN_ENOMEM, "dictionary",
-				 "the value has %llu bytes, and there is room "
-				 "for %llu",
-				 (unsigned long long)v.len,
-				 (unsigned long long)room);
+				 "the value has %s bytes, and there is room "
+				 "for %s",
+				 pen__show_grouped(v.len).s,
+				 pen__show_grouped(room).s);
 	if (v.len)
 		memcpy(buf, v.data, v.len);
 	return 0;
@@ -605,7 +609,7 @@ uint64_t pen__shard_len(const struct pen_seg *s)
 }
 
 static void sum_counts(const struct pen_seg_head *h,
-		       struct pen_ddict_stats *out)
+		       struct pen_shard_stats *out)
 {
 	out->nputs = atomic_load(&h->nputs);
 	out->ngets = atomic_load(&h->ngets);
@@ -617,11 +621,11 @@ static void sum_counts(const struct pen_seg_head *h,
 	}
 }
 
-void pen__shard_stats(struct pen_seg *s, struct pen_ddict_stats *out)
+void pen__shard_stats(struct pen_seg *s, struct pen_shard_stats *out)
 {
 	const struct pen_seg_head *h = s->head;
 
-	*out = (struct pen_ddict_stats){ 0 };
+	*out = (struct pen_shard_stats){ 0 };
 	if (h) {
 		out->total_bytes = h->size;
 		out->used_bytes =

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/show.h"
 #include "ddict/wire_int.h"
 
 static const struct pen_transport *const transports[] = {
@@ -203,8 +204,9 @@ static void say_why(const struct trial *t, size_t best, char *text, size_t cap)
 	text[0] = '\0';
 	add(text, cap, "%s", transports[best]->name);
 	if (t[best].speed.samples > 0)
-		add(text, cap, ": %.2f M samples/s, %.0f us",
-		    t[best].speed.samples * 1e-6, t[best].speed.round_trip_us);
+		add(text, cap, ": %s samples/s, %s",
+		    pen__show_count(t[best].speed.samples).s,
+		    pen__show_time(t[best].speed.round_trip_us * 1e-6).s);
 	for (size_t i = 0; i < NTRANSPORTS; i++) {
 		if (i == best)
 			continue;
@@ -212,9 +214,10 @@ static void say_why(const struct trial *t, size_t best, char *text, size_t cap)
 			add(text, cap, "; %s: %s", transports[i]->name,
 			    t[i].reason);
 		else if (t[i].wire)
-			add(text, cap, "; %s: %.2f M samples/s, %.0f us",
-			    transports[i]->name, t[i].speed.samples * 1e-6,
-			    t[i].speed.round_trip_us);
+			add(text, cap, "; %s: %s samples/s, %s",
+			    transports[i]->name,
+			    pen__show_count(t[i].speed.samples).s,
+			    pen__show_time(t[i].speed.round_trip_us * 1e-6).s);
 	}
 }
 

@@ -8,6 +8,8 @@
  */
 #include "ddict/wire_int.h"
 
+#include "base/show.h"
+
 static int rma_open(struct pen_wire *w, struct pen_comm *comm,
 		    struct pen_err *err)
 {
@@ -24,8 +26,8 @@ static int rma_open(struct pen_wire *w, struct pen_comm *comm,
 	if (rc)
 		return rc;
 	return pen__fail(err, PEN_ENOTSUP, "rma",
-			 "%.0f us a get, several to find one key; not taken",
-			 us);
+			 "%s a get, several to find one key; not taken",
+			 pen__show_time(us * 1e-6).s);
 }
 
 const struct pen_transport pen__wire_rma = {

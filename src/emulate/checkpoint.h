@@ -24,6 +24,11 @@ int pen__ckpt_new(struct pen_ckpt **out, const struct pen_config *,
 		  unsigned rank, unsigned world, struct pen_err *err);
 void pen__ckpt_free(struct pen_ckpt *);
 uint64_t pen__ckpt_bytes(const struct pen_ckpt *); /* tensor bytes it writes */
+/* What DLIO counts of it: of layers, and of optimizer state. Its total is the
+ * sum over ranks, with pen__ckpt_dlio_model() in place of the layers. */
+void pen__ckpt_dlio_bytes(const struct pen_ckpt *, double *layers,
+			  double *optimizer);
+double pen__ckpt_dlio_model(const struct pen_config *, double layers);
 unsigned pen__ckpt_nfiles(const struct pen_ckpt *);
 /* File i: its name and the tensor bytes in it. */
 const char *pen__ckpt_file(const struct pen_ckpt *, unsigned i,

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/show.h"
 #include "emulate/ckpt_int.h"
 
 static int refused_direct(const char *path, struct pen_err *err)
@@ -145,10 +146,9 @@ static int save_bytes(struct save *s, const char *path, struct pen_err *err)
 	if (!s->sys && c->checkpoint.fsync && fsync(s->fd))
 		s->sys = errno;
 	if (s->sys)
-		return pen__fail_sys(err, s->sys, path,
-				     "cannot be written (at most %" PRIu64
-				     " bytes of its %" PRIu64 " of tensors)",
-				     s->size, s->state->bytes);
+		return pen__fail_sys(
+			err, s->sys, path, "cannot be written (%s of tensors)",
+			pen__show_bytes((double)s->state->bytes).s);
 	return 0;
 }
 

@@ -3,7 +3,7 @@
 #define PEN_EMULATE_CKPT_INT_H
 
 #include "emulate/checkpoint.h"
-#include "emulate/torch_file.h"
+#include "make/torch_file.h"
 
 /* --- ckpt_layout.c: which files, of which tensors --- */
 
@@ -15,10 +15,13 @@ struct pen_ckpt_plan {
 	struct pen_ckpt_file *file;
 	size_t nfiles, cap;
 	uint64_t bytes; /* of all tensors */
+	/* of layers and of optimizer state, as DLIO counts them */
+	double dlio_model, dlio_optimizer;
 };
 int pen__ckpt_plan(struct pen_ckpt_plan *, const struct pen_config *,
 		   unsigned rank, unsigned world, struct pen_err *err);
 void pen__ckpt_plan_fini(struct pen_ckpt_plan *);
+bool pen__ckpt_is_transformer(const struct pen_config *);
 
 /* --- ckpt_fill.c: what is in a tensor --- */
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/show.h"
 #include "emulate/ckpt_int.h"
 
 #define NBLOCKS 8u
@@ -50,9 +51,9 @@ static int block_size(const struct pen_config *c, size_t *block,
 	b -= b % PEN_CKPT_PAGE;
 	if (!b)
 		return pen__fail(err, PEN_EINVAL, "checkpoint.memory",
-				 "too little: each of %" PRIu64 " accelerators "
-				 "needs two blocks of 4 KiB or more",
-				 share);
+				 "too little for %s: each needs two blocks of "
+				 "4096 bytes or more",
+				 pen__show_counted(share, "accelerator").s);
 	*block = (size_t)b;
 	*nblocks = memory / b < NBLOCKS ? (unsigned)(memory / b) : NBLOCKS;
 	return 0;
@@ -97,6 +98,20 @@ void pen__ckpt_free(struct pen_ckpt *k)
 uint64_t pen__ckpt_bytes(const struct pen_ckpt *k)
 {
 	return k->own.bytes;
+}
+
+void pen__ckpt_dlio_bytes(const struct pen_ckpt *k, double *layers,
+			  double *optimizer)
+{
+	*layers = k->own.dlio_model;
+	*optimizer = k->own.dlio_optimizer;
+}
+
+double pen__ckpt_dlio_model(const struct pen_config *c, double layers)
+{
+	return c->model.size_bytes && !pen__ckpt_is_transformer(c)
+		       ? (double)c->model.size_bytes
+		       : layers;
 }
 
 unsigned pen__ckpt_nfiles(const struct pen_ckpt *k)
@@ -180,7 +195,8 @@ static int dir_of(const struct pen_config *c, unsigned epoch, uint64_t step,
 	while (n > 1 && folder(c)[n - 1] == '/')
 		n--;
 	if (n >= LONGEST_DIR)
-		return pen__fail(err, PEN_EINVAL, "checkpoint.folder",
+		return pen__fail(err, PEN_EINVAL,
+				 "checkpoint.checkpoint_folder",
 				 "the path is too long");
 	snprintf(buf, LONGEST_DIR + 64, "%.*s/" DIR_FORMAT, (int)n, folder(c),
 		 epoch, step);

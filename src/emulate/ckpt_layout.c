@@ -104,14 +104,18 @@ static int add_numbered(struct maker *m, struct pen_torch_state *s,
 
 /* --- model_size --- */
 
+bool pen__ckpt_is_transformer(const struct pen_config *c)
+{
+	return c->model.type && !strcmp(c->model.type, "transformer");
+}
+
 static int flat_model(struct maker *m)
 {
 	const struct pen_config *c = m->c;
 	struct pen_torch_state *s;
 	char name[48];
 
-	if (!c->model.size_bytes ||
-	    (c->model.type && !strcmp(c->model.type, "transformer")))
+	if (!c->model.size_bytes || pen__ckpt_is_transformer(c))
 		return 0;
 	snprintf(name, sizeof(name), "model_states-%" PRIu64, m->rank);
 	s = add_file(m, name);
@@ -306,6 +310,13 @@ static u128 parameters(const struct pen_config *c)
 		       (2 * h + h * (h + 2 * kv_width(c)) + h * h + 3 * f * h);
 }
 
+/* Of all parameters, what a rank has optimizer state for. */
+static u128 optimizer_share(const struct maker *m)
+{
+	return parameters(m->c) /
+	       (m->c->model.zero_stage > 0 ? (u128)m->dp * mp(m) : mp(m));
+}
+
 static int optimizer(struct maker *m)
 {
 	const struct pen_config *c = m->c;
@@ -315,8 +326,7 @@ static int optimizer(struct maker *m)
 	char name[56];
 
 	if (!listed && has_layers(m))
-		share = parameters(c) /
-			(c->model.zero_stage > 0 ? (u128)m->dp * mp(m) : mp(m));
+		share = optimizer_share(m);
 	if (!listed && !share)
 		return 0;
 	snprintf(name, sizeof(name),
@@ -332,6 +342,32 @@ static int optimizer(struct maker *m)
 		n[i + 1] = (u128)c->model.hidden_size * 5;
 	}
 	return add_numbered(m, s, n, 6, c->model.optimizer_datatype);
+}
+
+/*
+ * The rank's part of the size DLIO reports. It leaves out what is listed, and
+ * with ZeRO 2 counts the layers of replicas that write none.
+ */
+static void count_as_dlio(struct maker *m)
+{
+	const struct pen_config *c = m->c;
+	const double model = (double)pen__torch_size(c->model.model_datatype),
+		     optim = (double)pen__torch_size(
+			     c->model.optimizer_datatype);
+	u128 n[6], share = 0;
+
+	if (!has_layers(m))
+		return;
+	if (!listed_layers(m) && !(c->model.zero_stage == 1 && m->dp_rank))
+		for (uint64_t l = m->first_layer; l <= m->last_layer; l++)
+			for (size_t i = formula(m, l, n); i-- > 0;)
+				m->plan->dlio_model += (double)n[i] * model;
+	if (!c->model.optimization_groups.n)
+		share = optimizer_share(m);
+	if (share)
+		m->plan->dlio_optimizer =
+			3 * optim *
+			((double)share + 5 * (double)c->model.hidden_size);
 }
 
 /* --- what must hold --- */
@@ -400,11 +436,11 @@ static int find_dp(struct maker *m, unsigned world)
 
 	if (c->checkpoint.mode == 0 && world % mp(m))
 		return pen__fail(m->err, PEN_EINVAL, "model.parallelism",
-				 "%u ranks are not a multiple of tensor x "
-				 "pipeline = %" PRIu64 " x %" PRIu64
-				 "; start as many, or use "
+				 "needs a multiple of tensor x pipeline = "
+				 "%" PRIu64 " x %" PRIu64
+				 " ranks, not %u: start as many, or use "
 				 "checkpoint.mode=subset",
-				 world, m->tp, m->pp);
+				 m->tp, m->pp, world);
 	if (c->checkpoint.mode == 0) {
 		m->dp = world / mp(m);
 		return 0;
@@ -447,6 +483,7 @@ int pen__ckpt_plan(struct pen_ckpt_plan *p, const struct pen_config *c,
 		return 0; /* a replica of what others write */
 	if (has_layers(&m))
 		choose_layers(&m);
+	count_as_dlio(&m);
 	rc = flat_model(&m);
 	if (!rc)
 		rc = layers(&m);

@@ -1,378 +1,395 @@
 /*
- * Settings as they come in: from YAML, from arguments, each with its place.
- * Every one is checked when it is given, so that the error can point at it;
- * what must hold between them is settle's business.
+ * Settings into a configuration: defaults, then every source in turn, then
+ * ${...} and what follows from other values. A number given for a time clears
+ * what it was drawn from before, and its `_stdev` counts after it, wherever it
+ * is written.
  */
-#include "emulate/config.h"
-
-#include <stdarg.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
+#include <time.h>
 
 #include "base/mem.h"
 #include "emulate/config_int.h"
+#include "emulate/layout.h"
 
-static const char *place_text(const struct pen_place *at, char buf[512])
+void pen__config_fini(struct pen_config *c)
 {
-	if (at->line)
-		snprintf(buf, 512, "%.480s:%u:%u", at->origin, at->line,
-			 at->col);
-	else
-		snprintf(buf, 512, "%s", at->origin);
-	return buf;
+	pen__opt_fini(pen__config_opts, c);
+	pen__pairs_clear(&c->loader);
+	pen__pairs_clear(&c->storage.options);
 }
 
-void pen__settings_init(struct pen_settings *s)
+static bool ends_with(const char *s, const char *end)
 {
-	*s = (struct pen_settings){ 0 };
+	const size_t n = strlen(s), m = strlen(end);
+
+	return n >= m && !strcmp(s + n - m, end);
 }
 
-void pen__settings_fini(struct pen_settings *s)
+/* A pair given again has its last value, at its first place. */
+static int apply_pair(struct pen_pairs *p, const char *key,
+		      const struct pen_settings *s, const char *full,
+		      struct pen_err *err)
 {
-	for (size_t i = 0; i < s->n; i++) {
-		pen__free(s->v[i].key);
-		pen__free(s->v[i].value);
-		pen__free(s->v[i].origin);
+	if (pen__pairs_get(p, key))
+		return 0;
+	return pen__pairs_add(p, key, pen__settings_find(s, full)->value, err);
+}
+
+static int apply(struct pen_config *c, const struct pen_settings *s,
+		 const struct pen_setting *v, struct pen_err *err)
+{
+	static const char options[] = "storage.storage_options.";
+	struct pen_time_spec *t = pen__key_time(v->key, c);
+
+	if (pen__starts_with(v->key, "loader."))
+		return apply_pair(&c->loader, v->key + strlen("loader."), s,
+				  v->key, err);
+	if (pen__starts_with(v->key, options))
+		return apply_pair(&c->storage.options, v->key + strlen(options),
+				  s, v->key, err);
+	if (t)
+		*t = (struct pen_time_spec){ 0 };
+	if (pen__starts_with(v->key, "checkpoint.ksm."))
+		c->checkpoint.ksm = true;
+	return pen__opt_set(pen__config_opts, c, v->key, v->value, err);
+}
+
+/* One source: [from, to) of the settings. */
+static int apply_source(struct pen_config *c, const struct pen_settings *s,
+			size_t from, size_t to, struct pen_err *err)
+{
+	int rc = 0;
+
+	for (unsigned pass = 0; pass < 2; pass++)
+		for (size_t i = from; !rc && i < to; i++) {
+			const bool late = pen__key_in_time(s->v[i].key) &&
+					  ends_with(s->v[i].key, "_stdev");
+
+			if (late == (pass == 1))
+				rc = apply(c, s, &s->v[i], err);
+		}
+	return rc;
+}
+
+static int fill(struct pen_config *c, const struct pen_settings *s,
+		struct pen_err *err)
+{
+	size_t to;
+	int rc = 0;
+
+	for (size_t from = 0; !rc && from < s->n; from = to) {
+		for (to = from + 1; to < s->n; to++)
+			if (s->v[to].source != s->v[from].source)
+				break;
+		rc = apply_source(c, s, from, to, err);
 	}
-	pen__free(s->v);
-	pen__text_fini(&s->notes);
-	pen__text_fini(&s->overrides);
-	pen__free(s->workload);
-	pen__free(s->source);
-	pen__free(s->config_dir);
-	*s = (struct pen_settings){ 0 };
-}
-
-void pen__settings_note(struct pen_settings *s, const char *fmt, ...)
-{
-	char line[512];
-	const char *had = s->notes.p;
-	va_list ap;
-	size_t n;
-
-	va_start(ap, fmt);
-	vsnprintf(line, sizeof(line) - 1, fmt, ap);
-	va_end(ap);
-	n = strlen(line);
-	line[n++] = '\n';
-	line[n] = '\0';
-	while (had && (had = strstr(had, line))) {
-		if (had == s->notes.p || had[-1] == '\n')
-			return;
-		had++;
-	}
-	pen__text_put(&s->notes, line, n);
-}
-
-const struct pen_setting *pen__settings_find(const struct pen_settings *s,
-					     const char *key)
-{
-	for (size_t i = s->n; i-- > 0;)
-		if (!strcmp(s->v[i].key, key))
-			return &s->v[i];
-	return NULL;
-}
-
-/* A place in a file comes first; what an argument is, its key tells. */
-int pen__fail_in(const struct pen_place *at, const char *key, int code,
-		 const char *what, struct pen_err *err)
-{
-	char buf[512];
-
-	if (at->source == PEN_FROM_ARGS)
-		return pen__fail(err, code, key, "%s", what);
-	return pen__fail(err, code, place_text(at, buf), "%s: %s", key, what);
-}
-
-int pen__settings_fail(const struct pen_settings *s, int code, const char *key,
-		       struct pen_err *err, const char *fmt, ...)
-{
-	const struct pen_setting *set = pen__settings_find(s, key);
-	const struct pen_place at = { .origin = set ? set->origin : NULL,
-				      .source = set ? set->source
-						    : PEN_FROM_ARGS };
-	char what[256];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(what, sizeof(what), fmt, ap);
-	va_end(ap);
-	return pen__fail_in(&at, key, code, what, err);
-}
-
-/* Room for one at index i; the caller fills it. */
-static struct pen_setting *insert(struct pen_settings *s, size_t i)
-{
-	struct pen_setting *v;
-
-	if ((s->n & (s->n + 1)) == 0) { /* full at 0, 1, 3, 7, ... */
-		v = pen__realloc(s->v, s->n * 2 + 1, sizeof(*v));
-		if (!v)
-			return NULL;
-		s->v = v;
-	}
-	memmove(s->v + i + 1, s->v + i, (s->n - i) * sizeof(*s->v));
-	s->n++;
-	s->v[i] = (struct pen_setting){ 0 };
-	return &s->v[i];
-}
-
-/* Takes `value`. YAML goes below the arguments. */
-static int append(struct pen_settings *s, const struct pen_config_key *k,
-		  char *value, const struct pen_place *at, struct pen_err *err)
-{
-	char buf[512], *key = pen__strdup(k->name),
-		       *origin = pen__strdup(place_text(at, buf));
-	struct pen_setting *to = NULL;
-	size_t i = s->n;
-
-	while (i && s->v[i - 1].source > at->source)
-		i--;
-	if (key && origin)
-		to = insert(s, i);
-	if (!to) {
-		pen__free(key);
-		pen__free(origin);
-		pen__free(value);
-		return pen__fail_nomem(err, k->name, sizeof(*to));
-	}
-	*to = (struct pen_setting){ key, value, origin, at->source, k->rank };
-	return 0;
-}
-
-static struct pen_setting *find_in_source(struct pen_settings *s,
-					  const char *key, unsigned source)
-{
-	for (size_t i = s->n; i-- > 0;)
-		if (s->v[i].source == source && !strcmp(s->v[i].key, key))
-			return &s->v[i];
-	return NULL;
+	return rc;
 }
 
 /*
- * Takes `value`. One source may name a thing by an old and by today's name:
- * today's wins. Twice by the same name is an error in a file; of arguments,
- * the last wins.
+ * --- ${...} in text values, as Hydra resolves it ---
+ * ${workload.model.name} is another setting, ${now:%Y-%m-%d} the time. Nothing
+ * else is known, above all no environment and no code.
  */
-static int store(struct pen_settings *s, const struct pen_config_key *k,
-		 char *value, const struct pen_place *at, struct pen_err *err)
-{
-	struct pen_setting *had = find_in_source(s, k->name, at->source);
-	char what[640], buf[512];
 
-	if (!had || (had->rank == k->rank && at->source == PEN_FROM_ARGS))
-		return append(s, k, value, at, err);
-	if (had->rank == k->rank) {
-		pen__free(value);
-		snprintf(what, sizeof(what), "is there twice, first at %s",
-			 had->origin);
-		return pen__fail_in(at, k->name, PEN_EINVAL, what, err);
-	}
-	pen__settings_note(
-		s, "%s is given by two names; that of %s counts", k->name,
-		had->rank > k->rank ? had->origin : place_text(at, buf));
-	if (had->rank > k->rank) {
-		pen__free(value);
-		return 0;
-	}
-	pen__free(had->value);
-	had->value = value;
-	had->rank = k->rank;
-	value = pen__strdup(place_text(at, buf));
-	if (!value)
-		return pen__fail_nomem(err, k->name, strlen(buf));
-	pen__free(had->origin);
-	had->origin = value;
-	return 0;
+#define DEPTH 8 /* a value may hold ${...} itself */
+
+/* What strftime has of use in a name; -1: it is none of them. */
+static int field(char name, const struct tm *tm)
+{
+	static const char names[] = "YmdHMSyj";
+	const int v[] = { tm->tm_year + 1900, tm->tm_mon + 1, tm->tm_mday,
+			  tm->tm_hour,	      tm->tm_min,     tm->tm_sec,
+			  tm->tm_year % 100,  tm->tm_yday + 1 };
+	const char *at = name ? strchr(names, name) : NULL;
+
+	return at ? v[at - names] : -1;
 }
 
-static int fail_unknown(struct pen_settings *s, const char *name,
-			const struct pen_place *at, struct pen_err *err)
-{
-	const char *near = pen__key_suggest(name);
-	char what[256];
-
-	if (s->lenient) {
-		if (near)
-			pen__settings_note(s,
-					   "unknown key %s is ignored; did "
-					   "you mean %s?",
-					   name, near);
-		else
-			pen__settings_note(s, "unknown key %s is ignored",
-					   name);
-		return 0;
-	}
-	if (near)
-		snprintf(what, sizeof(what), "unknown key; did you mean %s?",
-			 near);
-	else
-		snprintf(what, sizeof(what),
-			 "unknown key; see `penstock config --help`");
-	return pen__fail_in(at, name, PEN_EINVAL, what, err);
-}
-
-/* A key that is none: a section's own name, or one below a value. */
-int pen__setting_refuse(struct pen_settings *s, const char *name,
-			const struct pen_place *at, struct pen_err *err)
-{
-	char above[PEN_KEY_MAX];
-	char *dot;
-
-	if (pen__key_is_section(name))
-		return pen__fail_in(at, name, PEN_EINVAL,
-				    "is a section; it takes `key: value` lines",
-				    err);
-	snprintf(above, sizeof(above), "%s", name);
-	dot = strrchr(above, '.');
-	if (dot)
-		*dot = '\0';
-	if (dot && pen__opt_find(pen__config_opts, above) &&
-	    !pen__key_is_section(above))
-		return pen__fail_in(at, above, PEN_EINVAL,
-				    "takes one value, not a map", err);
-	return fail_unknown(s, name, at, err);
-}
-
-/* Classes are Python: what they would do cannot be done here. */
-static bool is_plugin(const struct pen_config_key *k,
-		      const struct pen_config_value *v)
-{
-	static const char *const keys[] = {
-		"reader.data_loader_classname", "reader.reader_classname",
-		"checkpoint.checkpoint_mechanism_classname", NULL
-	};
-
-	for (size_t i = 0; keys[i]; i++)
-		if (!strcmp(k->name, keys[i]))
-			return !v->null && *v->text &&
-			       strcasecmp(v->text, "none") != 0;
-	return !strcmp(k->name, "reader.data_loader") && !v->null &&
-	       !strcasecmp(v->text, "custom");
-}
-
-static int free_value(struct pen_settings *s, const struct pen_config_key *k,
-		      const struct pen_config_value *v,
-		      const struct pen_place *at, struct pen_err *err)
-{
-	struct pen_err why = { 0 };
-	struct pen_spec *spec = NULL;
-	char *copy, what[400];
-	int rc = 0;
-
-	if (pen__starts_with(k->name, "loader.")) {
-		rc = pen_spec_new(&spec, err);
-		if (rc)
-			return rc;
-		rc = pen_spec_set(spec, k->name + strlen("loader."), v->text,
-				  &why);
-		pen_spec_free(spec);
-	}
-	if (rc) {
-		snprintf(what, sizeof(what), "%s", why.msg);
-		return pen__fail_in(at, k->name, rc, what, err);
-	}
-	copy = pen__strdup(v->text);
-	if (!copy)
-		return pen__fail_nomem(err, k->name, strlen(v->text));
-	return store(s, k, copy, at, err);
-}
-
-static int known_value(struct pen_settings *s, const struct pen_config_key *k,
-		       const struct pen_config_value *v,
-		       const struct pen_place *at, struct pen_err *err)
-{
-	static const char plugin[] =
-		"Python plug-ins cannot be run; what is built in is listed by "
-		"`penstock formats` and `penstock stores`";
-	struct pen_err why = { 0 };
-	char *value = NULL;
-	int rc;
-
-	if (is_plugin(k, v)) {
-		if (!s->lenient)
-			return pen__fail_in(at, k->name, PEN_ENOTSUP, plugin,
-					    err);
-		pen__settings_note(s,
-				   "%s is ignored: Python plug-ins cannot "
-				   "be run",
-				   k->name);
-		return 0;
-	}
-	rc = pen__value_normal(k->opt, v, &value, &why);
-	if (rc)
-		return pen__fail_in(at, k->name, rc, why.msg, err);
-	return store(s, k, value, at, err);
-}
-
-static bool is_switch(const char *v)
-{
-	static const char *const w[] = { "true", "false", "yes", "no", "on",
-					 "off",	 "1",	  "0",	 NULL };
-
-	for (size_t i = 0; w[i]; i++)
-		if (!strcasecmp(v, w[i]))
-			return true;
-	return false;
-}
-
-/* Old settings that became two, or none. 1: it was not one of them. */
-static int set_old(struct pen_settings *s, const char *key,
-		   const struct pen_config_value *v, const struct pen_place *at,
+static int put_now(const char *format, const char *key, struct pen_text *out,
 		   struct pen_err *err)
 {
-	const struct pen_config_value yes = { .text = "true" },
-				      none = { .text = "0" };
-	int rc = 0;
+	struct timespec now;
+	struct tm tm;
 
-	if (!strcmp(key, "workflow.profiling") && !v->null && !v->list &&
-	    !is_switch(v->text)) {
-		pen__settings_note(s, "workflow.profiling is yes or no now; "
-				      "profiling.profiler says which");
-		rc = pen__setting_put(s, "profiling.profiler", v, at, err);
-		return rc ? rc : pen__setting_put(s, key, &yes, at, err);
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (!localtime_r(&now.tv_sec, &tm))
+		return pen__fail(err, PEN_EINVAL, key, "there is no time");
+	for (const char *p = format; *p; p++) {
+		if (*p != '%')
+			pen__text_put(out, p, 1);
+		else if (*++p == 'f') /* Python's own */
+			pen__text_add(out, "%06ld", now.tv_nsec / 1000);
+		else if (*p == '%')
+			pen__text_put(out, p, 1);
+		else if (field(*p, &tm) >= 0)
+			pen__text_add(out, "%0*d",
+				      *p == 'Y'	  ? 4
+				      : *p == 'j' ? 3
+						  : 2,
+				      field(*p, &tm));
+		else
+			return pen__fail(err, PEN_EINVAL, key,
+					 "${now:%.60s} is not a time format; "
+					 "%%Y %%m %%d %%H %%M %%S %%y %%j %%f "
+					 "are known",
+					 format);
 	}
-	if (!strcmp(key, "data_loader.prefetch")) {
-		pen__settings_note(s, "data_loader.prefetch is gone; "
-				      "reader.prefetch_size says how many");
-		if (!strcasecmp(v->text, "false"))
-			rc = pen__setting_put(s, "reader.prefetch_size", &none,
-					      at, err);
-		return rc;
-	}
-	return 1;
-}
-
-static int set_hydra(struct pen_settings *s, const struct pen_config_key *k,
-		     const struct pen_config_value *v,
-		     const struct pen_place *at, struct pen_err *err)
-{
-	if (k->opt)
-		return known_value(s, k, v, at, err);
-	pen__settings_note(s, "%s is Hydra's own and has no effect", k->name);
 	return 0;
 }
 
-int pen__setting_put(struct pen_settings *s, const char *key,
-		     const struct pen_config_value *v,
-		     const struct pen_place *at, struct pen_err *err)
+/* One ${name}, name of n bytes. */
+static int put_ref(const struct pen_config *c, const char *key,
+		   const char *name, size_t n, struct pen_text *out,
+		   struct pen_err *err)
 {
+	char ref[PEN_KEY_MAX];
 	struct pen_config_key k;
-	int rc = set_old(s, key, v, at, err);
 
-	if (rc <= 0)
-		return rc;
-	if (!pen__key_resolve(key, &k))
-		return pen__fail_in(at, "key", PEN_EINVAL,
-				    "is longer than any key", err);
-	if (pen__starts_with(k.name, "hydra."))
-		return set_hydra(s, &k, v, at, err);
-	if (!k.opt && !k.free)
-		return pen__setting_refuse(s, k.name, at, err);
-	if (k.old[0])
-		pen__settings_note(s, "%s is the old name of %s", k.old, k.now);
-	if (k.free)
-		return free_value(s, &k, v, at, err);
-	return known_value(s, &k, v, at, err);
+	if (snprintf(ref, sizeof(ref), "%.*s", (int)n, name) >=
+	    (int)sizeof(ref))
+		return pen__fail(err, PEN_EINVAL, key, "a ${...} is too long");
+	if (pen__starts_with(ref, "now:"))
+		return put_now(ref + 4, key, out, err);
+	if (pen__key_resolve(pen__starts_with(ref, "workload.") ? ref + 9 : ref,
+			     &k) &&
+	    k.opt)
+		return pen__config_query(c, k.name, out, err);
+	return pen__fail(err, PEN_EINVAL, key,
+			 "${%.80s} cannot be resolved; ${now:FORMAT} and "
+			 "${workload.KEY} can",
+			 ref);
+}
+
+static int expand(const struct pen_config *c, const char *key, const char *s,
+		  struct pen_text *out, struct pen_err *err)
+{
+	int rc = 0;
+
+	pen__text_put(out, "", 0);
+	while (!rc && *s) {
+		const char *ref = strstr(s, "${"), *end;
+
+		if (!ref)
+			ref = s + strlen(s);
+		pen__text_put(out, s, (size_t)(ref - s));
+		if (!*ref)
+			break;
+		end = strchr(ref, '}');
+		if (!end)
+			return pen__fail(err, PEN_EINVAL, key,
+					 "a ${ without a }: '%.80s'", ref);
+		rc = put_ref(c, key, ref + 2, (size_t)(end - ref - 2), out,
+			     err);
+		s = end + 1;
+		if (out->n > 4096)
+			return pen__fail(err, PEN_EINVAL, key, "is too long");
+	}
+	if (!rc && out->failed)
+		rc = pen__fail_nomem(err, key, out->n);
+	return rc;
+}
+
+static int settle_text(struct pen_config *c, const struct pen_opt *o,
+		       struct pen_err *err)
+{
+	char **at = (char **)(void *)((char *)c + o->off);
+	unsigned rounds = 0;
+
+	while (*at && strstr(*at, "${")) {
+		struct pen_text t = { 0 };
+		int rc = rounds++ < DEPTH
+				 ? expand(c, o->name, *at, &t, err)
+				 : pen__fail(err, PEN_EINVAL, o->name,
+					     "refers to itself: '%.80s'", *at);
+
+		if (rc) {
+			pen__text_fini(&t);
+			return rc;
+		}
+		pen__free(*at);
+		*at = t.n ? t.p : NULL; /* as when it is set to nothing */
+		if (!t.n)
+			pen__text_fini(&t);
+	}
+	return 0;
+}
+
+static int interpolate(struct pen_config *c, const struct pen_settings *s,
+		       struct pen_err *err)
+{
+	struct pen_err why = { 0 };
+	int rc = 0;
+
+	for (const struct pen_opt *o = pen__config_opts; !rc && o->name; o++) {
+		if (o->type == PEN_OPT_STR)
+			rc = settle_text(c, o, &why);
+		if (rc)
+			return pen__settings_fail(s, rc, o->name, err, "%s",
+						  why.msg);
+	}
+	return 0;
+}
+
+/* --- settling --- */
+
+/* "data/unet3d/" is "data/unet3d": names are joined to it. */
+static void strip_slashes(char *path)
+{
+	size_t n = path ? strlen(path) : 0;
+
+	while (n > 1 && path[n - 1] == '/')
+		path[--n] = '\0';
+}
+
+/* Values that follow others unless they are given. */
+static void follow(struct pen_config *c, const struct pen_settings *s)
+{
+	const bool framework = pen__settings_find(s, "framework"),
+		   loader = pen__settings_find(s, "reader.data_loader");
+
+	if (framework && !loader)
+		c->reader.data_loader = c->framework == PEN_PYTORCH
+						? PEN_LOADER_PYTORCH
+						: PEN_LOADER_TENSORFLOW;
+	else if (loader && !framework &&
+		 c->reader.data_loader == PEN_LOADER_PYTORCH)
+		c->framework = PEN_PYTORCH;
+	if (c->storage.type == PEN_STORAGE_DIRECT_FS)
+		c->reader.odirect = true;
+	strip_slashes(c->dataset.data_folder);
+	strip_slashes(c->checkpoint.folder);
+}
+
+/* As DLIO has it. */
+static int default_run_dir(struct pen_config *c, struct pen_err *err)
+{
+	static const char dir[] = "./hydra_log/${workload.model.name}/"
+				  "${now:%Y-%m-%d}-${now:%H-%M-%S}";
+
+	if (!c->run_dir)
+		c->run_dir = pen__strdup(dir);
+	return c->run_dir ? 0
+			  : pen__fail_nomem(err, "hydra.run.dir", sizeof(dir));
+}
+
+int pen__config_settle(struct pen_config *c, struct pen_settings *s,
+		       struct pen_err *err)
+{
+	int rc;
+
+	memset(c, 0, sizeof(*c));
+	rc = pen__opt_defaults(pen__config_opts, c, err);
+	if (!rc)
+		rc = fill(c, s, err);
+	if (!rc)
+		rc = default_run_dir(c, err);
+	if (!rc)
+		rc = interpolate(c, s, err);
+	if (!rc)
+		follow(c, s);
+	if (!rc)
+		rc = pen__config_check(c, s, err);
+	if (!rc && s->notes.failed)
+		rc = pen__fail_nomem(err, "notes", s->notes.n);
+	if (!rc)
+		return 0;
+	pen__config_fini(c);
+	memset(c, 0, sizeof(*c));
+	return rc;
+}
+
+/* --- what a configuration amounts to --- */
+
+enum pen_dtype pen__config_dtype(const char *name)
+{
+	enum pen_dtype t;
+
+	if (pen__starts_with(name, "np."))
+		name += 3;
+	return pen__numpy_dtype(name, NULL, &t, NULL) ? PEN_NDTYPES : t;
+}
+
+uint64_t pen__config_sample_bytes(const struct pen_config *c)
+{
+	const enum pen_dtype t =
+		pen__config_dtype(c->dataset.record_element_type);
+	const uint64_t size = t == PEN_NDTYPES ? 1 : pen_dtype_size(t);
+	const uint64_t side = (uint64_t)sqrt(c->dataset.record_length);
+	uint64_t n = 1;
+
+	if (!c->dataset.record_dims.n)
+		return side * side * size;
+	for (size_t i = 0; i < c->dataset.record_dims.n; i++)
+		n *= (uint64_t)c->dataset.record_dims.v[i];
+	return n * size;
+}
+
+double pen__config_data_bytes(const struct pen_config *c)
+{
+	const double files = (double)c->dataset.num_files_train +
+			     (double)c->dataset.num_files_eval;
+	double bytes = (double)pen__config_sample_bytes(c);
+	double samples = (double)c->dataset.num_samples_per_file;
+
+	if (!strcmp(c->dataset.format, "synthetic"))
+		return 0;
+	/* an image is one sample; noise at quality 75 shrinks to this */
+	if (!strcmp(c->dataset.format, "jpeg"))
+		bytes *= 0.57;
+	if (!strcmp(c->dataset.format, "jpeg") ||
+	    !strcmp(c->dataset.format, "png"))
+		samples = 1;
+	if (!strcmp(c->dataset.format, "csv"))
+		bytes *= 3.57; /* a byte is 2.57 digits and a comma */
+	return files * samples * bytes;
+}
+
+double pen__config_parameters(const struct pen_config *c)
+{
+	const double v = (double)c->model.vocab_size,
+		     h = (double)c->model.hidden_size,
+		     f = (double)c->model.ffn_hidden_size,
+		     kv = (double)(c->model.hidden_size /
+				   c->model.num_attention_heads *
+				   c->model.num_kv_heads);
+
+	if (c->model.num_layers <= 0)
+		return 0;
+	return 2 * v * h + h +
+	       (double)c->model.num_layers *
+		       (2 * h + h * (h + 2 * kv) + h * h + 3 * f * h);
+}
+
+static double sum(const struct pen_opt_list *l)
+{
+	double all = 0;
+
+	for (size_t i = 0; i < l->n; i++)
+		all += (double)l->v[i];
+	return all;
+}
+
+double pen__config_checkpoint_bytes(const struct pen_config *c)
+{
+	static const double size[] = { 1, 1, 2, 2, 4, 8 };
+	const double p = pen__config_parameters(c),
+		     ranks = (double)(c->model.tensor * c->model.pipeline);
+	const bool transformer = c->model.type &&
+				 !strcmp(c->model.type, "transformer");
+	double bytes = transformer ? 0 : (double)c->model.size_bytes * ranks;
+
+	if (c->model.layer_parameters.n && c->model.num_layers > 0)
+		bytes += sum(&c->model.layer_parameters) *
+			 (double)c->model.num_layers;
+	else
+		bytes += p * size[c->model.model_datatype];
+	/* two moments and the parameters once more; explicit ones per rank */
+	if (c->model.optimization_groups.n)
+		bytes += 3 * sum(&c->model.optimization_groups) * ranks;
+	else
+		bytes += 3 * p * size[c->model.optimizer_datatype];
+	return bytes;
 }

@@ -14,7 +14,7 @@
 
 #include "base/opt.h"
 #include "base/text.h"
-#include "engine/spec.h"
+#include "base/pairs.h"
 
 enum pen_framework { PEN_TENSORFLOW, PEN_PYTORCH };
 enum pen_shuffle { PEN_SHUFFLE_OFF, PEN_SHUFFLE_SEED, PEN_SHUFFLE_RANDOM };
@@ -196,15 +196,6 @@ struct pen_config {
 	} unused;
 };
 
-enum pen_state_dtype { /* of checkpoint tensors */
-		       PEN_SD_INT8,
-		       PEN_SD_UINT8,
-		       PEN_SD_FP16,
-		       PEN_SD_BF16,
-		       PEN_SD_FP32,
-		       PEN_SD_FP64
-};
-
 /* --- where values come from --- */
 
 struct pen_setting {
@@ -247,10 +238,24 @@ int pen__settings_yaml(struct pen_settings *, const char *text, size_t n,
 int pen__settings_arg(struct pen_settings *, const char *arg,
 		      struct pen_err *err);
 /* Loads the chosen workload: from config_dir/workload/NAME.yaml, a file, or
- * what was built in (see workload.h). Arguments win over it whenever given.
+ * what was built in. Arguments win over it whenever given.
  * NULL: the one that workload=NAME named, or else "default". */
 int pen__settings_load(struct pen_settings *, const char *name_or_file,
 		       struct pen_err *err);
+
+/* --- workloads that come with the program, compiled in --- */
+
+struct pen_workload {
+	const char *name; /* "unet3d_h100" */
+	const char *text; /* the YAML */
+	size_t n;
+};
+
+/* NULL past the end; sorted by name. */
+const struct pen_workload *pen__workload_at(size_t i);
+const struct pen_workload *pen__workload_find(const char *name);
+/* What it stands for: the comment its file begins with, as one line. */
+void pen__workload_about(const struct pen_workload *, char *buf, size_t cap);
 
 /* --- what they mean together --- */
 
@@ -278,6 +283,11 @@ extern const struct pen_opt pen__config_opts[];
 
 /* --- what they amount to --- */
 
+/* data_loader=synthetic: samples out of nothing. */
+static inline bool pen__is_synthetic(const struct pen_config *c)
+{
+	return c->reader.data_loader == PEN_LOADER_SYNTHETIC;
+}
 /* Bytes of one sample, as configured (before any encoding). */
 uint64_t pen__config_sample_bytes(const struct pen_config *);
 /* About the bytes on disk of all files, train and eval. */

@@ -6,7 +6,7 @@
 
 #define PEN_KEY_MAX 192
 
-/* --- names (names.c) --- */
+/* --- names (config_keys.c) --- */
 
 /* A key as it is called today. */
 struct pen_config_key {
@@ -23,30 +23,27 @@ bool pen__key_resolve(const char *given, struct pen_config_key *out);
 bool pen__key_is_section(const char *name);
 /* What could have been meant by an unknown key, or NULL. */
 const char *pen__key_suggest(const char *name);
-/* train.computation_time and its like: the spec at `opt`, or NULL. */
+/* Of enum pen_draw_type. */
+extern const char *const pen__draw_names[];
+/* The keys of times; NULL ends them. */
+extern const char *const pen__key_times[];
+/* The time of such a key in c, or NULL. */
 struct pen_time_spec *pen__key_time(const char *name, struct pen_config *c);
 /* Below such a key, or its _stdev: part of the spec, not printed alone. */
 bool pen__key_in_time(const char *name);
 bool pen__starts_with(const char *s, const char *prefix);
 
-/* --- values (values.c) --- */
+/* --- settings (config_set.c) --- */
 
 struct pen_config_value {
 	const char *text;
-	bool null, list, quoted;
+	bool null, list;
 };
-/* The value as the option table takes it, into *out (to be freed); checks that
- * it fits. The error names neither key nor place: msg only. */
-int pen__value_normal(const struct pen_opt *, const struct pen_config_value *,
-		      char **out, struct pen_err *err);
-
-/* --- settings (config.c) --- */
-
 /* Where a setting stands. */
 struct pen_place {
-	const char *origin; /* a file, "argument" */
+	const char *origin; /* "file.yaml:3:5", "argument" */
+	const char *file;   /* "" for arguments */
 	unsigned source;
-	unsigned line, col; /* 0: not in a file */
 };
 /* Checks one and adds it. */
 int pen__setting_put(struct pen_settings *, const char *key,
@@ -70,20 +67,9 @@ int pen__settings_fail(const struct pen_settings *, int code, const char *key,
 		       struct pen_err *err, const char *fmt, ...)
 	__attribute__((format(printf, 5, 6)));
 
-/* Resolves ${...} in all text values. */
-int pen__config_interpolate(struct pen_config *, const struct pen_settings *,
-			    struct pen_err *);
-/* What must hold between values (check.c); may add notes and settle what
- * follows from others. */
+/* What must hold between values (config_check.c); may add notes and settle
+ * what follows from others. */
 int pen__config_check(struct pen_config *, struct pen_settings *,
 		      struct pen_err *);
-int pen__pairs_add(struct pen_pairs *, const char *key, const char *value,
-		   struct pen_err *err);
-void pen__pairs_fini(struct pen_pairs *);
-
-/* --- printing (config_print.c) --- */
-
-void pen__config_yaml(const struct pen_config *, const struct pen_settings *,
-		      unsigned indent, bool origins, struct pen_text *out);
 
 #endif

@@ -3,8 +3,16 @@
  * printer and the help all read this table; it is kept in the order in which
  * it is printed, sections in one piece. Bounds are such that no product of
  * sizes taken later overflows unseen.
+ *
+ * Below it: what old names are called today, what is a section, and what an
+ * unknown name may have been meant to be. DLIO drops unknown keys without a
+ * word, so that a typing error measures something else than was asked for;
+ * here every key has to exist.
  */
-#include "emulate/config.h"
+#include <stdio.h>
+#include <string.h>
+
+#include "emulate/config_int.h"
 
 #define OFF(x) offsetof(struct pen_config, x)
 
@@ -36,7 +44,7 @@
 /* A time: a number of seconds, or what it is drawn from. */
 #define SPEC(key, to, h)                                                       \
 	NUM(DOUBLE, key, to.mean, "0", 0, TIME, h),                            \
-		PICK(key ".type", to.type, "normal", draws,                    \
+		PICK(key ".type", to.type, "normal", pen__draw_names,          \
 		     "what it is drawn from"),                                 \
 		NUM(DOUBLE, key ".mean", to.mean, "0", 0, TIME, "of normal"),  \
 		NUM(DOUBLE, key ".stdev", to.stdev, "0", 0, TIME,              \
@@ -59,8 +67,8 @@
 #define PARTS 0x1p20 /* ranks, threads, batches */
 
 static const char *const frameworks[] = { "tensorflow", "pytorch", NULL };
-static const char *const draws[] = { "normal",	    "uniform", "gamma",
-				     "exponential", "poisson", NULL };
+const char *const pen__draw_names[] = { "normal",      "uniform", "gamma",
+					"exponential", "poisson", NULL };
 static const char *const datatypes[] = { "int8", "uint8", "fp16", "bf16",
 					 "fp32", "fp64",  NULL };
 static const char *const storages[] = { "local_fs", "parallel_fs", "direct_fs",
@@ -88,7 +96,8 @@ static const char *const read_types[] = { "on_demand", "memory", NULL };
 static const char *const page_caches[] = { "keep", "drop", "drop_all", NULL };
 static const char *const accesses[] = { "multi", "shared", "collective",
 					"mpio",	 "posix",  NULL };
-static const char *const contexts[] = { "fork", "spawn", "forkserver", NULL };
+static const char *const contexts[] = { "fork", "spawn", "forkserver", "none",
+					NULL };
 static const char *const samplers[] = { "none", "iterative", "index", "iter",
 					NULL };
 static const char *const places[] = { "rank_zero", "all_ranks", NULL };
@@ -208,8 +217,7 @@ const struct pen_opt pen__config_opts[] = {
 	NUM(SIZE, "dataset.chunk_size", dataset.chunk_size, "0", 0, BYTES,
 	    "superseded by dataset.hdf5.chunk_dims"),
 	NUM(SIZE, "dataset.generation_buffer_size",
-	    dataset.generation_buffer_size, "2147483648", 1, BYTES,
-	    "memory for making one file, at most"),
+	    dataset.generation_buffer_size, "2147483648", 1, BYTES, UNUSED),
 	FLAG("dataset.keep_files", dataset.keep_files, "true",
 	     "false: the data set is removed at the end"),
 	TEXT("dataset.data_gen_method", unused.data_gen_method, NULL, UNUSED),
@@ -241,7 +249,7 @@ const struct pen_opt pen__config_opts[] = {
 	NUM(INT, "reader.read_threads", reader.read_threads, "1", 0, 1024,
 	    "reading threads of an accelerator"),
 	NUM(INT, "reader.computation_threads", reader.computation_threads, "1",
-	    0, 1024, "decoding threads of an accelerator"),
+	    0, 1024, UNUSED),
 	NUM(INT, "reader.prefetch_size", reader.prefetch_size, "2", 0, 4096,
 	    "batches prepared ahead; 0: as fits"),
 	PICK("reader.file_shuffle", reader.file_shuffle, "off", shuffles,
@@ -249,7 +257,7 @@ const struct pen_opt pen__config_opts[] = {
 	PICK("reader.sample_shuffle", reader.sample_shuffle, "off", shuffles,
 	     "order of samples: seed is the same in every run"),
 	NUM(COUNT, "reader.shuffle_size", reader.shuffle_size, "1024", 0,
-	    SAMPLES, "samples shuffled among one another"),
+	    SAMPLES, UNUSED),
 	PICK("reader.read_type", reader.read_type, "on_demand", read_types,
 	     "memory: the whole data set is read into memory first"),
 	PICK("reader.file_access", unused.file_access, "multi", accesses,
@@ -259,7 +267,7 @@ const struct pen_opt pen__config_opts[] = {
 	FLAG("reader.odirect", reader.odirect, "false",
 	     "read past the page cache"),
 	FLAG("reader.dont_use_mmap", reader.dont_use_mmap, "false",
-	     "for DALI's readers; without effect here"),
+	     "read files, do not map them"),
 	SPEC("reader.preprocess_time", reader.preprocess_time,
 	     "seconds a sample, in a worker"),
 	FLAG("reader.pin_memory", reader.pin_memory, "true",
@@ -299,7 +307,8 @@ const struct pen_opt pen__config_opts[] = {
 	NUM(COUNT, "evaluation.eval_after_epoch", evaluation.eval_after_epoch,
 	    "1", 0, EPOCHS, "the first one to evaluate after"),
 	NUM(COUNT, "evaluation.epochs_between_evals",
-	    evaluation.epochs_between_evals, "1", 1, EPOCHS, "then every n"),
+	    evaluation.epochs_between_evals, "1", 0, EPOCHS,
+	    "then every n; 0: every one"),
 
 	TEXT("checkpoint.checkpoint_folder", checkpoint.folder,
 	     "./checkpoints/", "where they are written"),
@@ -329,8 +338,7 @@ const struct pen_opt pen__config_opts[] = {
 	     "subset: fewer ranks than model.parallelism asks for"),
 	FLAG("checkpoint.randomize_tensor", checkpoint.randomize_tensor, "true",
 	     "false: tensors of ones"),
-	FLAG("checkpoint.ksm", checkpoint.ksm, "false",
-	     "let the kernel merge equal pages"),
+	FLAG("checkpoint.ksm", checkpoint.ksm, "false", UNUSED),
 	NUM(INT, "checkpoint.ksm.madv_mergeable_id",
 	    checkpoint.ksm_mergeable_id, "12", 0, 1024, "madvise's number"),
 	NUM(DOUBLE, "checkpoint.ksm.high_ram_trigger",
@@ -379,3 +387,235 @@ const struct pen_opt pen__config_opts[] = {
 	     "of the settings, in hydra.run.dir"),
 	{ .name = NULL },
 };
+
+/* --- names --- */
+
+/* Also in front of what is below: train.eval_time.mean. */
+struct alias {
+	const char *old, *now;
+};
+
+static const struct alias sections[] = {
+	{ "data_reader", "reader" },
+	{ "data_loader", "reader" },
+	{ NULL, NULL },
+};
+
+static const struct alias aliases[] = {
+	{ "model", "model.name" },
+	{ "logdir", "output.folder" },
+	{ "model.model_size", "model.model_size_bytes" },
+	{ "checkpoint.model_size", "model.model_size_bytes" },
+	{ "workflow.evaluate", "workflow.evaluation" },
+	{ "train.do_eval", "workflow.evaluation" },
+	{ "checkpoint.do_checkpoint", "workflow.checkpoint" },
+	{ "train.n_epochs", "train.epochs" },
+	{ "train.eval_time", "evaluation.eval_time" },
+	{ "train.eval_time_stdev", "evaluation.eval_time_stdev" },
+	{ "train.eval_after_epoch", "evaluation.eval_after_epoch" },
+	{ "checkpoint.output_folder", "checkpoint.checkpoint_folder" },
+	{ "checkpoint.checkpoing_after_epoch",
+	  "checkpoint.checkpoint_after_epoch" },
+	{ "dataset.batch_size", "reader.batch_size" },
+	{ "dataset.batch_size_eval", "reader.batch_size_eval" },
+	{ "dataset.data_dir", "dataset.data_folder" },
+	{ "dataset.num_files_val", "dataset.num_files_eval" },
+	{ "dataset.record_length", "dataset.record_length_bytes" },
+	{ "dataset.record_length_stdev", "dataset.record_length_bytes_stdev" },
+	{ "dataset.record_length_resize",
+	  "dataset.record_length_bytes_resize" },
+	{ "dataset.chunking", "dataset.enable_chunking" },
+	{ "reader.read_shuffle", "reader.file_shuffle" },
+	{ "reader.memory_shuffle", "reader.sample_shuffle" },
+	{ NULL, NULL },
+};
+
+static const char *const free_sections[] = { "loader.",
+					     "storage.storage_options.", NULL };
+
+/* Sections, as candidates for a name that is none. */
+static const char *const known_sections[] = { "model",
+					      "model.parallelism",
+					      "model.transformer",
+					      "workflow",
+					      "storage",
+					      "storage.storage_options",
+					      "dataset",
+					      "dataset.hdf5",
+					      "dataset.parquet",
+					      "reader",
+					      "train",
+					      "evaluation",
+					      "checkpoint",
+					      "checkpoint.ksm",
+					      "output",
+					      "output.metric",
+					      "metric",
+					      "profiling",
+					      "hydra",
+					      "hydra.run",
+					      "loader",
+					      NULL };
+
+const char *const pen__key_times[] = { "reader.preprocess_time",
+				       "train.computation_time",
+				       "evaluation.eval_time", NULL };
+
+bool pen__starts_with(const char *s, const char *prefix)
+{
+	return strncmp(s, prefix, strlen(prefix)) == 0;
+}
+
+/* Is `name` equal to `key`, or below it? */
+static bool is_or_below(const char *name, const char *key)
+{
+	const size_t n = strlen(key);
+
+	return !strncmp(name, key, n) && (!name[n] || name[n] == '.');
+}
+
+/* Puts `now` in place of the first n bytes of name. */
+static bool replace(char *name, size_t n, const char *now)
+{
+	char rest[PEN_KEY_MAX];
+
+	snprintf(rest, sizeof(rest), "%s", name + n);
+	return snprintf(name, PEN_KEY_MAX, "%s%s", now, rest) < PEN_KEY_MAX;
+}
+
+static bool is_free(const char *name)
+{
+	for (size_t i = 0; free_sections[i]; i++)
+		if (pen__starts_with(name, free_sections[i]) &&
+		    name[strlen(free_sections[i])])
+			return true;
+	return false;
+}
+
+/* "model" is a section today, and was a name: only the bare word is old. */
+static bool is_old(const char *name, const struct alias *a)
+{
+	return strchr(a->old, '.') ? is_or_below(name, a->old)
+				   : !strcmp(name, a->old);
+}
+
+bool pen__key_resolve(const char *given, struct pen_config_key *k)
+{
+	*k = (struct pen_config_key){ .rank = 1 };
+	if (snprintf(k->name, sizeof(k->name), "%s", given) >=
+	    (int)sizeof(k->name))
+		return false;
+	for (const struct alias *a = sections; a->old; a++)
+		if (k->name[strlen(a->old)] == '.' &&
+		    is_or_below(k->name, a->old)) {
+			snprintf(k->old, sizeof(k->old), "%s", a->old);
+			snprintf(k->now, sizeof(k->now), "%s", a->now);
+			k->rank = a == sections ? 2 : 0;
+			replace(k->name, strlen(a->old), a->now);
+			break;
+		}
+	k->opt = pen__opt_find(pen__config_opts, k->name);
+	for (const struct alias *a = aliases; !k->opt && a->old; a++)
+		if (is_old(k->name, a)) {
+			snprintf(k->old, sizeof(k->old), "%s", given);
+			k->rank = 0;
+			if (!replace(k->name, strlen(a->old), a->now))
+				return false;
+			snprintf(k->now, sizeof(k->now), "%s", k->name);
+			k->opt = pen__opt_find(pen__config_opts, k->name);
+			break;
+		}
+	k->free = !k->opt && is_free(k->name);
+	return true;
+}
+
+bool pen__key_is_section(const char *name)
+{
+	const size_t n = strlen(name);
+
+	for (const struct pen_opt *o = pen__config_opts; o->name; o++)
+		if (!strncmp(o->name, name, n) && o->name[n] == '.')
+			return true;
+	for (const struct alias *a = sections; a->old; a++)
+		if (!strcmp(name, a->old))
+			return true;
+	for (size_t i = 0; free_sections[i]; i++)
+		if (!strncmp(free_sections[i], name, n) &&
+		    free_sections[i][n] == '.')
+			return true;
+	return is_free(name) || pen__starts_with(name, "data_reader.") ||
+	       !strcmp(name, "hydra");
+}
+
+struct pen_time_spec *pen__key_time(const char *name, struct pen_config *c)
+{
+	struct pen_time_spec *const of[] = { &c->reader.preprocess_time,
+					     &c->train.computation_time,
+					     &c->evaluation.eval_time };
+
+	for (size_t i = 0; pen__key_times[i]; i++)
+		if (!strcmp(name, pen__key_times[i]))
+			return of[i];
+	return NULL;
+}
+
+bool pen__key_in_time(const char *name)
+{
+	for (size_t i = 0; pen__key_times[i]; i++)
+		if (pen__starts_with(name, pen__key_times[i]) &&
+		    name[strlen(pen__key_times[i])] != '\0')
+			return true;
+	return false;
+}
+
+static const char *last_part(const char *name)
+{
+	const char *dot = strrchr(name, '.');
+
+	return dot ? dot + 1 : name;
+}
+
+static bool in_section(const char *name, const char *of)
+{
+	const size_t n = (size_t)(last_part(of) - of);
+
+	return n && !strncmp(name, of, n) && !strchr(name + n, '.');
+}
+
+/* The right word in the wrong place. */
+static const char *misplaced(const char *word)
+{
+	for (const struct pen_opt *o = pen__config_opts; o->name; o++)
+		if (!pen__key_in_time(o->name) &&
+		    !strcmp(last_part(o->name), word))
+			return o->name;
+	for (const struct alias *a = aliases; a->old; a++)
+		if (!strcmp(last_part(a->old), word))
+			return a->now;
+	return NULL;
+}
+
+const char *pen__key_suggest(const char *name)
+{
+	struct pen_guess near = { 0 }, section = { 0 }, full = { 0 },
+			 last = { 0 };
+	const char *word = last_part(name), *found = misplaced(word);
+
+	if (found)
+		return found;
+	for (const struct pen_opt *o = pen__config_opts; o->name; o++) {
+		/* what they share in front must not make them alike */
+		if (in_section(o->name, name))
+			pen__guess(&near, word, last_part(o->name), o->name);
+		else
+			pen__guess(&full, name, o->name, o->name);
+		if (!pen__key_in_time(o->name))
+			pen__guess(&last, word, last_part(o->name), o->name);
+	}
+	for (const char *const *k = known_sections; *k; k++)
+		pen__guess(&section, name, *k, *k);
+	return near.best      ? near.best
+	       : section.best ? section.best
+	       : full.best    ? full.best
+			      : last.best;
+}

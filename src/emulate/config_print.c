@@ -1,13 +1,14 @@
 /*
- * A configuration as YAML, as JSON, or one value of it as text. All of it is
- * printed, defaults too: what a run did must not depend on knowing them.
+ * A configuration as YAML, as JSON, as Hydra's files, or one value of it as
+ * text. All of it is printed, defaults too: what a run did must not depend on
+ * knowing them.
  */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "base/mem.h"
 #include "emulate/config_int.h"
 #include "emulate/yaml.h"
 
@@ -53,8 +54,6 @@ static void put_list(struct pen_text *t, const struct pen_opt_list *l)
 /* Of a time that is drawn: what its type takes. */
 static void put_spec(struct pen_text *t, const struct pen_time_spec *s)
 {
-	static const char *const type[] = { "normal", "uniform", "gamma",
-					    "exponential", "poisson" };
 	const double a[] = { s->mean, s->min, s->shape, s->scale, s->lam };
 	const double b[] = { s->stdev, s->max, s->scale, 0, 0 };
 	static const char *const an[] = { "mean", "min", "shape", "scale",
@@ -65,7 +64,8 @@ static void put_spec(struct pen_text *t, const struct pen_time_spec *s)
 		put_double(t, s->mean);
 		return;
 	}
-	pen__text_add(t, "{type: %s, %s: ", type[s->type], an[s->type]);
+	pen__text_add(t, "{type: %s, %s: ", pen__draw_names[s->type],
+		      an[s->type]);
 	put_double(t, a[s->type]);
 	if (bn[s->type]) {
 		pen__text_add(t, ", %s: ", bn[s->type]);
@@ -147,181 +147,12 @@ static bool is_hidden(const struct pen_config *c, const struct pen_opt *o)
 		pen__starts_with(o->name, "checkpoint.ksm."));
 }
 
-/* --- YAML --- */
-
-struct printer {
-	const struct pen_config *c;
-	const struct pen_settings *s;
-	struct pen_text *out;
-	unsigned indent;
-	bool origins;
-	char section[PEN_KEY_MAX]; /* "dataset.hdf5." that is open */
-};
-
-static unsigned common_dots(const char *a, const char *b, size_t *len)
-{
-	unsigned n = 0;
-
-	*len = 0;
-	for (size_t i = 0; a[i] && a[i] == b[i]; i++)
-		if (a[i] == '.') {
-			n++;
-			*len = i + 1;
-		}
-	return n;
-}
-
-/* Opens the sections of name that are not open; returns its last part. */
-static const char *open_sections(struct printer *p, const char *name)
-{
-	size_t at;
-	unsigned depth = common_dots(name, p->section, &at);
-	const char *dot;
-
-	while ((dot = strchr(name + at, '.'))) {
-		pen__text_add(p->out, "%*s%.*s:\n",
-			      (int)(p->indent + 2 * depth), "",
-			      (int)(dot - name - (ptrdiff_t)at), name + at);
-		at = (size_t)(dot - name) + 1;
-		depth++;
-	}
-	snprintf(p->section, sizeof(p->section), "%.*s", (int)at, name);
-	pen__text_add(p->out, "%*s", (int)(p->indent + 2 * depth), "");
-	return name + at;
-}
-
-/* The last of the key and what belongs to it. */
-static const char *origin_of(const struct pen_settings *s, const char *key,
-			     bool time)
-{
-	const size_t n = strlen(key);
-
-	for (size_t i = s->n; i-- > 0;) {
-		const char *k = s->v[i].key;
-
-		if (!strncmp(k, key, n) &&
-		    (!k[n] || (time && (k[n] == '.' || k[n] == '_'))))
-			return s->v[i].origin;
-	}
-	return "default";
-}
-
-static void end_line(struct printer *p, const char *key)
-{
-	const bool time =
-		pen__key_time(key, (struct pen_config *)(uintptr_t)p->c);
-
-	if (p->origins && p->s)
-		pen__text_add(p->out, "  # %s", origin_of(p->s, key, time));
-	pen__text_put(p->out, "\n", 1);
-}
-
-static void print_pairs(struct printer *p, const char *section,
-			const struct pen_pairs *pairs)
-{
-	char key[PEN_KEY_MAX];
-
-	if (!pairs->n)
-		return;
-	for (size_t i = 0; i < pairs->n; i++) {
-		snprintf(key, sizeof(key), "%s.x", section);
-		if (!i)
-			open_sections(p, key);
-		else
-			pen__text_add(p->out, "%*s",
-				      (int)p->indent + 2 +
-					      2 * !!strchr(section, '.'),
-				      "");
-		pen__yaml_put_str(p->out, pairs->kv[i].key);
-		pen__text_put(p->out, ": ", 2);
-		pen__yaml_put_str(p->out, pairs->kv[i].value);
-		snprintf(key, sizeof(key), "%s.%s", section, pairs->kv[i].key);
-		end_line(p, key);
-	}
-}
-
-static void print_opt(struct printer *p, const struct pen_opt *o)
-{
-	pen__text_add(p->out, "%s: ", open_sections(p, o->name));
-	put_value(p->c, o, false, p->out);
-	end_line(p, o->name);
-}
-
-void pen__config_yaml(const struct pen_config *c, const struct pen_settings *s,
-		      unsigned indent, bool origins, struct pen_text *out)
-{
-	struct printer p = {
-		.c = c, .s = s, .out = out, .indent = indent, .origins = origins
-	};
-
-	for (const struct pen_opt *o = pen__config_opts; o->name; o++) {
-		if (!is_hidden(c, o) && !is_idle(s, o))
-			print_opt(&p, o);
-		if (!strcmp(o->name, "storage.storage_root"))
-			print_pairs(&p, "storage.storage_options",
-				    &c->storage.options);
-	}
-	print_pairs(&p, "loader", &c->loader);
-}
-
-void pen__config_print(const struct pen_config *c, const struct pen_settings *s,
-		       bool origins, struct pen_text *out)
-{
-	static const char *const hydra[] = { "hydra.run.dir",
-					     "hydra.output_subdir" };
-	struct printer p = { .c = c, .s = s, .out = out, .origins = origins };
-
-	pen__config_yaml(c, s, 0, origins, out);
-	for (size_t i = 0; i < 2; i++)
-		if (s && pen__settings_find(s, hydra[i]))
-			print_opt(&p,
-				  pen__opt_find(pen__config_opts, hydra[i]));
-}
-
-int pen__config_query(const struct pen_config *c, const char *key,
-		      struct pen_text *out, struct pen_err *err)
-{
-	const char *pair = NULL;
-	struct pen_config_key k;
-
-	if (pen__starts_with(key, "workload."))
-		key += strlen("workload.");
-	if (!pen__key_resolve(key, &k))
-		return pen__fail(err, PEN_EINVAL, "key", "is too long");
-	if (k.opt) {
-		put_value(c, k.opt, true, out);
-		return out->failed ? pen__fail_nomem(err, key, out->n) : 0;
-	}
-	if (pen__starts_with(k.name, "loader."))
-		pair = pen__pairs_get(&c->loader, k.name + 7);
-	else if (k.free)
-		pair = pen__pairs_get(&c->storage.options,
-				      k.name + strlen("storage.storage_"
-						      "options."));
-	if (pair) {
-		pen__text_put(out, pair, strlen(pair));
-		return 0;
-	}
-	if (pen__key_is_section(key))
-		return pen__fail(err, PEN_EINVAL, key,
-				 "is a section, not a value");
-	if (pen__key_suggest(key))
-		return pen__fail(err, PEN_EINVAL, key,
-				 "unknown key; did you mean %s?",
-				 pen__key_suggest(key));
-	return pen__fail(err, PEN_EINVAL, key, "unknown key");
-}
-
-/* --- JSON --- */
-
 static void json_spec(const struct pen_time_spec *s, const char *key,
 		      struct pen_text *j)
 {
-	static const char *const type[] = { "normal", "uniform", "gamma",
-					    "exponential", "poisson" };
 
 	pen__json_open(j, key, '{');
-	pen__json_str(j, "type", type[s->type]);
+	pen__json_str(j, "type", pen__draw_names[s->type]);
 	pen__json_num(j, "mean", s->mean);
 	pen__json_num(j, "stdev", s->stdev);
 	if (s->type == PEN_DRAW_UNIFORM) {
@@ -384,53 +215,257 @@ static void json_value(const struct pen_config *c, const struct pen_opt *o,
 	}
 }
 
-static unsigned dots(const char *s)
-{
-	unsigned n = 0;
+/* --- all of it --- */
 
-	for (; *s; s++)
-		n += *s == '.';
-	return n;
+struct printer {
+	const struct pen_config *c;
+	const struct pen_settings *s;
+	struct pen_text *out;
+	bool json, origins;
+	unsigned indent;
+	char section[PEN_KEY_MAX]; /* "dataset.hdf5." that is open */
+};
+
+/* Closes and opens sections as `name` needs it; returns its last part. */
+static const char *enter(struct printer *p, const char *name)
+{
+	char part[PEN_KEY_MAX];
+	unsigned depth = 0;
+	size_t at = 0;
+
+	for (size_t i = 0; name[i] && name[i] == p->section[i]; i++)
+		if (name[i] == '.') {
+			at = i + 1;
+			depth++;
+		}
+	for (const char *q = p->section + at; p->json && *q; q++)
+		if (*q == '.')
+			pen__json_close(p->out, '}');
+	for (size_t n; n = strcspn(name + at, "."), name[at + n]; depth++) {
+		snprintf(part, sizeof(part), "%.*s", (int)n, name + at);
+		if (p->json)
+			pen__json_open(p->out, part, '{');
+		else
+			pen__text_add(p->out, "%*s%s:\n",
+				      (int)(p->indent + 2 * depth), "", part);
+		at += n + 1;
+	}
+	snprintf(p->section, sizeof(p->section), "%.*s", (int)at, name);
+	if (!p->json)
+		pen__text_add(p->out, "%*s", (int)(p->indent + 2 * depth), "");
+	return name + at;
 }
 
-static void json_pairs(const struct pen_pairs *pairs, const char *key,
-		       struct pen_text *j)
+/* The last of the key and what belongs to it. */
+static const char *origin_of(const struct pen_settings *s, const char *key,
+			     bool time)
 {
-	if (!pairs->n)
+	const size_t n = strlen(key);
+
+	for (size_t i = s->n; i-- > 0;) {
+		const char *k = s->v[i].key;
+
+		if (!strncmp(k, key, n) &&
+		    (!k[n] || (time && (k[n] == '.' || k[n] == '_'))))
+			return s->v[i].origin;
+	}
+	return "default";
+}
+
+static void end_line(struct printer *p, const char *key)
+{
+	const bool time =
+		pen__key_time(key, (struct pen_config *)(uintptr_t)p->c);
+
+	if (p->origins && p->s)
+		pen__text_add(p->out, "  # %s", origin_of(p->s, key, time));
+	pen__text_put(p->out, "\n", 1);
+}
+
+static void print_pairs(struct printer *p, const char *section,
+			const struct pen_pairs *pairs)
+{
+	char key[PEN_KEY_MAX];
+
+	for (size_t i = 0; i < pairs->n; i++) {
+		const struct pen_opts_kv *kv = &pairs->kv[i];
+
+		snprintf(key, sizeof(key), "%s.x", section);
+		enter(p, key);
+		if (p->json) {
+			pen__json_str(p->out, kv->key, kv->value);
+			continue;
+		}
+		pen__yaml_put_str(p->out, kv->key);
+		pen__text_put(p->out, ": ", 2);
+		pen__yaml_put_str(p->out, kv->value);
+		snprintf(key, sizeof(key), "%s.%s", section, kv->key);
+		end_line(p, key);
+	}
+}
+
+static void print_opt(struct printer *p, const struct pen_opt *o)
+{
+	const char *key = enter(p, o->name);
+
+	if (p->json) {
+		json_value(p->c, o, key, p->out);
 		return;
-	pen__json_open(j, key, '{');
-	for (size_t i = 0; i < pairs->n; i++)
-		pen__json_str(j, pairs->kv[i].key, pairs->kv[i].value);
-	pen__json_close(j, '}');
+	}
+	pen__text_add(p->out, "%s: ", key);
+	put_value(p->c, o, false, p->out);
+	end_line(p, o->name);
+}
+
+static void print_all(struct printer *p)
+{
+	for (const struct pen_opt *o = pen__config_opts; o->name; o++) {
+		if (!is_hidden(p->c, o) && !is_idle(p->s, o))
+			print_opt(p, o);
+		if (!strcmp(o->name, "storage.storage_root"))
+			print_pairs(p, "storage.storage_options",
+				    &p->c->storage.options);
+	}
+	print_pairs(p, "loader", &p->c->loader);
+}
+
+void pen__config_print(const struct pen_config *c, const struct pen_settings *s,
+		       bool origins, struct pen_text *out)
+{
+	static const char *const hydra[] = { "hydra.run.dir",
+					     "hydra.output_subdir" };
+	struct printer p = { .c = c, .s = s, .out = out, .origins = origins };
+
+	print_all(&p);
+	for (size_t i = 0; i < 2; i++)
+		if (s && pen__settings_find(s, hydra[i]))
+			print_opt(&p,
+				  pen__opt_find(pen__config_opts, hydra[i]));
 }
 
 void pen__config_json(const struct pen_config *c, struct pen_text *j)
 {
-	char open[PEN_KEY_MAX] = "", part[PEN_KEY_MAX];
-	size_t at;
+	struct printer p = { .c = c, .out = j, .json = true };
 
-	for (const struct pen_opt *o = pen__config_opts; o->name; o++) {
-		const char *dot;
-		unsigned keep;
+	print_all(&p);
+	enter(&p, "");
+}
 
-		if (is_hidden(c, o) || is_idle(NULL, o))
-			continue;
-		keep = common_dots(o->name, open, &at);
-		for (unsigned n = dots(open); n > keep; n--)
-			pen__json_close(j, '}');
-		while ((dot = strchr(o->name + at, '.'))) {
-			snprintf(part, sizeof(part), "%.*s",
-				 (int)(dot - o->name - (ptrdiff_t)at),
-				 o->name + at);
-			pen__json_open(j, part, '{');
-			at = (size_t)(dot - o->name) + 1;
-		}
-		snprintf(open, sizeof(open), "%.*s", (int)at, o->name);
-		json_value(c, o, o->name + at, j);
-		if (!strcmp(o->name, "storage.storage_root"))
-			json_pairs(&c->storage.options, "storage_options", j);
+int pen__config_query(const struct pen_config *c, const char *key,
+		      struct pen_text *out, struct pen_err *err)
+{
+	const char *pair = NULL;
+	struct pen_config_key k;
+
+	if (pen__starts_with(key, "workload."))
+		key += strlen("workload.");
+	if (!pen__key_resolve(key, &k))
+		return pen__fail(err, PEN_EINVAL, "key", "is too long");
+	if (k.opt) {
+		put_value(c, k.opt, true, out);
+		return out->failed ? pen__fail_nomem(err, key, out->n) : 0;
 	}
-	for (unsigned n = dots(open); n > 0; n--)
-		pen__json_close(j, '}');
-	json_pairs(&c->loader, "loader", j);
+	if (pen__starts_with(k.name, "loader."))
+		pair = pen__pairs_get(&c->loader, k.name + 7);
+	else if (k.free)
+		pair = pen__pairs_get(&c->storage.options,
+				      k.name + strlen("storage.storage_"
+						      "options."));
+	if (pair) {
+		pen__text_put(out, pair, strlen(pair));
+		return 0;
+	}
+	if (pen__key_is_section(key))
+		return pen__fail(err, PEN_EINVAL, key,
+				 "is a section, not a value");
+	if (pen__key_suggest(key))
+		return pen__fail(err, PEN_EINVAL, key,
+				 "unknown key; did you mean %s?",
+				 pen__key_suggest(key));
+	return pen__fail(err, PEN_EINVAL, key, "unknown key");
+}
+
+/*
+ * --- what Hydra leaves in a run's directory ---
+ * Programs that drive a benchmark look into these files afterwards:
+ * config.yaml (all values), overrides.yaml (arguments as given) and hydra.yaml
+ * (where and what).
+ */
+
+static bool is_hydra(const char *arg)
+{
+	return pen__starts_with(arg + strspn(arg, "+~"), "hydra.");
+}
+
+/* Arguments as a YAML list: Hydra's own, or all others. */
+static void put_args(const struct pen_settings *s, bool hydra, int indent,
+		     struct pen_text *t)
+{
+	const char *p = s->overrides.p;
+	char arg[4096];
+	size_t n = 0;
+
+	while (p && *p) {
+		const size_t len = strcspn(p, "\n");
+
+		snprintf(arg, sizeof(arg), "%.*s", (int)len, p);
+		if (is_hydra(arg) == hydra) {
+			pen__text_add(t, "%*s- ", indent, "");
+			pen__yaml_put_str(t, arg);
+			pen__text_put(t, "\n", 1);
+			n++;
+		}
+		p += len + (p[len] == '\n');
+	}
+	if (!n)
+		pen__text_add(t, "%*s[]\n", indent, "");
+}
+
+static void put_hydra(const struct pen_config *c, const struct pen_settings *s,
+		      struct pen_text *t)
+{
+	char cwd[4096];
+
+	if (!getcwd(cwd, sizeof(cwd)))
+		snprintf(cwd, sizeof(cwd), ".");
+	pen__text_add(t, "hydra:\n  run:\n    dir: ");
+	pen__yaml_put_str(t, c->run_dir);
+	pen__text_add(t, "\n  output_subdir: ");
+	pen__yaml_put_str(t, c->output_subdir);
+	pen__text_add(t, "\n  overrides:\n    hydra:\n");
+	put_args(s, true, 4, t);
+	pen__text_add(t, "    task:\n");
+	put_args(s, false, 4, t);
+	pen__text_add(t, "  job:\n    name: dlio_benchmark\n"
+			 "  runtime:\n    version: '1.3'\n"
+			 "    version_base: '1.3'\n    cwd: ");
+	pen__yaml_put_str(t, cwd);
+	pen__text_add(t, "\n    output_dir: ");
+	pen__yaml_put_str(t, c->run_dir);
+	pen__text_add(t, "\n    choices:\n      workload: ");
+	pen__yaml_put_str(t, s->workload ? s->workload : "default");
+	pen__text_put(t, "\n", 1);
+}
+
+int pen__config_save_hydra(const struct pen_config *c,
+			   const struct pen_settings *s, const char *dir,
+			   struct pen_err *err)
+{
+	struct pen_text t = { 0 };
+	struct printer p = { .c = c, .s = s, .out = &t, .indent = 2 };
+	int rc = pen__make_dirs(dir, 0777, err);
+
+	if (rc)
+		return rc;
+	pen__text_add(&t, "workload:\n");
+	print_all(&p);
+	rc = pen__text_save_in(&t, dir, "config.yaml", err);
+	if (rc)
+		return rc;
+	put_args(s, false, 0, &t);
+	rc = pen__text_save_in(&t, dir, "overrides.yaml", err);
+	if (rc)
+		return rc;
+	put_hydra(c, s, &t);
+	return pen__text_save_in(&t, dir, "hydra.yaml", err);
 }

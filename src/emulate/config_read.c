@@ -1,14 +1,15 @@
 /*
  * Where settings come from: YAML, walked down to its values; arguments, as
- * Hydra takes them; and the file or built-in text of a workload.
+ * Hydra takes them; and the file or built-in text of a workload. The build
+ * turns the files of workloads/ into one table of text.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/mem.h"
 #include "emulate/config_int.h"
-#include "emulate/workload.h"
 #include "emulate/yaml.h"
 
 static int walk(struct pen_settings *s, const struct pen_yaml_node *map,
@@ -51,7 +52,6 @@ static int set_map(struct pen_settings *s, const char *key,
 	return pen__setting_refuse(s, k.opt ? below : key, at, err);
 }
 
-/* at->origin is the place of this very node. */
 static int set_node(struct pen_settings *s, const char *key,
 		    const struct pen_yaml_node *node,
 		    const struct pen_place *at, struct pen_err *err)
@@ -59,45 +59,39 @@ static int set_node(struct pen_settings *s, const char *key,
 	const struct pen_config_value v = {
 		.text = node->text,
 		.null = node->kind == PEN_YAML_NULL,
-		.quoted = node->kind == PEN_YAML_QUOTED,
 	};
 	struct pen_config_key k;
 
-	switch (node->kind) {
-	case PEN_YAML_MAP:
+	if (node->kind == PEN_YAML_MAP)
 		return set_map(s, key, node, at, err);
-	case PEN_YAML_LIST:
-		if (!strcmp(key, "defaults"))
-			break;
-		return set_flow(s, key, node, at, err);
-	case PEN_YAML_NULL: /* a section with nothing in it */
-		if (pen__key_resolve(key, &k) &&
-		    (!k.opt || !strcmp(key, "model")) &&
-		    pen__key_is_section(key))
-			return 0;
-		return pen__setting_put(s, key, &v, at, err);
-	default:
-		return pen__setting_put(s, key, &v, at, err);
+	if (node->kind == PEN_YAML_LIST && !strcmp(key, "defaults")) {
+		pen__settings_note(s,
+				   "defaults is Hydra's own and has no effect");
+		return 0;
 	}
-	pen__settings_note(s, "defaults is Hydra's own and has no effect");
-	return 0;
+	if (node->kind == PEN_YAML_LIST)
+		return set_flow(s, key, node, at, err);
+	if (v.null && pen__key_resolve(key, &k) &&
+	    (!k.opt || !strcmp(key, "model")) && pen__key_is_section(key))
+		return 0; /* a section with nothing in it */
+	return pen__setting_put(s, key, &v, at, err);
 }
 
 static int walk(struct pen_settings *s, const struct pen_yaml_node *map,
 		const char *prefix, const struct pen_place *at,
 		struct pen_err *err)
 {
-	char key[PEN_KEY_MAX];
+	char key[PEN_KEY_MAX], origin[512];
 	struct pen_place here = *at;
 	int rc = 0;
 
+	if (at->source != PEN_FROM_ARGS)
+		here.origin = origin;
 	for (size_t i = 0; !rc && i < map->n; i++) {
 		const struct pen_yaml_item *it = &map->item[i];
 
-		if (at->source != PEN_FROM_ARGS) {
-			here.line = it->line;
-			here.col = it->col;
-		}
+		snprintf(origin, sizeof(origin), "%.480s:%u:%u", at->file,
+			 it->line, it->col);
 		if (snprintf(key, sizeof(key), "%s%s%s", prefix,
 			     *prefix ? "." : "", it->key) >= (int)sizeof(key))
 			return pen__fail_in(&here, "key", PEN_EINVAL,
@@ -120,7 +114,7 @@ static int walk(struct pen_settings *s, const struct pen_yaml_node *map,
 int pen__settings_yaml(struct pen_settings *s, const char *text, size_t n,
 		       const char *file, struct pen_err *err)
 {
-	const struct pen_place at = { .origin = file, .source = s->nsources };
+	const struct pen_place at = { .file = file, .source = s->nsources };
 	struct pen_yaml doc;
 	char where[256];
 	int rc = pen__yaml_read(&doc, text, n, file, err);
@@ -186,9 +180,13 @@ static int set_yaml(struct pen_settings *s, const char *key, const char *value,
 	return rc;
 }
 
-static int set_text(struct pen_settings *s, const char *key, const char *value,
-		    const struct pen_place *at, struct pen_err *err)
+int pen__settings_set(struct pen_settings *s, const char *key,
+		      const char *value, const char *origin,
+		      struct pen_err *err)
 {
+	const struct pen_place at = { .file = "",
+				      .origin = origin,
+				      .source = PEN_FROM_ARGS };
 	const struct pen_config_value v = {
 		.text = value,
 		.null = !strcmp(value, "null") || !strcmp(value, "~"),
@@ -198,18 +196,8 @@ static int set_text(struct pen_settings *s, const char *key, const char *value,
 		return pen__fail(err, PEN_EINVAL, "argument",
 				 "is not UTF-8 text");
 	if (*value && strchr("[{'\"", *value))
-		return set_yaml(s, key, value, at, err);
-	return pen__setting_put(s, key, &v, at, err);
-}
-
-int pen__settings_set(struct pen_settings *s, const char *key,
-		      const char *value, const char *origin,
-		      struct pen_err *err)
-{
-	const struct pen_place at = { .origin = origin,
-				      .source = PEN_FROM_ARGS };
-
-	return set_text(s, key, value, &at, err);
+		return set_yaml(s, key, value, &at, err);
+	return pen__setting_put(s, key, &v, &at, err);
 }
 
 static int choose(struct pen_settings *s, const char *name, struct pen_err *err)
@@ -230,8 +218,6 @@ static int choose(struct pen_settings *s, const char *name, struct pen_err *err)
 int pen__settings_arg(struct pen_settings *s, const char *arg,
 		      struct pen_err *err)
 {
-	const struct pen_place at = { .origin = "argument",
-				      .source = PEN_FROM_ARGS };
 	const char *from = arg + strspn(arg, "+"), *eq = strchr(from, '=');
 	const bool drop = *from == '~';
 	const size_t n = eq ? (size_t)(eq - from) : strlen(from);
@@ -246,9 +232,9 @@ int pen__settings_arg(struct pen_settings *s, const char *arg,
 	if (!strcmp(key, "workload") && !drop)
 		rc = choose(s, eq + 1, err);
 	else
-		rc = set_text(
+		rc = pen__settings_set(
 			s, pen__starts_with(key, "workload.") ? key + 9 : key,
-			drop ? "null" : eq + 1, &at, err);
+			drop ? "null" : eq + 1, "argument", err);
 	if (!rc)
 		pen__text_add(&s->overrides, "%s\n", arg);
 	if (!rc && s->overrides.failed)
@@ -257,6 +243,45 @@ int pen__settings_arg(struct pen_settings *s, const char *arg,
 }
 
 /* --- workloads --- */
+
+extern const struct pen_workload pen__workload_table[]; /* by the build */
+
+const struct pen_workload *pen__workload_at(size_t i)
+{
+	for (size_t k = 0; k < i; k++)
+		if (!pen__workload_table[k].name)
+			return NULL;
+	return pen__workload_table[i].name ? &pen__workload_table[i] : NULL;
+}
+
+const struct pen_workload *pen__workload_find(const char *name)
+{
+	for (const struct pen_workload *w = pen__workload_table; w->name; w++)
+		if (!strcmp(w->name, name))
+			return w;
+	return NULL;
+}
+
+/* Comment lines up to the first other one, joined by blanks. */
+void pen__workload_about(const struct pen_workload *w, char *buf, size_t cap)
+{
+	const char *p = w->text, *end = w->text + w->n;
+	size_t n = 0;
+
+	while (cap && p < end && *p == '#') {
+		p++;
+		while (p < end && *p == ' ')
+			p++;
+		if (n && n + 1 < cap)
+			buf[n++] = ' ';
+		for (; p < end && *p != '\n'; p++)
+			if (n + 1 < cap)
+				buf[n++] = *p;
+		p += p < end;
+	}
+	if (cap)
+		buf[n] = '\0';
+}
 
 static bool is_path(const char *name)
 {
@@ -281,12 +306,26 @@ static int load_text(struct pen_settings *s, const char *text, size_t n,
 static int load_file(struct pen_settings *s, const char *path,
 		     struct pen_err *err)
 {
-	char *text = NULL;
+	const size_t most = PEN_YAML_MAX + 1; /* one more is too large */
+	char *text = pen__alloc(most, 1);
+	FILE *f = text ? fopen(path, "rbe") : NULL;
 	size_t n = 0;
-	int rc = pen__yaml_slurp(path, &text, &n, err);
+	int rc = 0;
 
-	if (!rc)
+	if (!text)
+		return pen__fail_nomem(err, path, most);
+	if (f)
+		n = fread(text, 1, most, f);
+	if (f && ferror(f) && errno == EISDIR)
+		rc = pen__fail(err, PEN_EINVAL, path,
+			       "is a directory; name a YAML file in it");
+	else if (!f || ferror(f))
+		rc = pen__fail_sys(err, errno, path,
+				   f ? "cannot be read" : "cannot be opened");
+	else
 		rc = load_text(s, text, n, path, err);
+	if (f)
+		fclose(f);
 	pen__free(text);
 	return rc;
 }
@@ -294,17 +333,28 @@ static int load_file(struct pen_settings *s, const char *path,
 static int fail_workload(const struct pen_settings *s, const char *name,
 			 struct pen_err *err)
 {
-	const char *names[256], *near;
-	const struct pen_workload *w;
-	size_t n = 0;
+	struct pen_guess near = { 0 };
+	size_t alike = 0;
+	char list[256] = "";
 
-	for (; n < 255 && (w = pen__workload_at(n)); n++)
-		names[n] = w->name;
-	names[n] = NULL;
-	near = pen__nearest(name, names);
-	if (near)
+	for (const struct pen_workload *w = pen__workload_table; w->name; w++) {
+		const size_t at = strlen(list);
+
+		pen__guess(&near, name, w->name, w->name);
+		if (!pen__starts_with(w->name, name))
+			continue;
+		alike++;
+		snprintf(list + at, sizeof(list) - at, "%s%s", at ? ", " : "",
+			 w->name);
+	}
+	/* what begins like it, before what is spelled like it */
+	if (alike > 1)
 		return pen__fail(err, PEN_EINVAL, name,
-				 "no such workload; did you mean %s?", near);
+				 "no such workload; there are %s", list);
+	if (near.best)
+		return pen__fail(err, PEN_EINVAL, name,
+				 "no such workload; did you mean %s?",
+				 near.best);
 	if (s->config_dir)
 		return pen__fail(err, PEN_EINVAL, name,
 				 "no such workload, neither in %.100s/workload "

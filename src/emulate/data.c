@@ -16,71 +16,64 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/page_cache.h"
+#include "base/show.h"
 #include "base/team.h"
 #include "emulate/draw.h"
-#include "format/format.h"
-#include "store/store.h"
+#include "make/maker.h"
 
-static bool wanted(void *ops, const char *dir, const char *name)
-{
-	(void)dir;
-	return name && pen__format_takes(ops, name);
-}
-
-/* All files of a split, sorted by path. */
-static int list_split(const struct pen_config *c, enum pen_split split,
-		      struct pen_objects *set, char dir[4096],
+/* All files of a split, sorted by path; those of a run that others follow are
+ * listed once. */
+static int list_split(struct pen_run *r, enum pen_split split,
+		      struct pen_there **out, char dir[4096],
 		      struct pen_err *err)
 {
-	const struct pen_format_ops *ops = pen__format_find(c->dataset.format);
+	struct pen_opened *o = r->opened;
 	struct pen_data_layout lay;
-	struct pen_store *st;
-	int rc = pen__layout_init(&lay, c, err);
+	int rc = pen__layout_init(&lay, r->c, err);
 
 	if (rc)
 		return rc;
 	pen__layout_dir(&lay, split, dir, 4096);
 	pen__layout_fini(&lay);
-	if (!ops)
-		return pen__fail(err, PEN_EINVAL, c->dataset.format,
-				 "is not a format this build has; see "
-				 "`penstock formats`");
-	rc = pen__store_open(&st, "posix", NULL, 0, err);
-	if (rc)
-		return rc;
-	if (access(dir, F_OK) == 0)
-		rc = st->ops->list(st, dir, wanted, (void *)(uintptr_t)ops, set,
-				   err);
-	pen__store_close(st);
-	if (!rc)
-		pen__objects_sort(set);
+	*out = o ? o->there[split] : NULL;
+	if (!*out)
+		rc = pen__there_list(out, dir, r->c->dataset.format, err);
+	if (!rc && o)
+		o->there[split] = *out;
 	return rc;
+}
+
+static void done_list(const struct pen_run *r, struct pen_there *t)
+{
+	if (!r->opened)
+		pen__there_free(t);
 }
 
 static int by_name(const void *a, const void *b, void *set)
 {
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-	int d = strcmp(pen__object_name(set, x), pen__object_name(set, y));
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	int d = strcmp(pen__there_name(set, x), pen__there_name(set, y));
 
 	return d ? d : (x > y) - (x < y);
 }
 
 /* The first n files in the order of their names, one path each. */
-static int add_first(struct pen_spec *spec, const struct pen_objects *set,
+static int add_first(struct pen_spec *spec, const struct pen_there *set,
 		     uint64_t n, struct pen_err *err)
 {
-	uint32_t *order = pen__alloc(set->nobj, sizeof(*order));
+	const uint64_t all = pen__there_n(set);
+	uint64_t *order = pen__alloc(all, sizeof(*order));
 	char path[4096];
 	int rc = 0;
 
 	if (!order)
-		return pen__fail_nomem(err, "file list", set->nobj * 4);
-	for (uint32_t i = 0; i < set->nobj; i++)
+		return pen__fail_nomem(err, "file list", all * sizeof(*order));
+	for (uint64_t i = 0; i < all; i++)
 		order[i] = i;
-	qsort_r(order, set->nobj, sizeof(*order), by_name,
-		(void *)(uintptr_t)set);
+	qsort_r(order, all, sizeof(*order), by_name, (void *)(uintptr_t)set);
 	for (uint64_t i = 0; !rc && i < n; i++)
-		if (pen__object_path(set, order[i], path, sizeof(path)))
+		if (pen__there_path(set, order[i], path, sizeof(path)))
 			rc = pen_spec_add_path(spec, path, err);
 	pen__free(order);
 	return rc;
@@ -93,36 +86,38 @@ static int add_files(struct pen_run *r, struct pen_spec *spec,
 	bool train = split == PEN_TRAIN;
 	uint64_t want = train ? c->dataset.num_files_train
 			      : c->dataset.num_files_eval;
-	struct pen_objects set = { 0 };
+	struct pen_there *set = NULL;
+	uint64_t n = 0;
 	char dir[4096];
-	int rc = list_split(c, split, &set, dir, err);
+	int rc = list_split(r, split, &set, dir, err);
 
-	if (!rc && set.nobj < want)
+	if (!rc)
+		n = pen__there_n(set);
+	if (!rc && n < want)
 		rc = pen__fail(
 			err, PEN_ENOTFOUND, dir,
 			"Not enough %s dataset is found: %llu %s files, %llu "
 			"are wanted; generate them with "
 			"++workload.workflow.generate_data=True",
 			train ? "training" : "evaluation",
-			(unsigned long long)set.nobj, c->dataset.format,
+			(unsigned long long)n, c->dataset.format,
 			(unsigned long long)want);
-	if (!rc && set.nobj > want)
+	if (!rc && n > want)
 		pen__log_warn(&r->log,
 			      "Number of files for %s in %s (%llu) is more "
 			      "than requested (%llu). A subset of files will "
 			      "be used",
 			      train ? "training" : "evaluation", dir,
-			      (unsigned long long)set.nobj,
-			      (unsigned long long)want);
+			      (unsigned long long)n, (unsigned long long)want);
 	if (!rc)
-		rc = set.nobj > want ? add_first(spec, &set, want, err)
-				     : pen_spec_add_path(spec, dir, err);
-	pen__objects_fini(&set);
+		rc = n > want ? add_first(spec, set, want, err)
+			      : pen_spec_add_path(spec, dir, err);
+	done_list(r, set);
 	return rc;
 }
 
 /* Preprocessing emulated: the worker is busy for so long with each sample. */
-static void preprocess(void *arg, unsigned worker, uint32_t n)
+static void preprocess(void *arg, uint32_t worker, uint32_t n)
 {
 	struct pen_data *d = arg;
 	double s = 0;
@@ -137,10 +132,10 @@ static void preprocess(void *arg, unsigned worker, uint32_t n)
 }
 
 static int hook_up(struct pen_data *d, const struct pen_run *r,
-		   const struct pen_spec *s, struct pen_hook *hook,
-		   struct pen_err *err)
+		   struct pen_spec *s, struct pen_err *err)
 {
-	uint64_t n = s->threads > 0 ? (uint64_t)s->threads : pen__cpus();
+	const uint64_t given = pen_spec_number(s, "threads");
+	const uint64_t n = given ? given : pen__cpus();
 
 	d->preprocess = r->c->reader.preprocess_time;
 	if (pen__time_mean(&d->preprocess) <= 0)
@@ -150,8 +145,34 @@ static int hook_up(struct pen_data *d, const struct pen_run *r,
 		return pen__fail_nomem(err, "workers", n * sizeof(*d->rng));
 	for (uint64_t i = 0; i < n; i++)
 		d->rng[i] = pen__rng(r->seed, 0x70726570 + i);
-	*hook = (struct pen_hook){ .rows = preprocess, .arg = d };
+	pen_spec_on_rows(s, preprocess, d);
 	return 0;
+}
+
+int pen__fail_no_step(const char *where, uint64_t samples, uint64_t batch,
+		      unsigned world, struct pen_err *err)
+{
+	if (world == 1)
+		return pen__fail(err, PEN_EINVAL, where,
+				 "has only %s, less than a batch of %s: more "
+				 "files, or a smaller batch",
+				 pen__show_counted(samples, "sample").s,
+				 pen__show_grouped(batch).s);
+	return pen__fail(err, PEN_EINVAL, where,
+			 "has only %s, less than a batch of %s for each of %u "
+			 "accelerators: more files, a smaller batch or fewer "
+			 "accelerators",
+			 pen__show_counted(samples, "sample").s,
+			 pen__show_grouped(batch).s, world);
+}
+
+int pen__fail_few_steps(const struct pen_config *c, uint64_t steps,
+			struct pen_err *err)
+{
+	return pen__fail(err, PEN_EINVAL, "train.total_training_steps",
+			 "Only have enough data for %s but %lld wanted",
+			 pen__show_counted(steps, "step").s,
+			 (long long)c->train.total_training_steps);
 }
 
 /* Not even one step: an error, but DLIO calls it a success, and who asks for
@@ -161,12 +182,8 @@ static int no_step(const struct pen_data *d, struct pen_run *r,
 {
 	struct pen_err why = { 0 };
 
-	pen__fail(&why, PEN_EINVAL,
-		  split == PEN_TRAIN ? "dataset" : "evaluation data",
-		  "%llu samples are fewer than a batch of %u for each of %u "
-		  "accelerators: more files, a smaller batch or fewer "
-		  "accelerators",
-		  (unsigned long long)d->nsamples, d->l->batch, r->rec.world);
+	pen__fail_no_step(split == PEN_TRAIN ? "dataset" : "evaluation data",
+			  d->nsamples, d->batch, r->rec.world, &why);
 	if (r->set->lenient) {
 		pen__log_warn(&r->log, "0 steps will be run: %s: %s", why.where,
 			      why.msg);
@@ -183,40 +200,97 @@ static int count_steps(struct pen_data *d, struct pen_run *r,
 {
 	int64_t want = split == PEN_TRAIN ? r->c->train.total_training_steps
 					  : -1;
+	struct pen_loader_info info = { .size = sizeof(info) };
 
-	d->nsamples = pen_dataset_nsamples(d->l->ds);
-	d->nbytes = pen_dataset_nbytes(d->l->ds);
+	pen_loader_info(d->l, &info);
+	d->batch = info.batch_samples;
+	d->nsamples = pen_dataset_nsamples(pen_loader_dataset(d->l));
+	d->nbytes = pen_dataset_nbytes(pen_loader_dataset(d->l));
 	d->steps = pen_loader_nbatches(d->l) / r->rec.naccel;
 	if (!d->steps)
 		return no_step(d, r, split, err);
 	if (want > 0 && (uint64_t)want > d->steps)
-		return pen__fail(err, PEN_EINVAL, "train.total_training_steps",
-				 "Only have enough data for %llu steps but "
-				 "%lld wanted",
-				 (unsigned long long)d->steps, (long long)want);
+		return pen__fail_few_steps(r->c, d->steps, err);
 	return 0;
+}
+
+/* The files of a split in a new spec: listed, or as an earlier run found
+ * them. */
+static int open_spec(struct pen_spec **s, struct pen_run *r,
+		     enum pen_split split, struct pen_err *err)
+{
+	struct pen_opened *o = r->opened;
+	int rc;
+
+	if (o && o->files[split])
+		return pen_spec_copy(s, o->files[split], err);
+	rc = pen_spec_new(s, err);
+	if (rc)
+		return rc;
+	if (!pen__is_synthetic(r->c))
+		rc = add_files(r, *s, split, err);
+	if (!rc && o) {
+		rc = pen_kept_index_new(&o->kept[split], err);
+		pen_spec_keep_index(*s, o->kept[split]);
+		if (!rc)
+			rc = pen_spec_copy(&o->files[split], *s, err);
+	}
+	if (rc)
+		pen_spec_free(*s);
+	return rc;
+}
+
+void pen__opened_fini(struct pen_opened *o)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		pen_spec_free(o->files[i]);
+		pen_kept_index_free(o->kept[i]);
+		pen__there_free(o->there[i]);
+	}
+	*o = (struct pen_opened){ 0 };
+}
+
+int pen__data_check(const struct pen_run *r, struct pen_err *err)
+{
+	struct pen_spec *s;
+	int rc = pen_spec_new(&s, err);
+
+	if (rc)
+		return rc;
+	rc = pen__reader_spec(s, r, PEN_TRAIN, r->c->train.epochs, err);
+	if (!rc) {
+		rc = pen_spec_check(s, err);
+		if (rc)
+			pen__reader_err(err);
+	}
+	pen_spec_free(s);
+	return rc;
 }
 
 int pen__data_open(struct pen_data *d, struct pen_run *r, enum pen_split split,
 		   uint64_t epochs, struct pen_err *err)
 {
-	struct pen_hook hook = { NULL, NULL, 0 };
 	struct pen_spec *s;
-	int rc = pen_spec_new(&s, err);
+	char group[24];
+	int rc;
 
 	*d = (struct pen_data){ 0 };
+	rc = open_spec(&s, r, split, err);
 	if (rc)
 		return rc;
-	s->stop = r->stop;
-	if (!pen__is_synthetic(r->c))
-		rc = add_files(r, s, split, err);
+	if (r->stop)
+		pen_spec_on_stop(s, r->stop, NULL);
+	rc = pen__reader_spec(s, r, split, epochs, err);
 	if (!rc)
-		rc = pen__reader_spec(s, r, split, epochs, err);
+		rc = hook_up(d, r, s, err);
+	snprintf(group, sizeof(group), "%u", r->rec.naccel);
 	if (!rc)
-		rc = hook_up(d, r, s, &hook, err);
-	hook.group = r->rec.naccel;
-	if (!rc)
-		rc = pen__loader_open(&d->l, s, &hook, err);
+		rc = pen_spec_set(s, "batch_group", group, err);
+	if (!rc) {
+		rc = pen_loader_open(&d->l, s, err);
+		if (rc)
+			pen__reader_err(err);
+	}
 	if (!rc)
 		rc = count_steps(d, r, split, err);
 	pen_spec_free(s);
@@ -253,27 +327,39 @@ static int drop_all(struct pen_run *r, char *how, size_t cap,
 			     "data set's files only");
 }
 
-static int drop_split(struct pen_run *r, enum pen_split split,
+static int drop_files(struct pen_run *r, const struct pen_there *set,
 		      struct pen_err *err)
 {
-	struct pen_objects set = { 0 };
-	char dir[4096], path[4096];
-	int rc = list_split(r->c, split, &set, dir, err);
+	const uint64_t n = pen__there_n(set);
+	char path[4096];
+	int rc = 0;
 
-	for (uint64_t i = (uint64_t)r->comm->local_rank; !rc && i < set.nobj;
+	for (uint64_t i = (uint64_t)r->comm->local_rank; !rc && i < n;
 	     i += (uint64_t)r->comm->local_size) {
 		const struct pen_progress p = {
 			.what = "dropping files from the page cache",
 			.done = i,
-			.total = set.nobj,
+			.total = n,
 			.unit = "files"
 		};
 
-		if (pen__object_path(&set, (uint32_t)i, path, sizeof(path)))
-			pen__store_drop_cached(path);
+		if (pen__there_path(set, i, path, sizeof(path)))
+			pen__page_cache_drop(path);
 		rc = pen__run_tick(r, &p, err);
 	}
-	pen__objects_fini(&set);
+	return rc;
+}
+
+static int drop_split(struct pen_run *r, enum pen_split split,
+		      struct pen_err *err)
+{
+	struct pen_there *set = NULL;
+	char dir[4096];
+	int rc = list_split(r, split, &set, dir, err);
+
+	if (!rc)
+		rc = drop_files(r, set, err);
+	done_list(r, set);
 	return rc;
 }
 

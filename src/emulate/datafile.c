@@ -22,7 +22,7 @@
 
 static bool is(const struct pen_datafile *d, const char *format)
 {
-	return !strcmp(d->ops->name, format);
+	return !strcmp(d->format, format);
 }
 
 /* ---- options ---- */
@@ -95,7 +95,7 @@ static int set_options(struct pen_datafile *d, struct pen_err *err)
 		return pen__fail(err, PEN_EINVAL, "dataset.compression",
 				 "%s files are not compressed this way: hdf5 "
 				 "takes gzip and lzf, npz takes zip",
-				 d->ops->name);
+				 d->format);
 	d->packed = pack != PEN_COMPRESS_NONE;
 	if (is(d, "npy") || is(d, "npz"))
 		option(d, "samples", "file");
@@ -133,9 +133,9 @@ static int check_values(const struct pen_datafile *d, struct pen_err *err)
 	if (!(share >= 0 && share < 1))
 		return pen__fail(err, PEN_EINVAL, "dataset.compressibility",
 				 "%g is not a share from 0 to below 1", share);
-	if (!d->ops->write)
+	if (!pen__format_writes(d->format))
 		return pen__fail(err, PEN_ENOTSUP, "dataset.format",
-				 "%s can only be read", d->ops->name);
+				 "%s can only be read", d->format);
 	return 0;
 }
 
@@ -146,7 +146,7 @@ int pen__datafile_init(struct pen_datafile *d, const struct pen_data_layout *l,
 
 	*d = (struct pen_datafile){
 		.l = l,
-		.ops = pen__format_find(l->c->dataset.format),
+		.format = l->c->dataset.format,
 		.synth = { .seed = l->c->dataset.seed, .dtype = l->dtype },
 	};
 	rc = check_values(d, err);
@@ -155,9 +155,9 @@ int pen__datafile_init(struct pen_datafile *d, const struct pen_data_layout *l,
 	if (!rc)
 		rc = set_options(d, err);
 	if (!rc)
-		rc = pen__format_open(&d->f, d->ops, d->kv, d->nkv, err);
+		rc = pen__maker_open(&d->maker, "posix", NULL, 0, err);
 	if (!rc)
-		rc = pen__store_open(&d->st, "posix", NULL, 0, err);
+		rc = pen__maker_use(d->maker, d->format, d->kv, d->nkv, err);
 	if (rc)
 		pen__datafile_fini(d);
 	return rc;
@@ -165,10 +165,8 @@ int pen__datafile_init(struct pen_datafile *d, const struct pen_data_layout *l,
 
 void pen__datafile_fini(struct pen_datafile *d)
 {
-	pen__format_close(d->f);
-	pen__store_close(d->st);
-	d->f = NULL;
-	d->st = NULL;
+	pen__maker_close(d->maker);
+	d->maker = NULL;
 }
 
 /* ---- one file ---- */
@@ -248,13 +246,14 @@ void pen__datafile_table(const struct pen_datafile *d, uint64_t i,
 
 /* A synthetic file holds its number, which is an option of the format. */
 static int open_numbered(const struct pen_datafile *d, uint64_t i,
-			 struct pen_format **out, struct pen_err *err)
+			 struct pen_maker **out, struct pen_err *err)
 {
 	char number[24];
 	const struct pen_opts_kv kv = { "index", number };
+	int rc = pen__maker_open(out, "posix", NULL, 0, err);
 
 	snprintf(number, sizeof(number), "%" PRIu64, i);
-	return pen__format_open(out, d->ops, &kv, 1, err);
+	return rc ? rc : pen__maker_use(*out, d->format, &kv, 1, err);
 }
 
 int pen__datafile_write(const struct pen_datafile *d, uint64_t i,
@@ -262,25 +261,26 @@ int pen__datafile_write(const struct pen_datafile *d, uint64_t i,
 			struct pen_err *err)
 {
 	struct made m = { d, i };
-	struct pen_format *numbered = NULL;
+	struct pen_maker *numbered = NULL;
 	struct pen_field field[2];
 	struct pen_table t;
 	char path[PEN_LAYOUT_PATH], index[PEN_LAYOUT_PATH];
-	struct pen_write w = {
-		.st = d->st, .path = path, .step = step->step, .arg = step->arg
-	};
+	struct pen_made_file to = { .path = path,
+				    .step = step->step,
+				    .arg = step->arg };
 	int rc = 0;
 
 	pen__layout_path(d->l, i, path, sizeof(path));
 	pen__layout_index_path(d->l, i, index, sizeof(index));
-	w.side_path = index[0] ? index : NULL;
+	to.side_path = index[0] ? index : NULL;
 	pen__datafile_table(d, i, field, &t);
 	t.arg = &m;
 	if (is(d, "synthetic"))
 		rc = open_numbered(d, i, &numbered, err);
 	if (!rc)
-		rc = pen__write_object(&w, numbered ? numbered : d->f, &t, err);
-	pen__format_close(numbered);
+		rc = pen__maker_write(numbered ? numbered : d->maker, &to, &t,
+				      err);
+	pen__maker_close(numbered);
 	return rc;
 }
 

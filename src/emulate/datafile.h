@@ -6,16 +6,15 @@
 #define PEN_EMULATE_DATAFILE_H
 
 #include "emulate/layout.h"
-#include "engine/synth.h"
-#include "engine/write.h"
+#include "make/synth.h"
+#include "make/maker.h"
 
 #define PEN_DATAFILE_OPTS 10
 
 struct pen_datafile {
 	const struct pen_data_layout *l;
-	const struct pen_format_ops *ops;
-	struct pen_format *f; /* for writing: shared by all threads */
-	struct pen_store *st;
+	const char *format;
+	struct pen_maker *maker; /* shared by all threads */
 	struct pen_synth synth;
 	bool packed; /* members or chunks are compressed */
 	struct pen_opts_kv kv[PEN_DATAFILE_OPTS]; /* of the format */

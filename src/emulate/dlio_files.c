@@ -1,9 +1,10 @@
 /*
  * The files DLIO leaves behind, in its layout, for the programs that read
  * them: {rank}_output.json and {rank}_per_epoch_stats.json, where a rank is an
- * accelerator, and summary.json. A key of DLIO's has what its name says; where
- * DLIO's own formula gives something else, that is kept beside it under
- * `dlio_` (docs/method.md).
+ * accelerator, and summary.json. Where DLIO's formula is wrong, its key has
+ * what its name says and `dlio_` has DLIO's figure (docs/method.md). Sizes are
+ * DLIO's: train_io_* counts records as configured, checkpoint_size_GB what
+ * DLIO counts; train_read_* and checkpoint_written_GB have the bytes moved.
  */
 #include <math.h>
 #include <stdio.h>
@@ -240,6 +241,12 @@ static void put_duration(struct pen_text *t, double s)
 	pen__json_str(t, "duration", buf);
 }
 
+/* GiB/s */
+static double per(double bytes, double seconds)
+{
+	return seconds > 0 ? bytes / GIB / seconds : 0;
+}
+
 static void put_stats(struct pen_text *t, const struct pen_record *r,
 		      const struct pen_phase *p)
 {
@@ -254,9 +261,9 @@ static void put_stats(struct pen_text *t, const struct pen_record *r,
 	} else {
 		pen__json_num(t, "duration", p->seconds);
 		pen__json_num(t, "throughput",
-			      p->seconds > 0 ? (double)r->checkpoint_bytes /
-						       GIB / p->seconds
-					     : 0);
+			      per((double)r->checkpoint_bytes, p->seconds));
+		pen__json_num(t, "dlio_throughput",
+			      per(r->dlio_checkpoint_bytes, p->seconds));
 	}
 	pen__json_close(t, '}');
 }
@@ -317,7 +324,9 @@ static void put_training(struct pen_text *t, const struct pen_figures *f)
 	put_list(t, "train_throughput_samples_per_second", f->throughput,
 		 f->nepochs);
 	put_mean(t, "train_throughput", rate, &f->throughput_all);
-	put_mean(t, "train_io", io, &f->io_all);
+	put_mean(t, "train_io", io, &f->record_io_all);
+	put_mean(t, "train_read", io, &f->read_io_all);
+	put_mean(t, "train_delivered", io, &f->io_all);
 	put_list(t, "dlio_train_throughput_samples_per_second",
 		 f->dlio_throughput, f->nepochs);
 	put_mean(t, "dlio_train_throughput", rate, &f->dlio_throughput_all);
@@ -335,8 +344,9 @@ static void put_eval(struct pen_text *t, const struct pen_figures *f)
 	put_list(t, "eval_throughput_samples_per_second", f->eval_throughput,
 		 f->nevals);
 	put_mean(t, "eval_throughput", rate, &f->eval_throughput_all);
-	put_mean(t, "eval_io", io, &f->eval_io_all);
-	put_mean(t, "dlio_eval_io", io, &f->dlio_eval_io_all);
+	put_mean(t, "eval_io", io, &f->eval_record_io_all);
+	put_mean(t, "eval_read", io, &f->eval_read_io_all);
+	put_mean(t, "eval_delivered", io, &f->eval_io_all);
 }
 
 static void put_checkpoints(struct pen_text *t, const struct pen_record *r,
@@ -360,7 +370,8 @@ static void put_checkpoints(struct pen_text *t, const struct pen_record *r,
 		put_mean(t, "dlio_load_checkpoint_duration", time,
 			 &f->dlio_load_time);
 	}
-	pen__json_num(t, "checkpoint_size_GB",
+	pen__json_num(t, "checkpoint_size_GB", r->dlio_checkpoint_bytes / GIB);
+	pen__json_num(t, "checkpoint_written_GB",
 		      (double)r->checkpoint_bytes / GIB);
 }
 

@@ -5,7 +5,7 @@
 
 #include "emulate/data.h"
 #include "emulate/draw.h"
-#include "format/format.h"
+#include "make/synth.h"
 
 uint64_t pen__run_times(uint64_t epochs, uint64_t first, uint64_t every)
 {
@@ -109,11 +109,22 @@ static void plan_training(const struct pen_config *c,
 	p->memory_bytes = times(p->batch_bytes, (ahead + 2) * c->accelerators);
 }
 
-static int plan_checkpoints(const struct pen_config *c, unsigned world,
-			    struct pen_plan_figures *p, struct pen_err *err)
+/* That are written while training for so many steps an epoch. */
+static uint64_t checkpoints_in(const struct pen_config *c, uint64_t steps)
 {
 	int64_t by_step = c->checkpoint.steps_between;
 
+	if (by_step > 0)
+		return times(steps / (uint64_t)by_step, c->train.epochs);
+	return by_step < 0 ? pen__run_times(c->train.epochs,
+					    c->checkpoint.after_epoch,
+					    c->checkpoint.epochs_between)
+			   : 0;
+}
+
+static int plan_checkpoints(const struct pen_config *c, unsigned world,
+			    struct pen_plan_figures *p, struct pen_err *err)
+{
 	for (unsigned r = 0; r < world; r++) {
 		struct pen_ckpt *k;
 		int rc = pen__ckpt_new(&k, c, r, world, err);
@@ -123,17 +134,11 @@ static int plan_checkpoints(const struct pen_config *c, unsigned world,
 		p->checkpoint_bytes += pen__ckpt_bytes(k);
 		pen__ckpt_free(k);
 	}
-	if (!c->workflow.train)
-		p->checkpoints = c->checkpoint.num_write > 0
-					 ? (uint64_t)c->checkpoint.num_write
-					 : 0;
-	else if (by_step > 0)
-		p->checkpoints =
-			times(p->steps / (uint64_t)by_step, c->train.epochs);
-	else if (by_step < 0)
-		p->checkpoints = pen__run_times(c->train.epochs,
-						c->checkpoint.after_epoch,
-						c->checkpoint.epochs_between);
+	p->checkpoints = c->checkpoint.num_write > 0
+				 ? (uint64_t)c->checkpoint.num_write
+				 : 0;
+	if (c->workflow.train)
+		p->checkpoints = checkpoints_in(c, p->steps);
 	if (!c->workflow.train)
 		p->compute_s = fabs(c->checkpoint.time_between) *
 			       (double)((c->checkpoint.num_write > 0
@@ -143,6 +148,93 @@ static int plan_checkpoints(const struct pen_config *c, unsigned world,
 						 ? c->checkpoint.num_read
 						 : 0));
 	return 0;
+}
+
+static void miss_checkpoints(const struct pen_config *c, uint64_t steps,
+			     struct pen_text *t)
+{
+	const int64_t by_step = c->checkpoint.steps_between;
+
+	if (!c->workflow.checkpoint || checkpoints_in(c, steps))
+		return;
+	pen__text_add(t, "No checkpoint is written: ");
+	if (by_step >= 0)
+		pen__text_add(t,
+			      "checkpoint.steps_between_checkpoints is %lld, "
+			      "and an epoch has %llu steps\n",
+			      (long long)by_step, (unsigned long long)steps);
+	else
+		pen__text_add(t,
+			      "checkpoint.checkpoint_after_epoch is %llu, and "
+			      "train.epochs %llu\n",
+			      (unsigned long long)c->checkpoint.after_epoch,
+			      (unsigned long long)c->train.epochs);
+}
+
+static void miss_evaluations(const struct pen_config *c, struct pen_text *t)
+{
+	if (!c->workflow.evaluation)
+		return;
+	if (!c->dataset.num_files_eval)
+		pen__text_add(t, "Nothing is evaluated: "
+				 "dataset.num_files_eval is 0\n");
+	else if (c->evaluation.eval_after_epoch > c->train.epochs)
+		pen__text_add(
+			t,
+			"Nothing is evaluated: "
+			"evaluation.eval_after_epoch is %llu, and "
+			"train.epochs %llu\n",
+			(unsigned long long)c->evaluation.eval_after_epoch,
+			(unsigned long long)c->train.epochs);
+}
+
+void pen__run_misses(const struct pen_config *c, uint64_t steps,
+		     struct pen_text *t)
+{
+	const uint64_t head = c->output.exclude_start_steps,
+		       tail = c->output.exclude_end_steps;
+	uint64_t block = steps;
+
+	if (!c->workflow.train)
+		return;
+	if (!c->train.epochs) {
+		pen__text_add(t, "Nothing is trained: train.epochs is 0\n");
+		return;
+	}
+	miss_checkpoints(c, steps, t);
+	miss_evaluations(c, t);
+	if (c->workflow.checkpoint && c->checkpoint.steps_between > 0 &&
+	    (uint64_t)c->checkpoint.steps_between < block)
+		block = (uint64_t)c->checkpoint.steps_between;
+	if (block && (head >= block || tail >= block - head))
+		pen__text_add(t,
+			      "All steps count (%llu): "
+			      "output.metric.exclude_start_steps and "
+			      "exclude_end_steps would leave none\n",
+			      (unsigned long long)block);
+}
+
+int pen__run_plan_check(const struct pen_run *r, unsigned world,
+			const struct pen_plan_figures *p, struct pen_err *err)
+{
+	const struct pen_config *c = r->c;
+	struct pen_data_layout l;
+	int rc;
+
+	if (c->workflow.train && !p->steps && !r->set->lenient)
+		return pen__fail_no_step("dataset", p->samples_train,
+					 c->reader.batch_size, world, err);
+	if (c->workflow.train && p->steps &&
+	    c->train.total_training_steps > (int64_t)p->steps)
+		return pen__fail_few_steps(c, p->steps, err);
+	if (!c->workflow.generate_data)
+		return 0;
+	rc = pen__layout_init(&l, c, err);
+	if (rc)
+		return rc;
+	rc = pen__synth_space(l.root, p->generate_bytes, err);
+	pen__layout_fini(&l);
+	return rc;
 }
 
 int pen__run_plan(const struct pen_config *c, unsigned world,

@@ -33,11 +33,6 @@ enum {
 	E_DEVICE_W,
 	E_WRITTEN,
 	E_CPU,
-	E_PLAN,
-	E_READ_NS,
-	E_UNPACK,
-	E_EMIT,
-	E_IDLE,
 	E_FIRST, /* first batch */
 	E_RANKS,
 	E_CACHED, /* share before, of those who know */
@@ -45,7 +40,7 @@ enum {
 	E_N
 };
 /* an evaluation, */
-enum { V_ACCELS, V_AU, V_RATE, V_STEPS, V_PAYLOAD, V_N };
+enum { V_ACCELS, V_AU, V_RATE, V_STEPS, V_PAYLOAD, V_READ, V_N };
 /* a checkpoint; */
 enum { K_BYTES, K_RANK0_S, K_RANK0_START, K_UNVERIFIED, K_EPOCH, K_BLOCK, K_N };
 
@@ -145,11 +140,6 @@ static void add_block(struct rows *w, const struct pen_record *r,
 	e[E_DEVICE_W] += (double)io->device_write_bytes;
 	e[E_WRITTEN] += (double)io->written_bytes;
 	e[E_CPU] += io->cpu_s;
-	e[E_PLAN] += (double)io->plan_ns;
-	e[E_READ_NS] += (double)io->read_ns;
-	e[E_UNPACK] += (double)io->unpack_ns;
-	e[E_EMIT] += (double)io->emit_ns;
-	e[E_IDLE] += (double)io->idle_ns;
 	if (!e[E_RANKS]) { /* the first block of the epoch */
 		e[E_RANKS] = 1;
 		e[E_FIRST] = p->first_batch_s;
@@ -210,6 +200,7 @@ static void add_eval(struct rows *w, size_t k, const struct pen_record *r,
 		v[V_STEPS] += (double)p->of[a].n;
 	}
 	v[V_PAYLOAD] += (double)p->io.payload_bytes;
+	v[V_READ] += (double)p->io.read_bytes;
 }
 
 static void add_ckpt(double *row, double *slowest, const struct pen_record *r,
@@ -295,6 +286,17 @@ static double share_cached(double device, double read)
 	return read > 0 && device < read ? 1 - device / read : 0;
 }
 
+/* samples/s in MiB/s, when so many samples were so many bytes */
+static double mib_rate(double rate, double bytes, uint64_t samples)
+{
+	return samples ? rate * bytes / (double)samples / MIB : 0;
+}
+
+static struct pen_mean times(struct pen_mean m, double by)
+{
+	return (struct pen_mean){ m.mean * by, m.stdev * by };
+}
+
 static void add_io(struct pen_io_delta *io, const double *e)
 {
 	io->payload_bytes += (uint64_t)e[E_PAYLOAD];
@@ -304,11 +306,6 @@ static void add_io(struct pen_io_delta *io, const double *e)
 	io->device_write_bytes += (uint64_t)e[E_DEVICE_W];
 	io->written_bytes += (uint64_t)e[E_WRITTEN];
 	io->cpu_s += e[E_CPU];
-	io->plan_ns += (uint64_t)e[E_PLAN];
-	io->read_ns += (uint64_t)e[E_READ_NS];
-	io->unpack_ns += (uint64_t)e[E_UNPACK];
-	io->emit_ns += (uint64_t)e[E_EMIT];
-	io->idle_ns += (uint64_t)e[E_IDLE];
 }
 
 static void settle_epoch(struct pen_figures *f, size_t i, const double *e,
@@ -330,9 +327,7 @@ static void settle_epoch(struct pen_figures *f, size_t i, const double *e,
 	g->first_batch_s = e[E_RANKS] > 0 ? e[E_FIRST] / e[E_RANKS] : 0;
 	g->cached_before = e[E_CACHED_N] > 0 ? e[E_CACHED] / e[E_CACHED_N] : -1;
 	g->cached_share = share_cached(e[E_DEVICE_R], e[E_READ]);
-	if (g->samples)
-		f->io_rate[i] =
-			e[E_RATE] * e[E_PAYLOAD] / (double)g->samples / MIB;
+	f->io_rate[i] = mib_rate(e[E_RATE], e[E_PAYLOAD], g->samples);
 	f->dlio_io_rate[i] = e[E_DLIO_RATE] * (double)r->record_bytes / MIB;
 	f->samples += g->samples;
 	f->load_s_sum += e[E_LOAD];
@@ -352,6 +347,12 @@ static void settle_training(struct pen_figures *f, const struct rows *w,
 	f->throughput_all = pen__mean_of(f->throughput, f->nepochs);
 	f->dlio_throughput_all = pen__mean_of(f->dlio_throughput, f->nepochs);
 	f->io_all = pen__mean_of(f->io_rate, f->nepochs);
+	/* not of each epoch: one reads ahead for the next */
+	f->read_io_all =
+		times(f->throughput_all,
+		      mib_rate(1, (double)f->io.read_bytes, f->samples));
+	f->record_io_all =
+		times(f->throughput_all, (double)r->record_bytes / MIB);
 	f->dlio_io_all = pen__mean_of(f->dlio_io_rate, f->nepochs);
 	f->au_met = f->au_all.mean >= 100 * r->c->au;
 	f->payload_bytes = f->io.payload_bytes;
@@ -370,26 +371,29 @@ static int settle_evals(struct pen_figures *f, const struct rows *w,
 			const struct pen_record *r)
 {
 	const double batch = (double)r->c->reader.batch_size_eval;
-	double *io = pen__calloc(w->nevals + 1, sizeof(*io));
-	double dlio = (double)r->record_bytes / MIB;
+	double *io = pen__calloc(w->nevals + 1, sizeof(*io)), read = 0;
+	uint64_t all = 0;
 
 	if (!io)
 		return PEN_ENOMEM;
 	for (size_t i = 0; i < w->nevals; i++) {
 		const double *v = w->eval + i * V_N;
-		double samples = v[V_STEPS] * batch;
+		uint64_t samples = (uint64_t)(v[V_STEPS] * batch);
 
 		if (v[V_ACCELS] > 0)
 			f->eval_au[i] = v[V_AU] / v[V_ACCELS];
 		f->eval_throughput[i] = v[V_RATE];
-		if (samples > 0)
-			io[i] = v[V_RATE] * v[V_PAYLOAD] / samples / MIB;
+		io[i] = mib_rate(v[V_RATE], v[V_PAYLOAD], samples);
+		read += v[V_READ];
+		all += samples;
 	}
 	f->eval_au_all = pen__mean_of(f->eval_au, f->nevals);
 	f->eval_throughput_all = pen__mean_of(f->eval_throughput, f->nevals);
 	f->eval_io_all = pen__mean_of(io, f->nevals);
-	f->dlio_eval_io_all.mean = f->eval_throughput_all.mean * dlio;
-	f->dlio_eval_io_all.stdev = f->eval_throughput_all.stdev * dlio;
+	f->eval_read_io_all =
+		times(f->eval_throughput_all, mib_rate(1, read, all));
+	f->eval_record_io_all =
+		times(f->eval_throughput_all, (double)r->record_bytes / MIB);
 	f->eval_au_met = f->eval_au_all.mean >= 100 * r->c->au;
 	pen__free(io);
 	return 0;
@@ -422,9 +426,8 @@ static int settle_ckpts(struct pen_ckpt_figures *k, const double *row,
 		v[i] = slowest[i];
 		v[n + i] = slowest[i] > 0 ? gib / slowest[i] : 0;
 		v[2 * n + i] = row[K_RANK0_S];
-		/* DLIO divides what the settings say by rank 0's time */
-		if (r->checkpoint_bytes)
-			gib = (double)r->checkpoint_bytes / GIB;
+		/* DLIO divides the size it counts by rank 0's time */
+		gib = r->dlio_checkpoint_bytes / GIB;
 		v[3 * n + i] = row[K_RANK0_S] > 0 ? gib / row[K_RANK0_S] : 0;
 	}
 	for (size_t j = 0; j < 4; j++)
@@ -489,6 +492,58 @@ done:
 	return rc;
 }
 
+/* --- why they waited --- */
+
+/* Of this rank: all blocks of training. */
+static void sum_facts(const struct pen_record *r, struct pen_facts *out)
+{
+	bool any = false;
+
+	pen__facts_init(out);
+	for (size_t i = 0; i < r->nphases; i++) {
+		const struct pen_phase *p = &r->phase[i];
+
+		if (p->kind != PEN_PHASE_TRAIN)
+			continue;
+		if (any)
+			pen__facts_join(out, &p->facts);
+		else
+			*out = p->facts;
+		any = true;
+	}
+}
+
+static void judge(struct pen_figures *f, const struct pen_record *r,
+		  const struct pen_facts *rank)
+{
+	f->facts = rank[0];
+	for (int i = 1; i < r->comm->size; i++)
+		pen__facts_join(&f->facts, &rank[i]);
+	f->facts.fed = f->compute_s_sum > 0 &&
+		       (r->c->au > 0 ? f->au_met : f->au_all.mean >= 90);
+	pen__verdict(&f->facts, rank, r->comm->size, &f->why);
+}
+
+static int find_why(struct pen_figures *f, const struct pen_record *r,
+		    struct pen_err *err)
+{
+	size_t *len = pen__calloc((size_t)r->comm->size, sizeof(*len));
+	struct pen_facts mine;
+	void *all = NULL;
+	int rc = len ? 0 : pen__fail_nomem(err, "ranks", 0);
+
+	sum_facts(r, &mine);
+	rc = pen__comm_agree(r->comm, rc, err);
+	if (!rc)
+		rc = pen__comm_gather(r->comm, &mine, sizeof(mine), &all, len,
+				      err);
+	if (!rc && all)
+		judge(f, r, all);
+	pen__free(all);
+	pen__free(len);
+	return pen__comm_agree(r->comm, rc, err);
+}
+
 int pen__figures(struct pen_figures *f, const struct pen_record *r,
 		 struct pen_err *err)
 {
@@ -519,6 +574,8 @@ int pen__figures(struct pen_figures *f, const struct pen_record *r,
 		rc = join_hist(&f->wait, &r->wait, r->comm, err);
 	if (!rc)
 		rc = join_hist(&f->step, &r->step, r->comm, err);
+	if (!rc)
+		rc = find_why(f, r, err);
 	if (!rc)
 		goto done;
 fail:

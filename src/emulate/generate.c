@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "base/team.h"
 #include "emulate/datafile.h"
-#include "store/files.h"
 
 struct job {
 	struct pen_generate *g;
@@ -32,14 +32,19 @@ struct job {
 
 static int make_folder(const char *dir, struct pen_err *err)
 {
-	char path[PEN_LAYOUT_PATH + 8];
+	struct pen_err why = { 0 };
 	struct stat sb;
-	int rc;
 
-	snprintf(path, sizeof(path), "%s/", dir);
-	rc = pen__file_make_parents(path, err);
-	if (rc)
+	if (pen__make_dirs(dir, 0777, &why)) {
+		int rc = pen__fail_sys(err, why.sys, why.where,
+				       "the folder cannot be made");
+
+		if (why.sys == ENOENT || why.sys == ENOTDIR)
+			rc = PEN_ENOTFOUND;
+		if (err)
+			err->code = rc;
 		return rc;
+	}
 	if (stat(dir, &sb) || !S_ISDIR(sb.st_mode))
 		return pen__fail(err, PEN_EINVAL, dir,
 				 "is not a folder, where one is needed: move "

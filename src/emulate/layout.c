@@ -12,10 +12,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/dtype.h"
 #include "base/mem.h"
 #include "base/rng.h"
-#include "engine/synth.h"
-#include "format/format.h"
+#include "make/synth.h"
 
 #define SIZES_SEED 10 /* DLIO's */
 
@@ -368,7 +368,7 @@ int pen__layout_init(struct pen_data_layout *l, const struct pen_config *c,
 	int rc;
 
 	*l = (struct pen_data_layout){ .c = c };
-	if (!c->dataset.format || !pen__format_find(c->dataset.format))
+	if (!c->dataset.format || !pen_help_of("format", c->dataset.format))
 		return pen__fail(err, PEN_EINVAL, "dataset.format",
 				 "%s is not a format; see `penstock formats`",
 				 c->dataset.format ? c->dataset.format : "");

@@ -162,7 +162,9 @@ void pen__log_metrics(struct pen_log *log, const struct pen_record *r,
 		metric_mean(log, "Training Throughput (samples/second)", 4,
 			    &f->throughput_all);
 		metric_mean(log, "Training I/O Throughput (MB/second)", 4,
-			    &f->io_all);
+			    &f->record_io_all);
+		metric_mean(log, "Training Bytes Read (MB/second)", 4,
+			    &f->read_io_all);
 		metric(log, "[METRIC] train_au_meet_expectation: %s",
 		       f->au_met ? "success" : "fail");
 	}
@@ -184,7 +186,9 @@ void pen__log_metrics(struct pen_log *log, const struct pen_record *r,
 		metric_mean(log, "Eval Throughput (samples/second)", 6,
 			    &f->eval_throughput_all);
 		metric_mean(log, "Eval Throughput (MB/second)", 6,
-			    &f->eval_io_all);
+			    &f->eval_record_io_all);
+		metric_mean(log, "Eval Bytes Read (MB/second)", 6,
+			    &f->eval_read_io_all);
 		metric(log, "[METRIC] eval_au_meet_expectation: %s",
 		       f->eval_au_met ? "success" : "fail");
 	}

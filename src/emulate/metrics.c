@@ -91,6 +91,7 @@ void pen__block_figures(const struct pen_config *c, const struct pen_phase *p,
 	if (f->seconds > 0)
 		f->throughput = (double)f->steps * batch / f->seconds;
 	t = dlio_seconds(c, p, s);
-	if (t > 0)
+	/* of one step DLIO makes a negative rate, which is nobody's */
+	if (t > 0 && s->n > 2)
 		f->dlio_throughput = ((double)s->n - 2) * batch / t;
 }

@@ -6,6 +6,7 @@
 #define PEN_EMULATE_METRICS_H
 
 #include "emulate/record.h"
+#include "verdict/verdict.h"
 
 /* One accelerator in one block of steps. */
 struct pen_block_figures {
@@ -51,14 +52,17 @@ struct pen_figures {
 	size_t nepochs;
 	double *au, *throughput, *dlio_throughput; /* per epoch, of all ranks */
 	struct pen_mean au_all, throughput_all, dlio_throughput_all;
-	double *io_rate, *dlio_io_rate; /* MiB/s: delivered; DLIO's */
-	struct pen_mean io_all, dlio_io_all;
+	/* MiB/s: delivered in batches; read from the store (a sample's mean
+	 * times throughput); throughput and dlio_throughput times the size of
+	 * a record in the settings */
+	double *io_rate, *dlio_io_rate;
+	struct pen_mean io_all, read_io_all, record_io_all, dlio_io_all;
 	bool au_met;
 	struct pen_epoch_figures *epoch; /* nepochs */
 	size_t nevals;
 	double *eval_au, *eval_throughput;
 	struct pen_mean eval_au_all, eval_throughput_all;
-	struct pen_mean eval_io_all, dlio_eval_io_all;
+	struct pen_mean eval_io_all, eval_read_io_all, eval_record_io_all;
 	bool eval_au_met;
 	/* checkpoints: duration is the slowest rank's, rate is all bytes over
 	 * it, in GiB/s; dlio_: rank 0's own duration */
@@ -78,14 +82,20 @@ struct pen_figures {
 	double load_s_sum, compute_s_sum, slack_s_sum;
 	struct pen_hist wait, step;
 	double first_batch_s; /* mean over ranks, first block */
+	/* rank 0: what was recorded of all ranks while they trained, and why
+	 * the accelerators waited */
+	struct pen_facts facts;
+	struct pen_verdict why;
 };
 /* Collective. */
 int pen__figures(struct pen_figures *, const struct pen_record *,
 		 struct pen_err *err);
 void pen__figures_fini(struct pen_figures *);
 
-/* What it comes to, in one or two sentences; no new line at the end. */
-void pen__verdict(const struct pen_record *, const struct pen_figures *,
+/* What it comes to, in a few sentences; no new line at the end. */
+/* Utilisation as it is shown with one decimal: a miss never reads as a hit. */
+double pen__shown_au(double au, double wanted);
+void pen__summary(const struct pen_record *, const struct pen_figures *,
 		  struct pen_text *);
 
 #endif

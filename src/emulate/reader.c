@@ -9,10 +9,6 @@
 
 #include "base/team.h"
 #include "emulate/data.h"
-#include "store/store.h"
-
-/* More threads than this per CPU only get in each other's way. */
-#define THREADS_PER_CPU 8
 
 static int put(struct pen_spec *s, struct pen_err *err, const char *key,
 	       const char *fmt, ...) __attribute__((format(printf, 4, 5)));
@@ -61,7 +57,7 @@ static int put_take(struct pen_spec *s, const struct pen_config *c,
 	char shape[600];
 	int rc;
 
-	if (!is_cut(c, shape, sizeof(shape)))
+	if (!c->reader.decode || !is_cut(c, shape, sizeof(shape)))
 		return 0;
 	rc = put(s, err, "take", "%s", shape);
 	if (!rc && c->reader.transformed_dims.n && c->reader.transformed_type)
@@ -111,6 +107,8 @@ static int put_format(struct pen_spec *s, const struct pen_config *c,
 		rc = put(s, err, "format.dtype", "%s",
 			 lay.dtype == PEN_F16 ? "float32"
 					      : pen_dtype_name(lay.dtype));
+	if (!rc && !strcmp(f, "csv") && lay.sides)
+		rc = put(s, err, "format.ragged", "true");
 	if (!rc && !strcmp(f, "synthetic")) {
 		if (!c->reader.transformed_dims.n || !made)
 			made = pen_dtype_name(lay.dtype);
@@ -124,12 +122,13 @@ static int put_format(struct pen_spec *s, const struct pen_config *c,
 	return rc;
 }
 
-/* Not through a mapping: its pages stay in the page cache when they should be
- * dropped. With many reads in flight where the kernel lets us. */
+/* Not through a mapping: nobody wants one, or its pages would stay in the page
+ * cache when they should be dropped. With many reads in flight where the kernel
+ * lets us. */
 static int put_reads(struct pen_spec *s, bool direct, struct pen_err *err)
 {
 	int rc = put(s, err, "store", "%s",
-		     pen__store_uring_works() ? "uring" : "posix");
+		     pen_store_usable("uring") ? "uring" : "posix");
 
 	return rc || !direct ? rc : put(s, err, "store.direct", "true");
 }
@@ -143,7 +142,7 @@ static int put_store(struct pen_spec *s, const struct pen_config *c,
 		return put_reads(s, true, err);
 	if (c->reader.read_type == PEN_READ_MEMORY)
 		return put(s, err, "store", "ram");
-	if (c->reader.page_cache != PEN_CACHE_KEEP)
+	if (c->reader.page_cache != PEN_CACHE_KEEP || c->reader.dont_use_mmap)
 		return put_reads(s, false, err);
 	return 0;
 }
@@ -176,11 +175,29 @@ static int put_order(struct pen_spec *s, const struct pen_run *r,
 	return rc ? rc : put(s, err, "sampler.mix", "false");
 }
 
+/* What all accelerators of a process have together. Threads that wait cost
+ * little, so as many are started as were asked for, or none. */
+static int times_accelerators(uint64_t each, uint64_t naccel, const char *key,
+			      uint64_t *out, struct pen_err *err)
+{
+	*out = each * naccel;
+	if (*out <= PEN_MOST_THREADS)
+		return 0;
+	return pen__fail(err, PEN_ENOMEM, key,
+			 "%llu for each of %llu accelerators are more than the "
+			 "%u of one process: lower it, or use more processes "
+			 "(mpirun)",
+			 (unsigned long long)each, (unsigned long long)naccel,
+			 PEN_MOST_THREADS);
+}
+
 static int put_sizes(struct pen_spec *s, const struct pen_run *r,
 		     enum pen_split split, uint64_t epochs, struct pen_err *err)
 {
 	const struct pen_config *c = r->c;
-	uint64_t n = r->rec.naccel, most = (uint64_t)pen__cpus();
+	uint64_t n = r->rec.naccel, batch = split == PEN_TRAIN
+						    ? c->reader.batch_size
+						    : c->reader.batch_size_eval;
 	uint64_t threads = c->reader.read_threads > 0
 				   ? (uint64_t)c->reader.read_threads
 				   : 1;
@@ -191,13 +208,14 @@ static int put_sizes(struct pen_spec *s, const struct pen_run *r,
 
 	if (ahead < threads)
 		ahead = threads; /* a worker holds a batch, as with PyTorch */
-	most *= THREADS_PER_CPU;
-	threads = threads * n < most ? threads * n : most;
-	ahead = ahead * n < 4096 ? ahead * n : 4096;
-	rc = put(s, err, "batch_size", "%llu",
-		 (unsigned long long)(split == PEN_TRAIN
-					      ? c->reader.batch_size
-					      : c->reader.batch_size_eval));
+	rc = times_accelerators(threads, n, "reader.read_threads", &threads,
+				err);
+	if (!rc)
+		rc = times_accelerators(ahead, n, "reader.prefetch_size",
+					&ahead, err);
+	if (!rc)
+		rc = put(s, err, "batch_size", "%llu",
+			 (unsigned long long)batch);
 	if (!rc)
 		rc = put(s, err, "epochs", "%llu", (unsigned long long)epochs);
 	if (!rc)
@@ -237,7 +255,11 @@ static int put_own(struct pen_spec *s, const struct pen_opts_kv *kv,
 		   struct pen_err *err)
 {
 	static const char *const ours[][2] = {
+		{ "format", "dataset.format" },
+		{ "shuffle", "reader.sample_shuffle" },
 		{ "batch_size", "reader.batch_size" },
+		{ "batch_tokens", "reader.batch_size" },
+		{ "pack", "reader.batch_size" },
 		{ "epochs", "train.epochs" },
 		{ "epoch_batches", "train.total_training_steps" },
 		{ "decode", "reader.decode" },
@@ -272,6 +294,58 @@ static int put_rest(struct pen_spec *s, const struct pen_run *r,
 	for (size_t i = 0; !rc && i < c->loader.n; i++)
 		rc = put_own(s, &c->loader.kv[i], err);
 	return rc;
+}
+
+/* ---- errors ---- */
+
+/* A setting of the loader by the key of a workload; NULL: it is none. */
+static const char *key_of(const char *name, size_t n, char *buf, size_t cap)
+{
+	static const char *const keys[][2] = {
+		{ "batch_size", "reader.batch_size" },
+		{ "threads", "reader.read_threads" },
+		{ "prefetch", "reader.prefetch_size" },
+		{ "read_size", "reader.transfer_size" },
+	};
+	static const char *const parts[] = { "store.", "format.", "sampler.",
+					     "cache." };
+	struct pen_option o;
+	bool known = false;
+
+	snprintf(buf, cap, "loader.%.*s", (int)n, name);
+	name = buf + strlen("loader.");
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		if (!strcmp(name, keys[i][0]))
+			return keys[i][1];
+	for (uint32_t i = 0; !known && !pen_option_at("loader", NULL, i, &o);
+	     i++)
+		known = !strcmp(name, o.name);
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		known = known || !strncmp(name, parts[i], strlen(parts[i]));
+	return known ? buf : NULL;
+}
+
+void pen__reader_err(struct pen_err *err)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyz_.0123456789";
+	char msg[sizeof(err->msg)], key[160];
+	const char *as =
+		key_of(err->where, strlen(err->where), key, sizeof(key));
+	size_t at = 0, n;
+
+	if (as && strlen(as) < sizeof(err->where))
+		memcpy(err->where, as, strlen(as) + 1);
+	memcpy(msg, err->msg, sizeof(msg));
+	for (const char *p = msg; *p && at < sizeof(err->msg); p += n) {
+		n = strspn(p, letters);
+		as = n && (p[n] == '=' || p[n] == '\'')
+			     ? key_of(p, n, key, sizeof(key))
+			     : NULL;
+		n += !n;
+		at += (size_t)snprintf(err->msg + at, sizeof(err->msg) - at,
+				       "%.*s", as ? (int)strlen(as) : (int)n,
+				       as ? as : p);
+	}
 }
 
 /* Out of nothing: no file is looked at. */

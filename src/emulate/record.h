@@ -9,6 +9,7 @@
 #include "base/hist.h"
 #include "comm/comm.h"
 #include "emulate/config.h"
+#include "verdict/facts.h"
 
 enum pen_phase_kind {
 	PEN_PHASE_TRAIN,
@@ -30,7 +31,6 @@ struct pen_io_delta {
 	uint64_t device_read_bytes, device_write_bytes; /* /proc/self/io */
 	uint64_t written_bytes;				/* checkpoints */
 	double cpu_s;
-	uint64_t plan_ns, read_ns, unpack_ns, emit_ns, idle_ns;
 };
 
 /* A block of steps between checkpoints, an evaluation, or a checkpoint. */
@@ -45,7 +45,8 @@ struct pen_phase {
 	double cached_before; /* share of the data set in page cache, < 0:
 				 unknown */
 	struct pen_io_delta io;
-	uint64_t bytes; /* checkpoint: this process's share */
+	struct pen_facts facts; /* training: for the verdict */
+	uint64_t bytes;		/* checkpoint: this process's share */
 	bool verified;
 };
 
@@ -69,8 +70,9 @@ struct pen_record {
 	uint64_t seed;				/* of the order of samples */
 	uint64_t nsamples_train, nsamples_eval; /* in the data set */
 	uint64_t data_bytes_train, data_bytes_eval; /* of the files */
-	uint64_t record_bytes;	   /* of a sample, as configured */
-	uint64_t checkpoint_bytes; /* of all ranks together */
+	uint64_t record_bytes;	      /* of a sample, as configured */
+	uint64_t checkpoint_bytes;    /* of all ranks together */
+	double dlio_checkpoint_bytes; /* the same as DLIO counts it */
 	struct pen_phase *phase;
 	size_t nphases, cap;
 	struct pen_epoch_mark *epoch;

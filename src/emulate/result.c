@@ -171,6 +171,25 @@ static void put_cache(struct pen_text *t, const struct pen_record *r,
 	pen__json_close(t, '}');
 }
 
+static const struct {
+	const char *key;
+	enum pen_fact fact;
+} stages[] = {
+	{ "plan_ns", PEN_PLAN_S },
+	{ "open_ns", PEN_OPEN_S },
+	{ "read_ns", PEN_READ_S },
+	{ "unpack_ns", PEN_UNPACK_S },
+	{ "decode_ns", PEN_DECODE_S },
+	{ "emit_ns", PEN_COPY_S },
+	{ "preprocess_ns", PEN_PREPROCESS_S },
+	{ "idle_ns", PEN_IDLE_S },
+};
+
+static uint64_t to_ns(double s)
+{
+	return s > 0 ? (uint64_t)(s * 1e9 + 0.5) : 0;
+}
+
 static void put_totals(struct pen_text *t, const struct pen_record *r,
 		       const struct pen_figures *f)
 {
@@ -181,6 +200,7 @@ static void put_totals(struct pen_text *t, const struct pen_record *r,
 	put_mean(t, "samples_per_s", &f->throughput_all);
 	put_mean(t, "dlio_samples_per_s", &f->dlio_throughput_all);
 	put_mean(t, "payload_mib_per_s", &f->io_all);
+	put_mean(t, "record_mib_per_s", &f->record_io_all);
 	put_mean(t, "dlio_mib_per_s", &f->dlio_io_all);
 	pen__json_num(t, "read_mib_per_s",
 		      f->train_s > 0 ? (double)f->read_bytes / MIB / f->train_s
@@ -198,11 +218,9 @@ static void put_totals(struct pen_text *t, const struct pen_record *r,
 	pen__json_num(t, "accelerator_slack_s", f->slack_s_sum);
 	pen__json_close(t, '}');
 	pen__json_open(t, "stages", '{');
-	pen__json_int(t, "plan_ns", f->io.plan_ns);
-	pen__json_int(t, "read_ns", f->io.read_ns);
-	pen__json_int(t, "unpack_ns", f->io.unpack_ns);
-	pen__json_int(t, "emit_ns", f->io.emit_ns);
-	pen__json_int(t, "idle_ns", f->io.idle_ns);
+	for (size_t i = 0; i < sizeof(stages) / sizeof(stages[0]); i++)
+		pen__json_int(t, stages[i].key,
+			      to_ns(f->facts.v[stages[i].fact]));
 	pen__json_close(t, '}');
 }
 
@@ -273,6 +291,7 @@ static void put_checkpoints(struct pen_text *t, const struct pen_record *r,
 {
 	pen__json_open(t, "checkpoints", '{');
 	pen__json_int(t, "bytes", r->checkpoint_bytes);
+	pen__json_num(t, "dlio_bytes", r->dlio_checkpoint_bytes);
 	put_mean(t, "save_s", &f->save_time);
 	put_mean(t, "save_gib_per_s", &f->save_rate);
 	put_mean(t, "dlio_save_s", &f->dlio_save_time);
@@ -323,10 +342,12 @@ static void put_head(struct pen_text *t, const struct pen_record *r,
 	put_unix(t, "start_unix", r->start);
 	put_unix(t, "end_unix", r->end);
 	pen__json_bool(t, "partial", r->partial);
-	pen__verdict(r, f, &words);
+	pen__summary(r, f, &words);
 	pen__json_str(t, "verdict", words.p ? words.p : "");
 	t->failed |= words.failed;
 	pen__text_fini(&words);
+	if (f->samples)
+		pen__verdict_json(t, &f->why, &f->facts);
 	pen__json_int(t, "accelerators", r->world);
 	pen__json_int(t, "processes", (uint64_t)r->comm->size);
 }

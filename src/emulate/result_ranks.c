@@ -166,11 +166,6 @@ static void add_delta(struct pen_io_delta *to, const struct pen_io_delta *d)
 	to->device_write_bytes += d->device_write_bytes;
 	to->written_bytes += d->written_bytes;
 	to->cpu_s += d->cpu_s;
-	to->plan_ns += d->plan_ns;
-	to->read_ns += d->read_ns;
-	to->unpack_ns += d->unpack_ns;
-	to->emit_ns += d->emit_ns;
-	to->idle_ns += d->idle_ns;
 }
 
 static void rank_block(struct pen_rank_figures *f, struct three *h,

@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/team.h"
+#include "emulate/data.h"
 #include "emulate/draw.h"
 #include "emulate/generate.h"
 #include "emulate/layout.h"
@@ -217,9 +218,24 @@ static int settle_seed(struct pen_run *r, struct pen_err *err)
 	return rc;
 }
 
+static void log_sizes(struct pen_run *r, double model, double optimizer)
+{
+	const double gib = 1 << 30;
+	const char *subset = r->c->checkpoint.mode == 1 ? " (subset)" : "";
+
+	if (model > 0)
+		pen__log(&r->log, "Model size: %.6f GB %s", model / gib,
+			 subset);
+	if (optimizer > 0 || r->c->model.optimization_groups.n)
+		pen__log(&r->log, "Optimizer state size: %.6f GB %s",
+			 optimizer / gib, subset);
+	pen__log(&r->log, "Total checkpoint size: %.6f GB %s",
+		 (model + optimizer) / gib, subset);
+}
+
 static int open_checkpoints(struct pen_run *r, struct pen_err *err)
 {
-	double sum = 0;
+	double sum[3] = { 0 }, model, optim; /* bytes; DLIO's two */
 	int rc = 0;
 
 	if (r->c->workflow.checkpoint) {
@@ -236,14 +252,21 @@ static int open_checkpoints(struct pen_run *r, struct pen_err *err)
 			pen__ckpt_set_node(r->ckpt[a],
 					   (unsigned)r->comm->local_size *
 						   r->rec.naccel);
-		sum += (double)pen__ckpt_bytes(r->ckpt[a]);
+		pen__ckpt_dlio_bytes(r->ckpt[a], &model, &optim);
+		sum[0] += (double)pen__ckpt_bytes(r->ckpt[a]);
+		sum[1] += model;
+		sum[2] += optim;
 	}
 	rc = pen__run_agree(r, rc, err);
 	if (!rc) {
-		rc = pen__comm_reduce(r->comm, &sum, 1, PEN_SUM, err);
+		rc = pen__comm_reduce(r->comm, sum, 3, PEN_SUM, err);
 		r->ending = rc != 0;
 	}
-	r->rec.checkpoint_bytes = (uint64_t)sum;
+	r->rec.checkpoint_bytes = (uint64_t)sum[0];
+	sum[1] = pen__ckpt_dlio_model(r->c, sum[1]);
+	r->rec.dlio_checkpoint_bytes = sum[1] + sum[2];
+	if (!rc)
+		log_sizes(r, sum[1], sum[2]);
 	return rc;
 }
 
@@ -347,6 +370,49 @@ static int work(struct pen_run *r, struct pen_err *err)
 	return rc;
 }
 
+/* Those that a profile is to be made of; NULL: that of the data. */
+static const char *watched_disks(const struct pen_run *r)
+{
+	const struct pen_config *c = r->c;
+
+	return c->workflow.profiling &&
+			       c->profiling.profiler == PEN_PROFILER_IOSTAT
+		       ? c->profiling.iostat_devices
+		       : NULL;
+}
+
+static int check_work(const struct pen_run *r, struct pen_err *err)
+{
+	const struct pen_config *c = r->c;
+
+	if (c->workflow.train || c->workflow.generate_data || r->set->lenient)
+		return 0;
+	if (!c->workflow.checkpoint)
+		return pen__fail(err, PEN_EINVAL, "workflow",
+				 "leaves nothing to do: set train, "
+				 "generate_data or checkpoint to true");
+	if (c->checkpoint.num_write > 0 || c->checkpoint.num_read > 0)
+		return 0;
+	return pen__fail(err, PEN_EINVAL, "checkpoint.num_checkpoints_write",
+			 "is %lld, and num_checkpoints_read %lld: without "
+			 "workflow.train there is nothing to do",
+			 (long long)c->checkpoint.num_write,
+			 (long long)c->checkpoint.num_read);
+}
+
+int pen__run_check(struct pen_run *r, struct pen_err *err)
+{
+	const struct pen_config *c = r->c;
+	int rc = check_work(r, err);
+
+	start_record(r);
+	if (!rc && c->workflow.train)
+		rc = pen__data_check(r, err);
+	if (!rc && watched_disks(r) && !r->comm->rank)
+		rc = pen__watch_check(watched_disks(r), err);
+	return pen__comm_agree(r->comm, rc, err);
+}
+
 int pen__run(struct pen_run *r, struct pen_err *err)
 {
 	const struct pen_config *c = r->c;
@@ -355,17 +421,21 @@ int pen__run(struct pen_run *r, struct pen_err *err)
 	struct pen_err late = { 0 };
 	int rc, end_rc;
 
-	start_record(r);
 	r->log.fd = -1;
 	r->ending = false;
-	rc = r->probe ? 0 : open_output(r, err);
+	rc = pen__run_check(r, err);
+	if (!rc && !r->probe)
+		rc = open_output(r, err);
 	if (!rc)
 		rc = settle_seed(r, err);
 	if (rc)
 		return rc;
 	log_start(r);
 	if (!generate_only && r->comm->local_rank == 0)
-		(void)!pen__watch_start(&watch, r->rec.device, NULL);
+		(void)!pen__watch_start(&watch,
+					watched_disks(r) ? watched_disks(r)
+							 : r->rec.device,
+					NULL);
 	rc = pen__run_agree(r, work(r, err), err);
 	/* an interrupted run has a result, marked as partial; others do not */
 	r->rec.partial = rc == PEN_ECLOSED;

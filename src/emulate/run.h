@@ -14,12 +14,21 @@ struct pen_progress {
 	uint64_t done, total; /* of this part; total 0: unknown */
 	const char *unit;     /* "bytes", "steps"; NULL: nothing is counted */
 	/* Where batches are loaded, else NULL: the loader, how long they were
-	 * waited for, and the seconds of all accelerators since the start,
-	 * computing and waiting. */
+	 * waited for (NULL: as the loader has it), and the seconds of all
+	 * accelerators since the start, computing and waiting. */
 	const struct pen_loader *loader;
 	const struct pen_hist *wait;
 	double compute_s, load_s;
 };
+
+/* The data of several runs that differ in other things: listed and indexed by
+ * the first. Zeroed at first. */
+struct pen_opened {
+	struct pen_spec *files[2]; /* by split: paths; NULL: not listed yet */
+	struct pen_there *there[2];
+	struct pen_kept_index *kept[2];
+};
+void pen__opened_fini(struct pen_opened *);
 
 struct pen_run {
 	/* given */
@@ -29,12 +38,13 @@ struct pen_run {
 	struct pen_log log;
 	const char *base_dir; /* where results go by default: "hydra_log" */
 	bool probe;	      /* only measure: leave no files behind */
+	struct pen_opened *opened; /* NULL: everything is opened by this run */
 	/* Asked often from the running thread: a result other than 0 ends the
 	 * run, with a partial result. May be NULL. */
 	int (*tick)(void *arg, const struct pen_progress *);
 	void *arg;
 	/* The same while data is indexed, by other threads; may be NULL. */
-	const atomic_bool *stop;
+	int (*stop)(void *arg);
 
 	/* out */
 	struct pen_record rec;
@@ -64,6 +74,16 @@ struct pen_plan_figures {
 };
 int pen__run_plan(const struct pen_config *, unsigned world,
 		  struct pen_plan_figures *, struct pen_err *err);
+/* Would it fail? As far as that is known before it begins. */
+int pen__run_plan_check(const struct pen_run *, unsigned world,
+			const struct pen_plan_figures *, struct pen_err *err);
+/* What the settings ask for and a run of so many steps an epoch does not do: a
+ * line each. */
+void pen__run_misses(const struct pen_config *, uint64_t steps,
+		     struct pen_text *lines);
+/* Is there something to do, and do the loader's settings go together? Called
+ * by pen__run(), and where nothing is run. */
+int pen__run_check(struct pen_run *, struct pen_err *err);
 
 /* How often in so many epochs what is due after the first-th (0: 1st) and then
  * every so many. */

@@ -122,11 +122,14 @@ int pen__run_checkpoint(struct pen_run *r, unsigned epoch, unsigned block,
 			uint64_t step, bool load, struct pen_err *err)
 {
 	const char *verb = load ? "loading" : "saving";
+	/* DLIO names the one at the end of an epoch by the step that follows */
+	const bool at_end = r->c->workflow.train &&
+			    r->c->checkpoint.steps_between < 0;
 	double cpu = (double)pen__cpu_ns() / 1e9, gib = 1 << 30;
 	struct ckpt_job j = { .r = r,
 			      .epoch = epoch,
 			      .block = block,
-			      .step = step,
+			      .step = step + at_end,
 			      .load = load };
 	struct pen_self_io before, after;
 	struct pen_phase *p;

@@ -401,7 +401,7 @@ static bool pressure_of(const char *path, uint64_t *some, uint64_t *full)
 		s += 6;
 		number(&s, some);
 	}
-	s = text && full ? line_of(text, "full ") : NULL;
+	s = text ? line_of(text, "full ") : NULL;
 	s = s ? strstr(s, "total=") : NULL;
 	if (s) {
 		s += 6;
@@ -414,7 +414,8 @@ static bool pressure_of(const char *path, uint64_t *some, uint64_t *full)
 void pen__pressure_read(struct pen_pressure *p)
 {
 	*p = (struct pen_pressure){ 0 };
-	p->known = pressure_of("/proc/pressure/cpu", &p->cpu_some, NULL);
+	p->known =
+		pressure_of("/proc/pressure/cpu", &p->cpu_some, &p->cpu_full);
 	pressure_of("/proc/pressure/io", &p->io_some, &p->io_full);
 	pressure_of("/proc/pressure/memory", &p->memory_some, &p->memory_full);
 }

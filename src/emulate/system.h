@@ -47,7 +47,7 @@ struct pen_disk_about { /* /sys/block/NAME */
 void pen__disk_about(const char *name, struct pen_disk_about *);
 
 struct pen_pressure { /* /proc/pressure: totals in us; 0 when not there */
-	uint64_t cpu_some, io_some, io_full, memory_some, memory_full;
+	uint64_t cpu_some, cpu_full, io_some, io_full, memory_some, memory_full;
 	bool known;
 };
 void pen__pressure_read(struct pen_pressure *);
@@ -57,10 +57,31 @@ struct pen_self_io { /* /proc/self/io */
 };
 void pen__self_io(struct pen_self_io *);
 
+/* The machine's and the process's counters as they are now, for
+ * pen__facts_since(). device: that holds the data, or "". What processes of one
+ * host have in common is divided among them (nlocal). */
+struct pen_facts;
+void pen__machine_facts(struct pen_facts *, const char *device,
+			unsigned nlocal);
+
 struct pen_cpu_time { /* /proc/stat, first line: in ticks */
 	uint64_t user, nice, system, iowait, steal, idle;
 };
 void pen__cpu_time(struct pen_cpu_time *);
+
+/* What others used of the machine from start() on, into a JSON object:
+ * "seconds", "cpus" (of the machine), "cpu_s" (of other processes), "stolen_s"
+ * (by the host), "cpu_pressure" (of everybody), "load_average". Children count
+ * as ours once they were waited for. */
+struct pen_others {
+	uint64_t ns;
+	struct pen_cpu_time cpu;
+	struct pen_pressure psi;
+	double own_s;
+};
+void pen__others_start(struct pen_others *);
+void pen__others_json(struct pen_text *, const char *key,
+		      const struct pen_others *);
 
 /*
  * Samples disks, CPU and pressure once a second; one thread. `disks` is one
@@ -70,6 +91,8 @@ void pen__cpu_time(struct pen_cpu_time *);
 struct pen_watch;
 int pen__watch_start(struct pen_watch **out, const char *disks,
 		     struct pen_err *err);
+/* Are all of these names of disks? */
+int pen__watch_check(const char *disks, struct pen_err *err);
 /* A sample out of turn: where a phase begins or ends. Any thread. */
 void pen__watch_now(struct pen_watch *);
 /* Stops at once, writes into an open JSON object (or an empty text):

@@ -9,6 +9,7 @@
  * one it has been copied to the device by then.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -38,6 +39,10 @@ struct loop {
 	struct spent *spent;   /* in all epochs */
 	uint64_t *free_at;     /* without barrier: per accelerator */
 	struct pen_io_delta before;
+	struct pen_facts facts_before;
+	/* of the block: where the last accelerator waited for its batch, woke
+	 * up late, or waited for other ranks */
+	uint64_t wait_ns, late_ns, barrier_ns;
 };
 
 static void take_counts(const struct pen_loader *l, struct pen_io_delta *d)
@@ -54,11 +59,6 @@ static void take_counts(const struct pen_loader *l, struct pen_io_delta *d)
 		.device_read_bytes = io.read_bytes,
 		.device_write_bytes = io.write_bytes,
 		.cpu_s = (double)pen__cpu_ns() / 1e9,
-		.plan_ns = s.plan_ns,
-		.read_ns = s.read_ns,
-		.unpack_ns = s.unpack_ns,
-		.emit_ns = s.emit_ns,
-		.idle_ns = s.idle_ns,
 	};
 }
 
@@ -70,11 +70,20 @@ static void subtract(struct pen_io_delta *a, const struct pen_io_delta *b)
 	a->device_read_bytes -= b->device_read_bytes;
 	a->device_write_bytes -= b->device_write_bytes;
 	a->cpu_s -= b->cpu_s;
-	a->plan_ns -= b->plan_ns;
-	a->read_ns -= b->read_ns;
-	a->unpack_ns -= b->unpack_ns;
-	a->emit_ns -= b->emit_ns;
-	a->idle_ns -= b->idle_ns;
+}
+
+/* What the loader, this thread and the machine did until now. */
+static void take_facts(const struct loop *o, struct pen_facts *f)
+{
+	const struct pen_record *r = &o->r->rec;
+	struct pen_stats s;
+
+	pen_loader_stats(o->d->l, &s);
+	pen__facts_init(f);
+	pen__facts_of_loader(f, &s);
+	pen__machine_facts(f, r->device, (unsigned)r->comm->local_size);
+	f->v[PEN_THREADS_S] = f->v[PEN_SECONDS] * s.nthreads;
+	f->v[PEN_BATCH_ROWS] = o->d->batch;
 }
 
 /* waited: for a batch that has not come yet, ns */
@@ -89,7 +98,7 @@ static int look(struct loop *o, uint64_t waited, struct pen_err *err)
 		.total = o->steps,
 		.unit = "steps",
 		.loader = o->d->l,
-		.wait = train ? &o->r->rec.wait : &o->d->l->wait,
+		.wait = train ? &o->r->rec.wait : NULL,
 		.compute_s = o->spent->compute_s,
 		.load_s = o->spent->load_s + (double)waited / 1e9,
 	};
@@ -136,6 +145,8 @@ static int await(struct loop *o, struct pen_batch **b, struct pen_err *err)
 		if (rc)
 			return rc;
 	}
+	if (rc < 0)
+		pen__reader_err(err);
 	return rc;
 }
 
@@ -179,7 +190,7 @@ static int note(struct loop *o, unsigned accel, uint64_t load_ns, double busy,
 /* A step of all, which ends when the last has computed, on every rank. */
 static int step_together(struct loop *o, struct pen_err *err)
 {
-	uint64_t t0 = pen__now_ns(), at, end = 0;
+	uint64_t t0 = pen__now_ns(), at = t0, end = 0, next;
 	int rc = 0;
 
 	for (unsigned a = 0; !rc && a < o->r->rec.naccel; a++) {
@@ -188,12 +199,16 @@ static int step_together(struct loop *o, struct pen_err *err)
 		rc = fetch(o, &at, err);
 		if (!rc)
 			rc = note(o, a, at - t0, busy, err);
-		at += (uint64_t)(busy * 1e9);
-		end = at > end ? at : end;
+		next = at + (uint64_t)(busy * 1e9);
+		end = next > end ? next : end;
 	}
+	o->wait_ns += at - t0;
 	if (!rc)
 		rc = compute(o, end, err);
+	t0 = pen__now_ns();
+	o->late_ns += t0 > end ? t0 - end : 0;
 	rc = pen__run_agree(o->r, rc, err);
+	o->barrier_ns += pen__now_ns() - t0;
 	o->step += !rc;
 	return rc;
 }
@@ -229,6 +244,7 @@ static int steps_apart(struct loop *o, uint64_t to, struct pen_err *err)
 			rc = note(o, a, at - o->free_at[a], busy, err);
 		if (rc)
 			return rc;
+		o->wait_ns += (at - o->free_at[a]) / n;
 		o->free_at[a] = at + (uint64_t)(busy * 1e9);
 		o->step = o->before_block + (i + 1) / n;
 	}
@@ -259,6 +275,8 @@ static int start_block(struct loop *o, unsigned block, struct pen_err *err)
 	if (o->kind == PEN_PHASE_TRAIN)
 		pen__log(&r->log, "Starting block %u", block);
 	o->before_block = o->step;
+	o->wait_ns = o->late_ns = o->barrier_ns = 0;
+	take_facts(o, &o->facts_before);
 	take_counts(o->d->l, &o->before);
 	/* what was read ahead since the last block is for this one */
 	o->before.read_bytes = o->d->read_bytes;
@@ -296,6 +314,31 @@ static void log_block(struct loop *o)
 		 pen__time_mean(o->time));
 }
 
+/* The facts of the block. */
+static void settle_facts(struct loop *o)
+{
+	struct pen_phase *p = o->p;
+	struct pen_facts *f = &p->facts;
+	double compute = 0;
+
+	take_facts(o, f);
+	pen__facts_since(f, &o->facts_before);
+	f->training = true;
+	snprintf(f->store, sizeof(f->store), "%s", o->r->rec.store);
+	for (unsigned a = 0; a < o->r->rec.naccel; a++)
+		for (size_t i = 0; i < p->of[a].n; i++)
+			compute += (double)p->of[a].compute[i];
+	/* of the steps alone: taking facts of many threads takes time, too */
+	f->v[PEN_THREADS_S] *= p->seconds / f->v[PEN_SECONDS];
+	f->v[PEN_SECONDS] = p->seconds;
+	f->v[PEN_WAIT_S] = (double)o->wait_ns / 1e9;
+	f->v[PEN_LATE_S] = (double)o->late_ns / 1e9;
+	f->v[PEN_BARRIER_S] = (double)o->barrier_ns / 1e9;
+	f->v[PEN_COMPUTE_S] = compute / o->r->rec.naccel;
+	f->v[PEN_FIRST_S] = p->epoch == 1 && p->block == 1 ? p->first_batch_s
+							   : 0;
+}
+
 static void end_block(struct loop *o)
 {
 	struct pen_io_delta *d = &o->p->io;
@@ -308,6 +351,7 @@ static void end_block(struct loop *o)
 	o->r->counted.read_bytes = d->device_read_bytes;
 	o->r->counted.write_bytes = d->device_write_bytes;
 	subtract(d, &o->before);
+	settle_facts(o);
 	if (o->kind == PEN_PHASE_TRAIN)
 		log_block(o);
 }
@@ -446,7 +490,7 @@ static int run_epoch(struct training *t, unsigned epoch, struct pen_err *err)
 		rc = clear_cache(t, err);
 	if (rc)
 		return rc;
-	cached = pen__store_resident(&t->train.l->ds->objs);
+	cached = pen_dataset_cached(pen_loader_dataset(t->train.l));
 	if (r->c->train.total_training_steps > 0)
 		pen__log(&r->log,
 			 "Starting epoch %u: Overriding number of steps to "
@@ -508,6 +552,9 @@ static void note_loader(struct training *t)
 {
 	struct pen_record *c = &t->r->rec;
 	const struct pen_loader *l = t->train.l;
+	const struct pen_dataset *ds = pen_loader_dataset(l);
+	struct pen_loader_info how = { .size = sizeof(how) };
+	struct pen_dataset_info what = { .size = sizeof(what) };
 	struct pen_stats s;
 
 	pen_loader_stats(l, &s);
@@ -521,10 +568,24 @@ static void note_loader(struct training *t)
 	c->nthreads = s.nthreads;
 	c->prefetch = s.prefetch;
 	c->queue_depth = s.queue_depth;
-	snprintf(c->store, sizeof(c->store), "%s", l->ds->store->ops->name);
+	pen_loader_info(l, &how);
+	pen_dataset_info(ds, &what);
+	snprintf(c->store, sizeof(c->store), "%s", pen_dataset_store(ds));
 	snprintf(c->store_reason, sizeof(c->store_reason), "%s",
-		 l->ds->why_store);
-	snprintf(c->sampler, sizeof(c->sampler), "%s", l->sampler->ops->name);
+		 what.store_reason);
+	snprintf(c->sampler, sizeof(c->sampler), "%s", how.sampler);
+}
+
+/* Each line of a text as a warning. */
+static void warn_lines(struct pen_log *log, struct pen_text *t)
+{
+	for (char *at = t->p, *end; at && *at; at = end) {
+		end = at + strcspn(at, "\n");
+		if (*end)
+			*end++ = '\0';
+		pen__log_warn(log, "%s", at);
+	}
+	pen__text_fini(t);
 }
 
 static void log_plan(const struct training *t)
@@ -532,7 +593,10 @@ static void log_plan(const struct training *t)
 	const struct pen_run *r = t->r;
 	const struct pen_config *c = r->c;
 	struct pen_log *log = (struct pen_log *)(uintptr_t)&r->log;
+	struct pen_text misses = { 0 };
 
+	pen__run_misses(c, t->train.steps, &misses);
+	warn_lines(log, &misses);
 	pen__log(log,
 		 "Max steps per epoch: %llu = %llu * %llu / %llu / %u (samples "
 		 "per file * num files / batch size / comm size)",

@@ -133,22 +133,55 @@ static void watch(void *arg, unsigned i)
 	pthread_mutex_unlock(&w->lock);
 }
 
+/* The next of a list, "sda" of "/dev/sda"; false at its end. */
+static bool next_disk(const char **list, char name[32])
+{
+	static const char sep[] = ", \t[]'\"", dev[] = "/dev/";
+	const char *s = *list + strspn(*list, sep);
+	size_t n = strcspn(s, sep);
+
+	*list = s + n;
+	if (!strncmp(s, dev, strlen(dev)) && n > strlen(dev)) {
+		s += strlen(dev);
+		n -= strlen(dev);
+	}
+	snprintf(name, 32, "%.*s", (int)(n < 32 ? n : 31), s);
+	return n > 0;
+}
+
+int pen__watch_check(const char *disks, struct pen_err *err)
+{
+	char *text = pen__proc_read("/proc/diskstats"), name[32];
+	struct pen_disk d;
+	int rc = 0;
+
+	while (!rc && next_disk(&disks, name)) {
+		bool found = false;
+
+		for (const char *s = text; s; s = strchr(s, '\n')) {
+			s += *s == '\n';
+			found |= pen__disk_parse(s, &d) &&
+				 !strcmp(d.name, name);
+		}
+		if (!found)
+			rc = pen__fail(err, PEN_EINVAL,
+				       "profiling.iostat_devices",
+				       "there is no device '%s'; "
+				       "/proc/diskstats lists them",
+				       name);
+	}
+	pen__free(text);
+	return rc;
+}
+
 static void name_disks(struct pen_watch *w, const char *disks)
 {
-	const char *sep = ", \t[]'\"", *s = disks ? disks : "";
+	const char *s = disks ? disks : "";
 	struct pen_disk d;
 	char *text;
 
-	for (s += strspn(s, sep); *s && w->ndisks < MAX_DISKS;
-	     s += strspn(s, sep)) {
-		size_t n = strcspn(s, sep);
-
-		if (n < sizeof(w->name[0])) {
-			memcpy(w->name[w->ndisks], s, n);
-			w->name[w->ndisks++][n] = '\0';
-		}
-		s += n;
-	}
+	while (w->ndisks < MAX_DISKS && next_disk(&s, w->name[w->ndisks]))
+		w->ndisks++;
 	if (w->ndisks)
 		return;
 	text = pen__proc_read("/proc/diskstats");
@@ -417,6 +450,7 @@ static void put_pressure(struct pen_text *t, const struct pen_pressure *a,
 	pen__json_open(t, "pressure", '{');
 	pen__json_bool(t, "known", a->known && b->known);
 	pen__json_int(t, "cpu_some_us", more(b->cpu_some, a->cpu_some));
+	pen__json_int(t, "cpu_full_us", more(b->cpu_full, a->cpu_full));
 	pen__json_int(t, "io_some_us", more(b->io_some, a->io_some));
 	pen__json_int(t, "io_full_us", more(b->io_full, a->io_full));
 	pen__json_int(t, "memory_some_us",

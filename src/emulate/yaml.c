@@ -6,17 +6,14 @@
  */
 #include "emulate/yaml.h"
 
-#include <errno.h>
-#include <fcntl.h>
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include <strings.h>
 #include <yaml.h>
 
 #include "base/mem.h"
 
-#define MAX_TEXT ((size_t)1 << 20)
 #define MAX_DEPTH 64
 #define MAX_KEYS 1000
 #define MAX_WEIGHT 50000
@@ -492,7 +489,7 @@ int pen__yaml_read(struct pen_yaml *doc, const char *text, size_t n,
 	int rc;
 
 	*doc = (struct pen_yaml){ NULL, NULL };
-	if (n > MAX_TEXT)
+	if (n > PEN_YAML_MAX)
 		return pen__fail(err, PEN_EINVAL, file,
 				 "is larger than 1 MiB; that is no workload");
 	r = pen__calloc(1, sizeof(*r));
@@ -533,37 +530,153 @@ void pen__yaml_fini(struct pen_yaml *doc)
 	*doc = (struct pen_yaml){ NULL, NULL };
 }
 
-int pen__yaml_slurp(const char *path, char **text, size_t *n,
-		    struct pen_err *err)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC), sys = 0;
-	struct stat st;
-	ssize_t got = 1;
+/*
+ * --- out ---
+ * Scalars that read back as the same text, by us and by readers of YAML 1.1,
+ * which take yes, off, 1_000 and 0x10 for something else.
+ */
 
-	if (fd < 0)
-		return pen__fail_sys(err, errno, path, "cannot be opened");
-	*text = NULL;
-	*n = 0;
-	if (!fstat(fd, &st) && S_ISDIR(st.st_mode)) {
-		close(fd);
-		return pen__fail(err, PEN_EINVAL, path,
-				 "is a directory; name a YAML file in it");
+static bool is_word(const char *s)
+{
+	static const char *const words[] = {
+		"true", "false", "yes", "no", "on",
+		"off",	"null",	 "y",	"n",  NULL
+	};
+
+	for (size_t i = 0; words[i]; i++)
+		if (!strcasecmp(s, words[i]))
+			return true;
+	return false;
+}
+
+/* Begins like a name or a path, and has nothing YAML would look at. */
+static bool is_plain(const char *s)
+{
+	size_t n = 0;
+
+	if (!isalpha((unsigned char)*s) && *s != '/' &&
+	    strncmp(s, "./", 2) != 0 && *s != '_')
+		return false;
+	while (s[n] && (isalnum((unsigned char)s[n]) || strchr("_./-+", s[n])))
+		n++;
+	return !s[n] && !is_word(s);
+}
+
+/* The character at *s, which moves on; 0: it is not UTF-8. */
+static uint32_t next_char(const char **s)
+{
+	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	const unsigned char *p = (const unsigned char *)*s;
+	const unsigned n = *p < 0x80		     ? 1
+			   : *p >= 0xc0 && *p < 0xe0 ? 2
+			   : *p >= 0xe0 && *p < 0xf0 ? 3
+			   : *p >= 0xf0 && *p < 0xf8 ? 4
+						     : 0;
+	uint32_t c = n == 1 ? *p : *p & (0x7fu >> n);
+
+	for (unsigned i = 1; i < n; i++) {
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+		c = c << 6 | (p[i] & 0x3f);
 	}
-	*text = pen__alloc(MAX_TEXT + 1, 1);
-	while (*text && got && *n <= MAX_TEXT) {
-		got = read(fd, *text + *n, MAX_TEXT + 1 - *n);
-		if (got < 0 && errno != EINTR) {
-			sys = errno;
-			break;
-		}
-		*n += got > 0 ? (size_t)got : 0;
-	}
-	close(fd);
-	if (!*text)
-		return pen__fail_nomem(err, path, MAX_TEXT);
-	if (!sys)
+	if (!n || c < least[n] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
 		return 0;
-	pen__free(*text);
-	*text = NULL;
-	return pen__fail_sys(err, sys, path, "cannot be read");
+	*s += n;
+	return c;
+}
+
+bool pen__yaml_is_text(const char *s)
+{
+	while (*s)
+		if (!next_char(&s))
+			return false;
+	return true;
+}
+
+/* Stands for itself inside quotes; all else is written as a number. */
+static bool is_printable(uint32_t c)
+{
+	return (c >= 0x20 && c < 0x7f) ||
+	       (c >= 0xa0 && c != 0x2028 && c != 0x2029 && c != 0xfeff &&
+		c != 0xfffe && c != 0xffff);
+}
+
+static bool all_printable(const char *s)
+{
+	while (*s)
+		if (!is_printable(next_char(&s)))
+			return false;
+	return true;
+}
+
+void pen__yaml_put_str(struct pen_text *t, const char *s)
+{
+	if (is_plain(s)) {
+		pen__text_put(t, s, strlen(s));
+		return;
+	}
+	if (all_printable(s)) {
+		pen__text_put(t, "'", 1);
+		for (; *s; s++) {
+			if (*s == '\'')
+				pen__text_put(t, s, 1);
+			pen__text_put(t, s, 1);
+		}
+		pen__text_put(t, "'", 1);
+		return;
+	}
+	pen__text_put(t, "\"", 1);
+	while (*s) {
+		const char *from = s;
+		const uint32_t c = next_char(&s);
+
+		if (!c) /* not text: callers keep it out */
+			s++;
+		else if (!is_printable(c))
+			pen__text_add(t, c < 0x100 ? "\\x%02x" : "\\u%04x", c);
+		else if (c == '"' || c == '\\')
+			pen__text_add(t, "\\%c", (char)c);
+		else
+			pen__text_put(t, from, (size_t)(s - from));
+	}
+	pen__text_put(t, "\"", 1);
+}
+
+/* Plain text as it was, unless it would end the flow it stands in. */
+static void put_plain(struct pen_text *t, const char *s)
+{
+	if (s[strcspn(s, ",[]{}\n")] || strstr(s, ": "))
+		pen__yaml_put_str(t, s);
+	else
+		pen__text_put(t, s, strlen(s));
+}
+
+void pen__yaml_flow(const struct pen_yaml_node *node, struct pen_text *t)
+{
+	const bool map = node->kind == PEN_YAML_MAP;
+
+	switch (node->kind) {
+	case PEN_YAML_NULL:
+		pen__text_put(t, "null", 4);
+		return;
+	case PEN_YAML_PLAIN:
+		put_plain(t, node->text);
+		return;
+	case PEN_YAML_QUOTED:
+		pen__yaml_put_str(t, node->text);
+		return;
+	default:
+		break;
+	}
+	pen__text_put(t, map ? "{" : "[", 1);
+	for (size_t i = 0; i < node->n; i++) {
+		if (i)
+			pen__text_put(t, ", ", 2);
+		if (map) {
+			pen__yaml_put_str(t, node->item[i].key);
+			pen__text_put(t, ": ", 2);
+		}
+		pen__yaml_flow(node->item[i].node, t);
+	}
+	pen__text_put(t, map ? "}" : "]", 1);
 }

@@ -12,6 +12,8 @@
 #include "base/err.h"
 #include "base/text.h"
 
+#define PEN_YAML_MAX ((size_t)1 << 20) /* bytes of text */
+
 enum pen_yaml_kind {
 	PEN_YAML_NULL, /* nothing, ~, null */
 	PEN_YAML_PLAIN,
@@ -52,8 +54,5 @@ void pen__yaml_flow(const struct pen_yaml_node *, struct pen_text *out);
 bool pen__yaml_is_text(const char *s);
 /* A scalar, quoted when it would read back as something else than text. */
 void pen__yaml_put_str(struct pen_text *, const char *s);
-/* A file of at most 1 MB, whole; the caller frees. */
-int pen__yaml_slurp(const char *path, char **text, size_t *n,
-		    struct pen_err *err);
 
 #endif

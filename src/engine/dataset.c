@@ -6,6 +6,7 @@
 #include "engine/dataset.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,15 +16,38 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/team.h"
 #include "comm/comm.h"
 #include "store/tier.h"
+
+#define SMALL_OBJECT (1u << 20)
+#define MOST_INDEXING 256 /* threads, unless more are asked for */
+#define MOSTLY 0.95	  /* in the page cache, as store=auto has it */
 
 /* Which names are wanted while listing. */
 struct wanted {
 	const struct pen_format_ops *format; /* NULL: any known one */
 	bool any; /* named by the user one by one: the suffix does not matter */
-	bool whole; /* a directory that is one of the format's */
+	bool whole;   /* a directory that is one of the format's */
+	bool several; /* paths, each sorted by itself */
 };
+
+/* Is the file a marker of the format? */
+static bool is_marker(const struct pen_format_ops *o, const char *path)
+{
+	char head[512];
+	ssize_t n;
+	int fd;
+
+	if (!o->marks)
+		return access(path, F_OK) == 0;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return false;
+	n = read(fd, head, sizeof(head));
+	close(fd);
+	return n > 0 && o->marks(head, (size_t)n);
+}
 
 /* The format that has one of its markers at the top of a directory. */
 static const struct pen_format_ops *format_marked(const char *dir)
@@ -36,7 +60,7 @@ static const struct pen_format_ops *format_marked(const char *dir)
 			int n = snprintf(path, sizeof(path), "%s/%s", dir, *m);
 
 			if (n > 0 && (size_t)n < sizeof(path) &&
-			    access(path, F_OK) == 0)
+			    is_marker(o, path))
 				return o;
 		}
 	return NULL;
@@ -54,6 +78,19 @@ static bool keep_name(void *arg, const char *dir, const char *name)
 		return name != NULL;
 	return w->format ? pen__format_takes(w->format, name)
 			 : pen__format_for(name) != NULL;
+}
+
+/* The objects of one path, after those of the paths before it. */
+static int list_path(struct pen_dataset *ds, const char *path, struct wanted *w,
+		     struct pen_err *err)
+{
+	const uint64_t from = ds->objs.nobj;
+	int rc = ds->store->ops->list(ds->store, path, keep_name, w, &ds->objs,
+				      err);
+
+	if (!rc && w->several)
+		pen__objects_sort_from(&ds->objs, from);
+	return rc;
 }
 
 static int list_file(struct pen_dataset *ds, const char *path, struct wanted *w,
@@ -81,8 +118,7 @@ static int list_file(struct pen_dataset *ds, const char *path, struct wanted *w,
 		snprintf(full, sizeof(full), "%.*s%s",
 			 line[0] == '/' ? 0 : dirlen, path, line);
 		w->whole = pen__format_is(format_marked(full), w->format);
-		rc = ds->store->ops->list(ds->store, full, keep_name, w,
-					  &ds->objs, err);
+		rc = list_path(ds, full, w, err);
 	}
 	if (!rc && ferror(in))
 		rc = pen__fail_sys(err, errno, path, "cannot be read");
@@ -90,28 +126,44 @@ static int list_file(struct pen_dataset *ds, const char *path, struct wanted *w,
 	return rc;
 }
 
+/* Samples are numbered in the order of the paths given, so that what users
+ * give per sample (weights, labels, ids) is about the samples they mean. */
+static int join_paths(struct pen_dataset *ds, struct pen_err *err)
+{
+	char path[4096];
+	uint32_t twice;
+	int rc = pen__objects_join(&ds->objs, &twice);
+
+	if (rc == PEN_ENOMEM)
+		return pen__fail_nomem(err, "paths", ds->objs.nobj * 4);
+	if (!rc)
+		return 0;
+	pen__object_path(&ds->objs, twice, path, sizeof(path));
+	return pen__fail(err, rc, path,
+			 "two of the given paths lead to it: give each file "
+			 "once; subset= or sampler=weighted repeat samples");
+}
+
 static int list_objects(struct pen_dataset *ds,
 			const struct pen_format_ops *format,
 			struct pen_err *err)
 {
-	bool lists = false;
+	struct wanted w = { .format = format };
 	int rc = 0;
 
+	w.several = ds->spec->npaths > 1 || ds->spec->paths[0][0] == '@';
 	for (size_t i = 0; !rc && i < ds->spec->npaths; i++) {
 		const char *path = ds->spec->paths[i];
-		struct wanted w = { .format = format };
 		struct stat sb;
 
 		if (path[0] == '@') {
-			lists = true;
 			w.any = format != NULL;
 			rc = list_file(ds, path + 1, &w, err);
 			continue;
 		}
 		w.any = format && (stat(path, &sb) || !S_ISDIR(sb.st_mode));
 		w.whole = !w.any && pen__format_is(format_marked(path), format);
-		rc = ds->store->ops->list(ds->store, path, keep_name, &w,
-					  &ds->objs, err);
+		rc = list_path(ds, path, &w, err);
 	}
 	if (rc)
 		return rc;
@@ -121,8 +173,9 @@ static int list_objects(struct pen_dataset *ds,
 					: "has no files of a known format%s; "
 					  "name it with format=",
 				 format ? format->name : "");
-	if (!lists) /* a list is in the order its author wants */
-		pen__objects_sort(&ds->objs);
+	if (w.several)
+		return join_paths(ds, err);
+	pen__objects_sort(&ds->objs);
 	return 0;
 }
 
@@ -191,12 +244,23 @@ static int open_format(struct pen_dataset *ds, const struct pen_format_ops *ops,
 		       struct pen_err *err)
 {
 	struct pen_spec *s = ds->spec;
+	char *fields = NULL;
 	int rc = 0;
 
+	if (s->cells && ops->opts != s->cells)
+		return pen__fail(err, PEN_EINVAL, s->paths[0],
+				 "is of format %s, which has no cells; convert "
+				 "takes h5ad, zarr and packed",
+				 ops->name);
 	/* a format that can leave fields alone is told which ones matter */
 	if (s->fields && pen__opt_find(ops->opts, "fields") &&
 	    !pen__pairs_get(&s->for_format, "fields"))
-		rc = pen_spec_set(s, "format.fields", s->fields, err);
+		rc = pen__fields_of_format(s, &fields, err);
+	if (fields) {
+		rc = pen_spec_set(s, "format.fields", fields, err);
+		ds->label.unread = strcmp(fields, s->fields) != 0;
+	}
+	pen__free(fields);
 	if (!rc)
 		rc = pen__format_open(&ds->format, ops, s->for_format.kv,
 				      s->for_format.n, err);
@@ -230,36 +294,6 @@ static int open_store(struct pen_dataset *ds, const char *name,
 	return rc;
 }
 
-/* What the index depends on: where the data is and how it is understood. */
-static bool cache_key(struct pen_dataset *ds, struct pen_index_key *key)
-{
-	const struct pen_spec *s = ds->spec;
-
-	*key = (struct pen_index_key){ 1, 2 };
-	pen__index_key_add(key, s->format ? s->format : "");
-	if (s->fields)
-		pen__index_key_add(key, s->fields);
-	for (size_t i = 0; i < s->for_format.n; i++) {
-		pen__index_key_add(key, s->for_format.kv[i].key);
-		pen__index_key_add(key, s->for_format.kv[i].value);
-	}
-	for (size_t i = 0; i < s->npaths; i++) {
-		char *real;
-
-		/* a glob or a list can mean other files tomorrow */
-		if (s->paths[i][0] == '@')
-			return false;
-		real = realpath(s->paths[i], NULL);
-		if (!real)
-			return false;
-		/* the spelling matters, too: object names start with it */
-		pen__index_key_add(key, real);
-		pen__index_key_add(key, s->paths[i]);
-		pen__free(real);
-	}
-	return true;
-}
-
 static void find_cache(struct pen_dataset *ds)
 {
 	const char *where = ds->spec->index_cache;
@@ -267,7 +301,7 @@ static void find_cache(struct pen_dataset *ds)
 	ds->cache_dir[0] = '\0';
 	if (!where || strcmp(where, "off") == 0 ||
 	    strcmp(ds->store->ops->name, "posix") != 0 ||
-	    !cache_key(ds, &ds->key))
+	    !pen__index_key_of(&ds->key, ds->spec, true))
 		return;
 	if (strcmp(where, "auto") == 0) {
 		if (!pen__cache_default_dir(ds->cache_dir,
@@ -307,10 +341,65 @@ static const struct pen_format_ops *asked_format(const struct pen_spec *s)
 	return ops;
 }
 
+/* As many reads in flight as loading will have. Of large objects a format may
+ * keep much while it looks at one: they get no more threads than loading. */
+static unsigned index_threads(const struct pen_dataset *ds)
+{
+	const struct pen_spec *s = ds->spec;
+	const unsigned cpus = pen__cpus(), asked = (unsigned)s->threads,
+		       n = asked > cpus ? asked : cpus;
+	uint64_t reads = asked ? asked : cpus;
+
+	if (ds->objs.total_bytes / ds->objs.nobj > SMALL_OBJECT ||
+	    !(strcmp(s->store, "uring") == 0 ||
+	      (strcmp(s->store, "auto") == 0 &&
+	       pen__store_resident(&ds->objs) < MOSTLY)))
+		return n;
+	reads *= s->queue_depth > 0 ? (uint64_t)s->queue_depth
+				    : PEN_QUEUE_DEPTH;
+	reads = reads < MOST_INDEXING ? reads : MOST_INDEXING;
+	return reads > n ? (unsigned)reads : n;
+}
+
+static int index_as(struct pen_dataset *ds, const struct pen_format_ops *ops,
+		    unsigned threads, struct pen_err *err)
+{
+	int rc = open_format(ds, ops, err);
+
+	ds->ix.stop = ds->spec->stop;
+	if (rc)
+		return rc;
+	return pen__index_build(&ds->ix, &ds->objs, ds->store, ds->format,
+				ds->spec->on_error != PEN_ON_FAIL, threads,
+				err);
+}
+
+/* What a folder has can be of another format when it is seen together. */
+static int index_together(struct pen_dataset *ds, unsigned threads,
+			  struct pen_err *err)
+{
+	const struct pen_format_ops *ops = ds->format->ops;
+	const char *other = NULL;
+	struct stat sb;
+	int rc;
+
+	if (ds->spec->format || !ops->together || ds->spec->npaths != 1 ||
+	    stat(ds->spec->paths[0], &sb) || !S_ISDIR(sb.st_mode))
+		return 0;
+	rc = ops->together(ds->format, &ds->ix.pub, ds->ix.nbad, &other, err);
+	if (rc || !other)
+		return rc;
+	pen__format_close(ds->format);
+	ds->format = NULL;
+	pen__index_fini(&ds->ix);
+	return index_as(ds, pen__format_find(other), threads, err);
+}
+
 static int build_index(struct pen_dataset *ds, struct pen_err *err)
 {
 	const struct pen_format_ops *ops = asked_format(ds->spec);
 	int64_t listed_ns = wall_ns();
+	unsigned threads;
 	int rc;
 
 	if (ds->spec->format && !ops)
@@ -320,13 +409,15 @@ static int build_index(struct pen_dataset *ds, struct pen_err *err)
 	if (!rc && !ops)
 		rc = find_format(ds, &ops, err);
 	if (!rc)
-		rc = open_format(ds, ops, err);
-	if (!rc)
 		rc = pen__store_bind(ds->store, &ds->objs, err);
-	ds->ix.stop = ds->spec->stop;
+	if (rc)
+		return rc;
+	threads = index_threads(ds);
+	pen__store_share_files(ds->store, threads,
+			       (unsigned)ds->spec->open_files);
+	rc = index_as(ds, ops, threads, err);
 	if (!rc)
-		rc = pen__index_build(&ds->ix, &ds->objs, ds->store, ds->format,
-				      ds->spec->on_error != PEN_ON_FAIL, err);
+		rc = index_together(ds, threads, err);
 	if (rc)
 		return rc;
 	ds->ix.listed_ns = listed_ns;
@@ -349,7 +440,7 @@ static int cached_index(struct pen_dataset *ds, int *lock)
 	rc = pen__cache_load(&ds->ix, &ds->objs, ds->cache_dir, &ds->key);
 	if (!rc)
 		return 0;
-	*lock = pen__cache_lock(ds->cache_dir, &ds->key, ds->spec->stop,
+	*lock = pen__cache_lock(ds->cache_dir, &ds->key, &ds->spec->stop,
 				&waited);
 	if (waited)
 		rc = pen__cache_load(&ds->ix, &ds->objs, ds->cache_dir,
@@ -363,23 +454,18 @@ static int cached_index(struct pen_dataset *ds, int *lock)
 
 static int load_index(struct pen_dataset *ds, struct pen_err *err)
 {
-	const struct pen_format_ops *ops;
 	int rc, lock;
 
+	if (ds->spec->kept &&
+	    !pen__kept_load(ds->spec->kept, ds->spec, &ds->ix, &ds->objs))
+		return open_format(ds, ds->ix.of, err);
 	find_cache(ds);
 	rc = cached_index(ds, &lock);
-	if (rc) {
-		rc = build_index(ds, err);
-		pen__cache_unlock(lock, ds->cache_dir, &ds->key);
-		return rc;
-	}
-	ops = asked_format(ds->spec);
-	if (!ops) {
-		rc = find_format(ds, &ops, err);
-		if (rc)
-			return rc;
-	}
-	return open_format(ds, ops, err);
+	if (!rc)
+		return open_format(ds, ds->ix.of, err);
+	rc = build_index(ds, err);
+	pen__cache_unlock(lock, ds->cache_dir, &ds->key);
+	return rc;
 }
 
 /* How samples are read, for the choice of a store. */
@@ -429,6 +515,22 @@ static int add_tier(struct pen_dataset *ds, struct pen_err *err)
 	return rc;
 }
 
+/* Reads in flight are for a store that has them. */
+static bool picks_depth(const struct pen_spec *s, struct pen_pick *pick)
+{
+	if (!s->queue_depth)
+		return false;
+	*pick = (struct pen_pick){ .name = "uring",
+				   .why = "reads in flight, as queue_depth= "
+					  "asks" };
+	if (!pen__store_uring_works())
+		*pick = (struct pen_pick){ .name = "posix",
+					   .why = "io_uring is not allowed "
+						  "here, so queue_depth= has "
+						  "no effect" };
+	return true;
+}
+
 static int settle_store(struct pen_dataset *ds, struct pen_err *err)
 {
 	const struct pen_pairs *given = &ds->spec->for_store;
@@ -439,7 +541,7 @@ static int settle_store(struct pen_dataset *ds, struct pen_err *err)
 	int rc = 0;
 
 	ds->resident = pen__store_resident(&ds->objs);
-	if (is_auto) {
+	if (is_auto && (ds->comm || !picks_depth(ds->spec, &pick))) {
 		access_of(ds, &whole, &bytes);
 		pick = pen__store_pick(&ds->objs, whole, unpacks(ds), bytes,
 				       ds->resident);
@@ -457,39 +559,31 @@ static int settle_store(struct pen_dataset *ds, struct pen_err *err)
 	return rc ? rc : pen__store_bind(ds->store, &ds->objs, err);
 }
 
-static int check_store_opts(struct pen_dataset *ds, struct pen_err *err)
-{
-	const char *name = ds->spec->store;
-
-	if (strcmp(name, "auto") == 0 && ds->spec->for_store.n)
-		return pen__fail(err, PEN_EINVAL, "store",
-				 "is auto, so store.%s cannot be set: name a "
-				 "store as well (see `penstock stores`)",
-				 ds->spec->for_store.kv[0].key);
-	if (strcmp(name, "auto") != 0 && !pen__store_find(name))
-		return pen__fail(err, PEN_EINVAL, name,
-				 "is not a store here; see `penstock stores`");
-	if (ds->spec->for_cache.n && !ds->spec->tier)
-		return pen__fail(err, PEN_EINVAL, "cache",
-				 "is not ddict, so cache.%s cannot be set: add "
-				 "cache=ddict",
-				 ds->spec->for_cache.kv[0].key);
-	if (ds->spec->tier && strcmp(name, "ddict") == 0)
-		return pen__fail(err, PEN_EINVAL, "store",
-				 "is ddict, and so is cache: leave one out");
-	return 0;
-}
-
 static int no_samples(const struct pen_dataset *ds, struct pen_err *err)
 {
 	const char *filter = pen__pairs_get(&ds->spec->for_format, "filter");
+	const char *window = pen__pairs_get(&ds->spec->for_format, "window");
+	const char *fields = pen__pairs_get(&ds->spec->for_format, "fields");
 
 	if (filter && *filter)
+		return pen__fail(
+			err, PEN_EDATA, ds->spec->paths[0],
+			"has no samples that format.filter=%.100s leaves; "
+			"`penstock inspect` with format.obs= lists "
+			"the values of a column",
+			filter);
+	if (fields)
+		return pen__fail(
+			err, PEN_EDATA, ds->spec->paths[0],
+			"has no samples with format.fields=%.100s; `penstock "
+			"inspect` without it lists what there is",
+			fields);
+	if (window && strcmp(window, "0") != 0)
 		return pen__fail(err, PEN_EDATA, ds->spec->paths[0],
-				 "has no samples that filter=%.100s leaves; "
-				 "`penstock inspect` with format.obs= lists "
-				 "the values of a column",
-				 filter);
+				 "has no record that gives a sample with "
+				 "format.window=%.40s; format.last=keep takes "
+				 "shorter ones, too",
+				 window);
 	return pen__fail(err, PEN_EDATA, ds->spec->paths[0], "has no samples");
 }
 
@@ -539,7 +633,7 @@ static int dataset_fill(struct pen_dataset *ds, struct pen_err *err)
 	if (!ds->spec->npaths)
 		return pen__fail(err, PEN_EINVAL, "path",
 				 "is missing: name a file or directory");
-	rc = check_store_opts(ds, err);
+	rc = pen__spec_check_parts(ds->spec, err);
 	if (rc)
 		return rc;
 	first = index_store(ds->spec->store);
@@ -551,8 +645,12 @@ static int dataset_fill(struct pen_dataset *ds, struct pen_err *err)
 		rc = bind_index(ds, err);
 	if (rc && ds->ix.from_cache)
 		rc = index_again(ds, err);
+	if (!rc && ds->spec->kept)
+		pen__kept_save(ds->spec->kept, &ds->ix, &ds->objs);
 	if (!rc)
 		rc = settle_store(ds, err);
+	if (!rc)
+		rc = pen__label_open(ds, err);
 	return rc;
 }
 
@@ -596,7 +694,7 @@ static int open_data(struct pen_dataset **out, const struct pen_spec *spec,
 	struct pen_dataset *ds = pen__calloc(1, sizeof(*ds));
 	int rc;
 
-	rc = ds ? pen__spec_copy(&ds->spec, spec, err)
+	rc = ds ? pen_spec_copy(&ds->spec, spec, err)
 		: pen__fail_nomem(err, "data set", sizeof(*ds));
 	if (rc) {
 		pen_dataset_close(ds);
@@ -607,6 +705,8 @@ static int open_data(struct pen_dataset **out, const struct pen_spec *spec,
 	if (!rc)
 		rc = dataset_fill(ds, err);
 	if (rc) {
+		if (ds->format)
+			pen__format_err(ds->format->ops, err);
 		/* once: all have to make the same calls */
 		if (ds->comm && !pen__tier_met(ds->store))
 			rc = pen__comm_agree(ds->comm, rc, err);
@@ -634,6 +734,7 @@ PEN_API void pen_dataset_close(struct pen_dataset *ds)
 {
 	if (!ds)
 		return;
+	pen__label_close(ds);
 	pen__format_close(ds->format);
 	pen__store_close(ds->store);
 	if (ds->own_comm)
@@ -642,77 +743,4 @@ PEN_API void pen_dataset_close(struct pen_dataset *ds)
 	pen__index_fini(&ds->ix);
 	pen_spec_free(ds->spec);
 	pen__free(ds);
-}
-
-PEN_API uint64_t pen_dataset_nsamples(const struct pen_dataset *ds)
-{
-	return ds->ix.pub.nsamples;
-}
-
-PEN_API uint64_t pen_dataset_nobjects(const struct pen_dataset *ds)
-{
-	return ds->objs.nobj;
-}
-
-PEN_API uint64_t pen_dataset_nbytes(const struct pen_dataset *ds)
-{
-	return ds->objs.total_bytes;
-}
-
-PEN_API uint32_t pen_dataset_nfields(const struct pen_dataset *ds)
-{
-	return ds->format->nfields;
-}
-
-PEN_API const struct pen_field *pen_dataset_field(const struct pen_dataset *ds,
-						  uint32_t i)
-{
-	return i < ds->format->nfields ? &ds->format->field[i] : NULL;
-}
-
-PEN_API const char *pen_dataset_format(const struct pen_dataset *ds)
-{
-	return ds->format->ops->name;
-}
-
-PEN_API const char *pen_dataset_store(const struct pen_dataset *ds)
-{
-	return ds->store->ops->name;
-}
-
-PEN_API void pen_dataset_object_name(const struct pen_dataset *ds,
-				     uint64_t sample, char *buf, size_t cap)
-{
-	uint32_t object;
-	uint64_t k;
-
-	if (sample >= ds->ix.pub.nsamples) {
-		snprintf(buf, cap, "sample %llu", (unsigned long long)sample);
-		return;
-	}
-	pen__index_find(&ds->ix.pub, sample, &object, &k);
-	pen__object_path(&ds->objs, object, buf, cap);
-}
-
-PEN_API const char *pen_version(void)
-{
-	return PEN_VERSION;
-}
-
-PEN_API uint64_t pen_dataset_nlabels(const struct pen_dataset *ds,
-				     uint32_t field)
-{
-	const struct pen_format_ops *o = ds->format->ops;
-
-	return o->nlabels && field < ds->format->nfields
-		       ? o->nlabels(ds->format, field)
-		       : 0;
-}
-
-PEN_API int pen_dataset_label(const struct pen_dataset *ds, uint32_t field,
-			      uint64_t code, char *buf, size_t cap)
-{
-	if (!cap || code >= pen_dataset_nlabels(ds, field))
-		return PEN_ENOTFOUND;
-	return ds->format->ops->label(ds->format, field, code, buf, cap);
 }

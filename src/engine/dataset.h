@@ -2,6 +2,7 @@
 #ifndef PEN_ENGINE_DATASET_H
 #define PEN_ENGINE_DATASET_H
 
+#include "engine/dataset_fields.h"
 #include "engine/index.h"
 #include "engine/spec.h"
 
@@ -11,6 +12,7 @@ struct pen_dataset {
 	struct pen_format *format;
 	struct pen_objects objs;
 	struct pen_index_data ix;
+	struct pen_label label;
 	struct pen_comm *comm; /* of the ranks that share a cache, or NULL */
 	bool own_comm;
 	const char *why_store; /* one line: why store=auto chose as it did */

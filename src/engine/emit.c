@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "engine/worker.h"
+#include "engine/fetch.h"
 
 static struct pen_job *job_take(struct pen_worker *w, struct pen_pooled *b,
 				uint32_t row, uint32_t object, uint64_t k)

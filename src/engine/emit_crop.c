@@ -1,6 +1,6 @@
-/* See take.h. Types change through double, which holds all others but the
+/* See emit_crop.h. Types change through double, which holds all others but the
  * integers of 64 bits. */
-#include "engine/take.h"
+#include "engine/emit_crop.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -200,47 +200,6 @@ int pen__take_init(struct pen_take *t, struct pen_field *d,
 	d->max_bytes = bytes;
 	t->n = bytes / pen_dtype_size(t->to);
 	t->on = true;
-	return 0;
-}
-
-/* Is this the name of a field in the list, of n bytes? */
-static bool named(const struct pen_field *d, const char *name, size_t n)
-{
-	return strlen(d->name) == n && !memcmp(d->name, name, n);
-}
-
-static int fail_field(const struct pen_format *f, const char *name, size_t n,
-		      struct pen_err *err)
-{
-	char list[160] = "";
-	size_t at = 0;
-
-	for (uint32_t i = 0; i < f->nfields && at < sizeof(list); i++)
-		at += (size_t)snprintf(list + at, sizeof(list) - at, "%s%s",
-				       i ? ", " : "", f->field[i].name);
-	return pen__fail(err, PEN_EINVAL, "fields",
-			 "'%.*s' is not a field; there are: %s", (int)n, name,
-			 list);
-}
-
-int pen__fields_hide(const struct pen_spec *s, const struct pen_format *f,
-		     bool *hide, struct pen_err *err)
-{
-	const char *p = s->fields;
-
-	for (uint32_t i = 0; i < PEN_MAX_FIELDS; i++)
-		hide[i] = p != NULL;
-	while (p && *p) {
-		size_t n = strcspn(p, ",");
-		uint32_t i = 0;
-
-		while (i < f->nfields && !named(&f->field[i], p, n))
-			i++;
-		if (i == f->nfields)
-			return fail_field(f, p, n, err);
-		hide[i] = false;
-		p += n + (p[n] == ',');
-	}
 	return 0;
 }
 

@@ -4,8 +4,8 @@
  * or resize of a real job, so that the model gets what it would get and memory
  * holds no more.
  */
-#ifndef PEN_ENGINE_TAKE_H
-#define PEN_ENGINE_TAKE_H
+#ifndef PEN_ENGINE_EMIT_CROP_H
+#define PEN_ENGINE_EMIT_CROP_H
 
 #include "engine/dataset.h"
 
@@ -43,10 +43,6 @@ void pen__take_piece(const struct pen_take *, void *row, size_t at,
 		     const void *src, size_t n);
 /* The sample had only n bytes: the rest of its row is filled. */
 void pen__take_end(const struct pen_take *, void *row, size_t n);
-
-/* Which fields fields= leaves out. */
-int pen__fields_hide(const struct pen_spec *, const struct pen_format *,
-		     bool *hide, struct pen_err *);
 
 /* Element i of an array as a number; NAN for complex and long double. */
 double pen__number_at(const void *p, enum pen_dtype, size_t i);

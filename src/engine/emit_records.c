@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/guard.h"
-#include "engine/worker.h"
+#include "engine/fetch.h"
 
 #define GROUP 64
 #define AHEAD 4 /* rows asked for before they are copied */
@@ -161,8 +161,11 @@ void pen__gather_rows(struct pen_worker *w, struct pen_task *t)
 		t0 = pen__now_ns();
 		emit_ns += t0 - t1;
 	}
+	w->rows_ns += read_ns + emit_ns;
+	w->nrows += t->last - first;
 	pen__meter_add(&w->meter.read_ns, read_ns);
 	pen__meter_add(&w->meter.emit_ns, emit_ns);
 	pen__rows_filled(w, t->batch, first, t->last - first);
 	pen__rows_flush(w);
+	pen__stage_end(w, &w->meter.emit_ns, t0);
 }

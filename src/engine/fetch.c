@@ -6,17 +6,40 @@
  * asynchronous one the queue never runs dry.
  */
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/guard.h"
-#include "engine/worker.h"
+#include "engine/fetch.h"
 
 #define AHEAD 3 /* units asked for before they are put in place */
+/* Rounds in which a read is timed. */
+#define TIMED_FIRST 16
+#define TIMED_EVERY 8
 
 const struct pen_meter *pen__worker_meter(const struct pen_loader *l,
 					  unsigned i)
 {
 	return &l->worker[i].meter;
+}
+
+uint64_t pen__stage_end(struct pen_worker *w, atomic_uint_fast64_t *to,
+			uint64_t t0)
+{
+	uint64_t now = pen__now_ns();
+
+	pen__meter_add(to, now - t0 - w->inner_ns);
+	w->inner_ns = 0;
+	return now;
+}
+
+void pen__inner_end(struct pen_worker *w, atomic_uint_fast64_t *to, uint64_t t0,
+		    uint64_t before)
+{
+	const uint64_t all = pen__now_ns() - t0;
+
+	pen__meter_add(to, all - (w->inner_ns - before));
+	w->inner_ns = before + all;
 }
 
 static void pieces_done(struct pen_loader *l, struct pen_pooled *b, uint32_t n)
@@ -37,6 +60,7 @@ static void pass_counts(struct pen_worker *w)
 /* A row that is plain throughout is done in as many pieces as it has units. */
 static void call_hook(struct pen_worker *w)
 {
+	const uint64_t before = w->inner_ns, t0 = pen__now_ns();
 	uint32_t per_row = 1, n;
 
 	if (w->f->all_plain && !w->l->shared)
@@ -47,6 +71,7 @@ static void call_hook(struct pen_worker *w)
 	if (n)
 		w->l->hook.rows(w->l->hook.arg, (unsigned)(w - w->l->worker),
 				n);
+	pen__inner_end(w, &w->meter.preprocess_ns, t0, before);
 }
 
 /* Rows of a batch are completed in runs: counted, and their shared units given
@@ -145,12 +170,14 @@ static void complete_guarded(struct pen_worker *w)
 
 static void reap(struct pen_worker *w)
 {
-	uint64_t t0 = pen__now_ns(), t1, t2;
+	const uint64_t t0 = pen__now_ns();
+	uint64_t end;
 
 	w->ndone = w->q->st->ops->reap(w->q, 1, w->done, w->nslots);
 	w->inflight -= w->ndone;
-	t1 = pen__now_ns();
-	w->unpack_ns = w->again_ns = 0;
+	w->reaped_at = pen__stage_end(w, &w->meter.read_ns, t0);
+	if (w->timed)
+		pen__slot_timed(w);
 	w->at = 0;
 	pass_counts(w);
 	if (w->q->st->lends)
@@ -158,11 +185,13 @@ static void reap(struct pen_worker *w)
 	else
 		complete_all(w);
 	pen__rows_flush(w);
-	t2 = pen__now_ns();
+	end = pen__stage_end(w, pen__making(w), w->reaped_at);
 	pass_counts(w);
-	pen__meter_add(&w->meter.read_ns, t1 - t0 + w->again_ns);
-	pen__meter_add(&w->meter.unpack_ns, w->unpack_ns);
-	pen__meter_add(&w->meter.emit_ns, t2 - t1 - w->unpack_ns - w->again_ns);
+	w->rows_ns += w->l->shared ? 0 : end - t0;
+	/* all of the first rounds, when reads do not queue yet */
+	w->nrounds++;
+	w->time_next = !w->timed && (w->nrounds < TIMED_FIRST ||
+				     w->nrounds % TIMED_EVERY == 0);
 }
 
 /* What the store had no room for; a synchronous one reads it here. */
@@ -174,25 +203,54 @@ static void retry(struct pen_worker *w)
 		return;
 	t0 = pen__now_ns();
 	pen__slot_retry(w);
-	pen__meter_add(&w->meter.read_ns, pen__now_ns() - t0);
+	pen__stage_end(w, &w->meter.read_ns, t0);
+}
+
+/* Is one row at a time enough to do before it is passed on? */
+static bool slow_rows(const struct pen_loader *l)
+{
+	const uint64_t ns =
+		atomic_load_explicit(&l->row_ns, memory_order_relaxed);
+
+	return !ns || ns > PEN_WORTH_NS;
 }
 
 static bool room(const struct pen_worker *w)
 {
 	uint32_t need = w->f->units_per_sample;
 
-	/* pieces are best used at once, while they are in the CPU's cache */
+	/* A store that reads inside submit: pieces are best used at once, while
+	 * they are in the CPU's cache, and a row is not held back by the slow
+	 * read of the next one. */
 	if (w->inflight && w->q->st->waits &&
-	    (w->l->drops || w->l->pool->take.on))
+	    (w->l->drops || w->l->pool->take.on || slow_rows(w->l)))
 		return false;
 	return !w->stalled && w->nfree >= (need ? need : 1) &&
+	       w->inflight < w->l->share &&
 	       (w->raw_bytes < w->l->raw_limit / 2 || !w->inflight);
+}
+
+/* Tells the planner how long rows take. Threads overwrite each other's mean,
+ * which does no harm. */
+static void tell_pace(struct pen_worker *w)
+{
+	atomic_uint_fast64_t *mean = &w->l->row_ns;
+	uint64_t old, ns;
+
+	if (!w->nrows)
+		return;
+	ns = w->rows_ns / w->nrows + 1;
+	old = atomic_load_explicit(mean, memory_order_relaxed);
+	atomic_store_explicit(mean, old ? (old * 7 + ns) / 8 : ns,
+			      memory_order_relaxed);
+	w->rows_ns = w->nrows = 0;
 }
 
 /* Issues rows of the grain at hand while there is room. */
 static void issue_rows(struct pen_worker *w)
 {
 	struct pen_task *g = &w->rows;
+	const uint32_t first = g->first;
 	bool plain = w->f->all_plain && !w->l->shared;
 	uint32_t object;
 	uint64_t k;
@@ -210,6 +268,7 @@ static void issue_rows(struct pen_worker *w)
 	}
 	pen__slot_flush(w);
 	pen__rows_flush(w);
+	w->nrows += g->first - first;
 	if (g->first == g->last)
 		g->batch = NULL;
 }
@@ -224,7 +283,7 @@ static struct pen_task *next_task(struct pen_worker *w, unsigned *lane)
 		return t;
 	t0 = pen__now_ns();
 	t = pen__ring_pop(w->l->ring, lane, true);
-	pen__meter_add(&w->meter.idle_ns, pen__now_ns() - t0);
+	pen__stage_end(w, &w->meter.idle_ns, t0);
 	w->closed = !t;
 	return t;
 }
@@ -235,17 +294,58 @@ static void do_plan(struct pen_worker *w, struct pen_task *t)
 
 	pen__plan_batch(w->l, t->batch);
 	pen__ring_done(w->l->ring, PEN_LANE_PLAN);
-	pen__meter_add(&w->meter.plan_ns, pen__now_ns() - t0);
+	pen__stage_end(w, &w->meter.plan_ns, t0);
 }
 
-/* Takes work until the slots are used up or there is none. */
+/* Rows of the grain at hand, or the read of a unit. Returns when it was done.
+ */
+static uint64_t begin(struct pen_worker *w, struct pen_live *unit, uint64_t t0)
+{
+	const uint32_t before = w->inflight;
+	uint64_t t1;
+
+	if (unit)
+		pen__issue_unit(w, unit);
+	else
+		issue_rows(w);
+	/* rows out of units that are there take no read: all of it was making
+	 * them */
+	t1 = pen__stage_end(w,
+			    w->inflight == before && !w->stalled
+				    ? pen__making(w)
+				    : &w->meter.read_ns,
+			    t0);
+	w->rows_ns += unit ? 0 : t1 - t0;
+	return t1;
+}
+
+/* Plans a batch, or copies rows out of lent memory: both are over at once.
+ * False: the task is a read to begin. */
+static bool do_at_once(struct pen_worker *w, struct pen_task *t, unsigned lane)
+{
+	if (lane == PEN_LANE_PLAN) {
+		do_plan(w, t);
+		return true;
+	}
+	if (lane == PEN_LANE_ROWS && w->gather) {
+		pen__gather_rows(w, t);
+		pass_counts(w);
+		tell_pace(w);
+		return true;
+	}
+	return false;
+}
+
+/* Takes work until the slots are used up or there is none. What a store that
+ * reads inside submit has read is passed on before the next slow read. */
 static void issue(struct pen_worker *w)
 {
-	while (room(w)) {
-		uint32_t before = w->inflight;
-		struct pen_task *t;
-		unsigned lane;
-		uint64_t t0;
+	uint64_t since = 0, now = 0;
+
+	while (room(w) && !(w->inflight && w->q->st->waits &&
+			    now - since >= PEN_WORTH_NS)) {
+		struct pen_task *t = &w->rows;
+		unsigned lane = PEN_LANE_ROWS;
 
 		if (atomic_load(&w->l->stopping)) {
 			w->rows.batch = NULL;
@@ -258,33 +358,27 @@ static void issue(struct pen_worker *w)
 			t = next_task(w, &lane);
 			if (!t)
 				return;
-			if (lane == PEN_LANE_PLAN) {
-				do_plan(w, t);
+			if (do_at_once(w, t, lane))
 				continue;
-			}
-			if (lane == PEN_LANE_ROWS && w->gather) {
-				pen__gather_rows(w, t);
-				pass_counts(w);
-				continue;
-			}
 			if (lane == PEN_LANE_ROWS)
 				w->rows = *t;
-		} else {
-			lane = PEN_LANE_ROWS;
-			t = &w->rows;
 		}
-		t0 = pen__now_ns();
-		if (lane == PEN_LANE_ROWS)
-			issue_rows(w);
-		else
-			pen__issue_unit(w, t->live);
-		/* rows out of units that are there take no read: all of it was
-		 * making them */
-		pen__meter_add(w->inflight == before && !w->stalled
-				       ? &w->meter.emit_ns
-				       : &w->meter.read_ns,
-			       pen__now_ns() - t0);
+		now = pen__now_ns();
+		since = since ? since : now;
+		now = begin(w, lane == PEN_LANE_UNIT ? t->live : NULL, now);
 	}
+}
+
+/* What the kernel knows of a thread goes with it. */
+static void pass_times(struct pen_worker *w)
+{
+	struct pen_thread_times t;
+
+	if (pen__thread_times(gettid(), &t)) {
+		pen__meter_add(&w->meter.cpu_ns, t.cpu_ns);
+		pen__meter_add(&w->meter.queue_ns, t.queue_ns);
+	}
+	atomic_store(&w->meter.tid, 0);
 }
 
 void pen__worker_run(void *loader, unsigned i)
@@ -293,17 +387,22 @@ void pen__worker_run(void *loader, unsigned i)
 
 	w->closed = false;
 	w->rows.batch = NULL;
+	w->time_next = true;
+	w->timed = NULL;
+	atomic_store(&w->meter.tid, gettid());
 	while (!w->closed) {
 		issue(w);
 		if (w->inflight)
 			reap(w);
 		retry(w);
+		tell_pace(w);
 	}
 	while (w->inflight || w->stalled) {
 		if (w->inflight)
 			reap(w);
 		retry(w);
 	}
+	pass_times(w);
 }
 
 static int worker_init(struct pen_worker *w, struct pen_loader *l,
@@ -332,9 +431,10 @@ static int worker_init(struct pen_worker *w, struct pen_loader *l,
 	if (pen__gather_fits(l) && pen__gather_new(w))
 		return pen__fail_nomem(err, "worker", 0);
 	w->slot = pen__calloc(w->nslots, sizeof(*w->slot));
+	w->pending = pen__calloc(n, sizeof(*w->pending));
 	w->done = pen__calloc(w->nslots, sizeof(*w->done));
 	w->job = pen__calloc(w->njobs, sizeof(*w->job));
-	if (!w->slot || !w->done || !w->job ||
+	if (!w->slot || !w->pending || !w->done || !w->job ||
 	    pen__scratch_init(&w->scratch, w->f->scratch_size))
 		return pen__fail_nomem(err, "worker", w->f->scratch_size);
 	for (uint32_t i = 0; i < w->nslots; i++)
@@ -368,6 +468,7 @@ static void worker_fini(struct pen_worker *w)
 	pen__queue_close(w->q);
 	pen__scratch_fini(&w->scratch);
 	pen__free(w->slot);
+	pen__free(w->pending);
 	pen__free(w->done);
 	pen__free(w->job);
 }
@@ -377,6 +478,8 @@ int pen__workers_new(struct pen_loader *l, struct pen_err *err)
 	l->worker = pen__calloc(l->nthreads, sizeof(*l->worker));
 	if (!l->worker)
 		return pen__fail_nomem(err, "workers", sizeof(*l->worker));
+	pen__store_share_files(l->ds->store, l->nthreads,
+			       (unsigned)l->ds->spec->open_files);
 	for (uint32_t i = 0; i < l->nthreads; i++) {
 		int rc = worker_init(&l->worker[i], l, err);
 

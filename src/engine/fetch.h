@@ -1,10 +1,10 @@
 /*
- * The inside of a worker, shared by its files: worker.c (the round: take tasks,
- * issue reads, reap), slot.c (reads), job.c (samples that need their format),
- * gather.c (records out of lent memory, the short way).
+ * The inside of a worker, shared by its files: fetch.c (the round: take tasks,
+ * issue reads, reap), fetch_read.c (reads), emit.c (samples that need their
+ * format), emit_records.c (records out of lent memory, the short way).
  */
-#ifndef PEN_ENGINE_WORKER_H
-#define PEN_ENGINE_WORKER_H
+#ifndef PEN_ENGINE_FETCH_H
+#define PEN_ENGINE_FETCH_H
 
 #include "engine/loader.h"
 
@@ -47,7 +47,8 @@ struct pen_worker {
 	const struct pen_format *f;
 	struct pen_queue *q;
 	struct pen_scratch scratch;
-	struct pen_slot *slot, *free, *pending;
+	struct pen_slot *slot, *free;
+	struct pen_slot **pending; /* of each unit: a read that may grow */
 	struct pen_slot *stalled, **stalled_end; /* the store was full */
 	struct pen_io **done;
 	struct pen_job *job, *free_job;
@@ -56,13 +57,19 @@ struct pen_worker {
 	uint64_t raw_bytes;    /* in slots' buffers under way */
 	uint64_t raw_cap;      /* of all slots' buffers */
 	uint32_t nslots, njobs, nfree, inflight;
+	bool time_next;		   /* the next read is to be timed */
 	struct pen_task rows;	   /* the grain at hand; batch NULL: none */
 	struct pen_gather *gather; /* NULL: the data does not allow it */
 	bool closed;
 	uint32_t ndone; /* being completed: done[at] is next */
 	volatile uint32_t at;
 	/* of this round, passed on at its end: */
-	uint64_t unpack_ns, again_ns, nreads, read_bytes;
+	uint64_t nreads, read_bytes;
+	uint64_t inner_ns; /* of the stage at hand that counted as another */
+	uint64_t reaped_at, timed_at;
+	const struct pen_slot *timed; /* the read that is timed; NULL: none */
+	uint32_t nrounds;
+	uint64_t rows_ns, nrows;   /* rows issued, and the time they took */
 	struct pen_pooled *filled; /* this batch got nfilled more pieces */
 	uint32_t first_filled, nfilled;
 	uint32_t unhooked; /* pieces the hook was not called for yet */
@@ -70,22 +77,39 @@ struct pen_worker {
 	size_t dst_len[PEN_MAX_FIELDS], used[PEN_MAX_FIELDS];
 };
 
-/* worker.c: n rows from `row` on are done; passed on in runs. */
+/* fetch.c: n rows from `row` on are done; passed on in runs. */
 void pen__rows_filled(struct pen_worker *, struct pen_pooled *, uint32_t row,
 		      uint32_t n);
 void pen__rows_flush(struct pen_worker *);
 void pen__row_failed(struct pen_worker *, struct pen_pooled *, uint32_t row,
 		     struct pen_err *err);
 
-/* slot.c: one read of one unit; dst NULL: the bytes stay in the slot. */
+/*
+ * Where a worker's time goes. A stage runs from t0 until now, without what was
+ * another stage inside it: an inner one, which began at t0 when inner_ns was
+ * `before`. Stages are rounds of many rows: there is no clock per row.
+ */
+uint64_t pen__stage_end(struct pen_worker *, atomic_uint_fast64_t *to,
+			uint64_t t0); /* now */
+void pen__inner_end(struct pen_worker *, atomic_uint_fast64_t *to, uint64_t t0,
+		    uint64_t before);
+/* The stage in which rows are made out of what was read. */
+static inline atomic_uint_fast64_t *pen__making(struct pen_worker *w)
+{
+	return w->f->decodes && !w->l->drops ? &w->meter.decode_ns
+					     : &w->meter.emit_ns;
+}
+
+/* fetch_read.c: one read of one unit; dst NULL: the bytes stay in the slot. */
 struct pen_slot *pen__slot_plain(struct pen_worker *, struct pen_pooled *,
 				 uint32_t row, const struct pen_unit *,
 				 uint8_t *dst);
 void pen__slot_give(struct pen_worker *, struct pen_slot *);
 void pen__slot_submit(struct pen_worker *, struct pen_slot *);
-void pen__slot_flush(struct pen_worker *); /* submits the pending one */
+void pen__slot_flush(struct pen_worker *); /* submits pending ones */
 void pen__slot_retry(struct pen_worker *); /* submits stalled ones */
 void pen__slot_complete(struct pen_worker *, struct pen_slot *);
+void pen__slot_timed(struct pen_worker *); /* the timed one may be done */
 void pen__slot_fail(struct pen_worker *, struct pen_slot *, int code);
 void pen__slot_release(struct pen_worker *, struct pen_slot *);
 bool pen__slot_fits(const struct pen_field *, const struct pen_unit *,
@@ -94,12 +118,12 @@ void pen__issue_plain(struct pen_worker *, struct pen_pooled *, uint32_t row,
 		      uint32_t object, uint64_t k);
 void pen__issue_unit(struct pen_worker *, struct pen_live *);
 
-/* gather.c: whole grains of records out of lent memory. */
+/* emit_records.c: whole grains of records out of lent memory. */
 bool pen__gather_fits(const struct pen_loader *);
 int pen__gather_new(struct pen_worker *); /* 0 or PEN_ENOMEM */
 void pen__gather_rows(struct pen_worker *, struct pen_task *);
 
-/* job.c */
+/* emit.c */
 void pen__issue_job(struct pen_worker *, struct pen_pooled *, uint32_t row,
 		    uint32_t object, uint64_t k);
 /* It came in, or err says why not. */

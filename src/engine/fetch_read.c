@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "codec/deflate.h"
-#include "engine/worker.h"
+#include "engine/fetch.h"
 
 #define PIECE (1u << 20)
 
@@ -155,10 +155,65 @@ void pen__slot_fail(struct pen_worker *w, struct pen_slot *s, int code)
 	pen__slot_complete(w, s);
 }
 
+/* How long a read took. Others than the longest are left out: a small field
+ * says nothing about a large one. These functions are rarely called, and would
+ * cost a row 3 ns if they were inlined. */
+static __attribute__((noinline)) void note_read(struct pen_worker *w,
+						uint64_t len, uint64_t ns)
+{
+	struct pen_meter *m = &w->meter;
+	const uint64_t most = pen__meter_get(&m->timed_len),
+		       best = pen__meter_get(&m->best_ns);
+
+	if (len < most / 2)
+		return;
+	if (len > most)
+		pen__meter_set(&m->timed_len, len);
+	if (len / 2 > most) { /* all the others were small */
+		pen__meter_set(&m->ntimed, 0);
+		pen__meter_set(&m->timed_ns, 0);
+	}
+	if (len / 2 > most || !best || ns < best)
+		pen__meter_set(&m->best_ns, ns ? ns : 1);
+	pen__meter_add(&m->ntimed, 1);
+	pen__meter_add(&m->timed_ns, ns);
+}
+
+void pen__slot_timed(struct pen_worker *w)
+{
+	for (uint32_t i = 0; i < w->ndone; i++) {
+		if (w->done[i]->user != w->timed)
+			continue;
+		note_read(w, w->done[i]->len, w->reaped_at - w->timed_at);
+		w->timed = NULL;
+		return;
+	}
+}
+
+/* A read in some rounds is timed: a clock for each would be felt. What a
+ * synchronous store was told to read is there when it returns. */
+static __attribute__((noinline)) bool submit_timed(struct pen_worker *w,
+						   struct pen_slot *s)
+{
+	const uint64_t t0 = pen__now_ns();
+
+	if (w->q->st->ops->submit(w->q, &s->io) == PEN_END)
+		return false;
+	if (w->q->st->waits) {
+		note_read(w, s->io.len, pen__now_ns() - t0);
+	} else {
+		w->timed = s;
+		w->timed_at = t0;
+	}
+	w->time_next = false;
+	return true;
+}
+
 /* False: the store can take no more before something is reaped. */
 static bool hand_over(struct pen_worker *w, struct pen_slot *s)
 {
-	if (w->q->st->ops->submit(w->q, &s->io) == PEN_END)
+	if (w->time_next ? !submit_timed(w, s)
+			 : w->q->st->ops->submit(w->q, &s->io) == PEN_END)
 		return false;
 	w->nreads++;
 	w->inflight++;
@@ -201,21 +256,26 @@ void pen__slot_retry(struct pen_worker *w)
 	}
 }
 
-void pen__slot_flush(struct pen_worker *w)
+static void flush(struct pen_worker *w, struct pen_slot **pending)
 {
-	struct pen_slot *s = w->pending;
+	struct pen_slot *s = *pending;
 
-	w->pending = NULL;
+	*pending = NULL;
 	if (s)
 		pen__slot_submit(w, s);
 }
 
-/* Does this row follow on from the pending one, in the object and in memory? */
-static bool follows(const struct pen_worker *w, const struct pen_unit *u,
-		    const struct pen_pooled *b, const uint8_t *dst)
+void pen__slot_flush(struct pen_worker *w)
 {
-	const struct pen_slot *s = w->pending;
+	for (uint32_t i = 0; i < w->f->units_per_sample; i++)
+		flush(w, &w->pending[i]);
+}
 
+/* Does this row follow on from the pending one, in the object and in memory? */
+static bool follows(const struct pen_worker *w, const struct pen_slot *s,
+		    const struct pen_unit *u, const struct pen_pooled *b,
+		    const uint8_t *dst)
+{
 	return s && !w->q->st->by_range && s->batch == b && s->dst &&
 	       s->unit.object == u->object &&
 	       s->unit.offset + s->unit.len == u->offset &&
@@ -255,7 +315,8 @@ static bool apart(const struct pen_pooled *b, uint32_t field, uint32_t row)
 	       pen__row_cut(b, field, row);
 }
 
-/* A sample all of whose units are PLAIN: each goes on its own. */
+/* A sample all of whose units are PLAIN: each goes on its own, and those of one
+ * field are put together with those of the rows before. */
 void pen__issue_plain(struct pen_worker *w, struct pen_pooled *b, uint32_t row,
 		      uint32_t object, uint64_t k)
 {
@@ -264,6 +325,7 @@ void pen__issue_plain(struct pen_worker *w, struct pen_pooled *b, uint32_t row,
 	w->f->ops->locate(w->f, object, k, u);
 	for (uint32_t i = 0; i < w->f->units_per_sample; i++, u++) {
 		const struct pen_field *d = &b->pool->field[u->field];
+		struct pen_slot **pending = &w->pending[i];
 		struct pen_err err;
 		uint8_t *dst;
 		size_t len;
@@ -274,9 +336,9 @@ void pen__issue_plain(struct pen_worker *w, struct pen_pooled *b, uint32_t row,
 		}
 		if (w->l->drops || (w->l->pool->take.on &&
 				    w->l->pool->take.field == u->field)) {
-			pen__slot_flush(w);
-			w->pending = pen__slot_plain(w, b, row, u, NULL);
-			w->pending->drained = true;
+			flush(w, pending);
+			*pending = pen__slot_plain(w, b, row, u, NULL);
+			(*pending)->drained = true;
 			continue;
 		}
 		dst = pen__batch_row(b, u->field, row, &len);
@@ -289,13 +351,13 @@ void pen__issue_plain(struct pen_worker *w, struct pen_pooled *b, uint32_t row,
 			pen__rows_filled(w, b, row, 1);
 			continue;
 		}
-		if (dst && follows(w, u, b, dst)) {
-			w->pending->unit.len += u->len;
-			w->pending->nrows++;
+		if (dst && follows(w, *pending, u, b, dst)) {
+			(*pending)->unit.len += u->len;
+			(*pending)->nrows++;
 			continue;
 		}
-		pen__slot_flush(w);
-		w->pending = pen__slot_plain(w, b, row, u, dst);
+		flush(w, pending);
+		*pending = pen__slot_plain(w, b, row, u, dst);
 	}
 }
 
@@ -425,12 +487,12 @@ static void complete_unit(struct pen_worker *w, struct pen_slot *s,
 	struct pen_live *live = s->live;
 
 	if (!err->code && (s->unit.flags & PEN_UNIT_PACKED) && !w->l->drops) {
-		uint64_t t = pen__now_ns();
+		const uint64_t before = w->inner_ns, t = pen__now_ns();
 		int rc = unpack_unit(w, s, err);
 
 		if (rc && !err->code)
 			err->code = rc;
-		w->unpack_ns += pen__now_ns() - t;
+		pen__inner_end(w, &w->meter.unpack_ns, t, before);
 	}
 	pen__slot_release(w, s);
 	pen__units_ready(&w->l->units, live, err->code ? err : NULL,
@@ -462,12 +524,12 @@ void pen__slot_complete(struct pen_worker *w, struct pen_slot *s)
 	if (!rc && s->at < s->unit.len && atomic_load(&w->l->stopping)) {
 		leave(w, s);
 	} else if (!rc && s->at < s->unit.len) { /* the next piece */
-		const uint64_t t = pen__now_ns();
+		const uint64_t before = w->inner_ns, t = pen__now_ns();
 
 		/* a synchronous store reads it here, however long that takes */
 		give_back(w, s);
 		pen__slot_submit(w, s);
-		w->again_ns += pen__now_ns() - t;
+		pen__inner_end(w, &w->meter.read_ns, t, before);
 	} else if (s->live) {
 		complete_unit(w, s, &err);
 	} else if (s->job) {

@@ -1,10 +1,10 @@
 /*
- * See units.h. One lock guards table, holds and waiters; it is taken once per
- * unit and once per grain of rows, never per row. Freed units keep their
+ * See fetch_units.h. One lock guards table, holds and waiters; it is taken once
+ * per unit and once per grain of rows, never per row. Freed units keep their
  * memory for the next one of about that size, so that a steady state
  * allocates nothing.
  */
-#include "engine/units.h"
+#include "engine/fetch_units.h"
 
 #include <string.h>
 

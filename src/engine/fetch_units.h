@@ -13,8 +13,8 @@
  * it so far, because their window comes later in the epoch, waits for them as
  * long as there is room.
  */
-#ifndef PEN_ENGINE_UNITS_H
-#define PEN_ENGINE_UNITS_H
+#ifndef PEN_ENGINE_FETCH_UNITS_H
+#define PEN_ENGINE_FETCH_UNITS_H
 
 #include "engine/pool.h"
 

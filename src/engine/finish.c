@@ -242,6 +242,8 @@ void pen__finish_batch(struct pen_loader *l, struct pen_pooled *b)
 		settle_faults(l, b);
 	if (b->pool->pack && b->nrows)
 		pen__pack_finish(b);
+	if (!b->err.code)
+		pen__label_fill(l, b);
 	describe_tensors(b);
 	b->pub.nsamples = b->nrows;
 	pen__order_put(l->order, seq, b);

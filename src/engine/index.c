@@ -133,7 +133,7 @@ struct build {
 	uint16_t *owner; /* per run: which part did it */
 	struct part *part;
 	unsigned nparts;
-	const atomic_bool *stop;
+	struct pen_stop stop;
 };
 
 static uint64_t path_slot(const struct by_path *t, const char *path)
@@ -302,7 +302,7 @@ static int index_one(struct build *b, struct part *p, struct peek *pk,
 	pen__object_path(b->objs, i, path, sizeof(path));
 	pk->pub.name = path;
 	pk->pub.size = b->objs->obj[i].size;
-	pk->object = i;
+	pk->object = pk->pub.object = i;
 	pk->win_len = 0;
 	rc = b->f->ops->index(b->f, &pk->pub, &found, err);
 	pen__err_where(err, path);
@@ -354,7 +354,7 @@ static void build_fail(struct build *b, struct part *p, uint32_t i,
 
 static bool interrupted(const struct build *b, uint64_t i, struct pen_err *err)
 {
-	if (!b->stop || !atomic_load_explicit(b->stop, memory_order_relaxed))
+	if (!pen__stopped(&b->stop))
 		return false;
 	pen__fail(err, PEN_ECLOSED, pen__object_name(b->objs, (uint32_t)i),
 		  "interrupted before it was indexed");
@@ -532,26 +532,20 @@ static int run_parts(struct build *b, struct pen_err *err)
 	return worst->err.code;
 }
 
-/* Few objects may be large ones, of which each is worth a thread. */
-static uint64_t run_for(uint64_t nobj)
+/* Few objects may be large ones, of which each is worth a thread; and where
+ * reads take long, the last runs should end together. */
+static uint64_t run_for(uint64_t nobj, unsigned threads)
 {
-	const uint64_t n = nobj / (8 * (uint64_t)pen__cpus());
+	const uint64_t n = nobj / (64 * (uint64_t)threads);
 
 	return !n ? 1 : n < MOST_RUN ? n : MOST_RUN;
 }
 
-static unsigned parts_for(uint64_t runs)
-{
-	uint64_t n = pen__cpus();
-
-	return (unsigned)(n < runs ? n : runs);
-}
-
 int pen__index_build(struct pen_index_data *ix, struct pen_objects *objs,
 		     struct pen_store *st, const struct pen_format *f,
-		     bool keep_bad, struct pen_err *err)
+		     bool keep_bad, unsigned threads, struct pen_err *err)
 {
-	const uint64_t run = run_for(objs->nobj);
+	const uint64_t run = run_for(objs->nobj, threads);
 	uint64_t runs = (objs->nobj + run - 1) / run;
 	struct build b = {
 		.objs = objs,
@@ -560,7 +554,7 @@ int pen__index_build(struct pen_index_data *ix, struct pen_objects *objs,
 		.keep_bad = keep_bad,
 		.stop_at = objs->nobj,
 		.stop = ix->stop,
-		.nparts = parts_for(runs),
+		.nparts = (unsigned)(threads < runs ? threads : runs),
 		.run = run,
 		.nsamples = pen__calloc(objs->nobj, sizeof(uint64_t)),
 		.owner = pen__calloc(runs, sizeof(uint16_t)),
@@ -568,6 +562,7 @@ int pen__index_build(struct pen_index_data *ix, struct pen_objects *objs,
 	int rc = 0;
 
 	ix->objs = objs;
+	ix->of = f->ops;
 	b.part = pen__calloc(b.nparts, sizeof(*b.part));
 	if (!b.nsamples || !b.owner || !b.part ||
 	    (f->ops->markers && !paths_init(&b.paths, objs))) {

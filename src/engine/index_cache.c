@@ -29,6 +29,7 @@
 #include "base/text.h"
 #include "codec/deflate.h"
 #include "engine/index.h"
+#include "engine/spec.h"
 
 #define STAT_ALL 4096
 #define RACY_NS 20000000 /* coarser than any kernel's file times */
@@ -37,7 +38,7 @@
 #define LOCK_NAP_NS 2000000
 
 /* Counted up when what it holds changes, blobs of formats among it. */
-#define VERSION 5
+#define VERSION 8
 
 static const char magic[8] = { 'P', 'E', 'N', 'I', 'D', 'X', '1', '\n' };
 
@@ -47,7 +48,8 @@ struct header {
 	uint64_t key_a, key_b;
 	int64_t listed_ns;
 	uint64_t ndir, nobj, nnames, nblobs, nblob_bytes, nfirst;
-	uint64_t per_object, nsamples, total_bytes;
+	uint64_t per_object, nsamples, total_bytes, order;
+	char format[32]; /* so that no name has to be looked at again */
 	uint32_t body_crc, header_crc; /* header_crc is last: over all before */
 };
 
@@ -94,6 +96,105 @@ void pen__index_key_add(struct pen_index_key *k, const char *text)
 	}
 }
 
+bool pen__index_key_of(struct pen_index_key *key, const struct pen_spec *s,
+		       bool lasting)
+{
+	*key = (struct pen_index_key){ 1, 2 };
+	/* a program that knows other formats may take other files */
+	for (unsigned i = 0; pen__format_at(i); i++)
+		pen__index_key_add(key, pen__format_at(i)->name);
+	pen__index_key_add(key, s->format ? s->format : "");
+	if (s->fields)
+		pen__index_key_add(key, s->fields);
+	if (s->fields && s->labels) { /* one of them may be the label */
+		pen__index_key_add(key, s->labels);
+		pen__index_key_add(key, s->label_name ? s->label_name : "");
+	}
+	for (size_t i = 0; i < s->for_format.n; i++) {
+		pen__index_key_add(key, s->for_format.kv[i].key);
+		pen__index_key_add(key, s->for_format.kv[i].value);
+	}
+	for (size_t i = 0; i < s->npaths; i++) {
+		char *real = NULL;
+
+		/* a glob or a list can mean other files tomorrow */
+		if (lasting && s->paths[i][0] != '@')
+			real = realpath(s->paths[i], NULL);
+		if (lasting && !real)
+			return false;
+		/* the spelling matters, too: object names start with it */
+		if (real)
+			pen__index_key_add(key, real);
+		pen__index_key_add(key, s->paths[i]);
+		pen__free(real);
+	}
+	return true;
+}
+
+static void empty(struct pen_kept_index *k)
+{
+	pen__objects_fini(&k->objs);
+	pen__index_fini(&k->ix);
+	k->full = false;
+}
+
+/* What is lent: all of it, and nothing to be freed. */
+static void lend(const struct pen_kept_index *k, struct pen_index_data *ix,
+		 struct pen_objects *objs)
+{
+	*objs = k->objs;
+	objs->borrowed = true;
+	*ix = k->ix;
+	ix->objs = objs;
+	ix->borrowed = true;
+}
+
+int pen__kept_load(struct pen_kept_index *k, const struct pen_spec *s,
+		   struct pen_index_data *ix, struct pen_objects *objs)
+{
+	struct pen_index_key key;
+
+	pen__index_key_of(&key, s, false);
+	pen__index_key_add(&key, s->store);
+	for (size_t i = 0; i < s->for_store.n; i++) {
+		pen__index_key_add(&key, s->for_store.kv[i].key);
+		pen__index_key_add(&key, s->for_store.kv[i].value);
+	}
+	if (k->full && key.a == k->key.a && key.b == k->key.b) {
+		lend(k, ix, objs);
+		return 0;
+	}
+	empty(k);
+	k->key = key;
+	return PEN_ENOTFOUND;
+}
+
+void pen__kept_save(struct pen_kept_index *k, struct pen_index_data *ix,
+		    struct pen_objects *objs)
+{
+	if (k->full || ix->nbad)
+		return;
+	k->objs = *objs;
+	k->ix = *ix;
+	k->ix.objs = &k->objs;
+	k->full = true;
+	lend(k, ix, objs);
+}
+
+PEN_API int pen_kept_index_new(struct pen_kept_index **out, struct pen_err *err)
+{
+	*out = pen__calloc(1, sizeof(**out));
+	return *out ? 0 : pen__fail_nomem(err, "index", sizeof(**out));
+}
+
+PEN_API void pen_kept_index_free(struct pen_kept_index *k)
+{
+	if (!k)
+		return;
+	empty(k);
+	pen__free(k);
+}
+
 bool pen__cache_default_dir(char *buf, size_t cap)
 {
 	const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -135,7 +236,7 @@ static bool lock_path(char *buf, size_t cap, const char *dir,
 }
 
 int pen__cache_lock(const char *dir, const struct pen_index_key *key,
-		    const atomic_bool *stop, bool *waited)
+		    const struct pen_stop *stop, bool *waited)
 {
 	const struct timespec nap = { .tv_nsec = LOCK_NAP_NS };
 	const uint64_t until = pen__now_ns() + LOCK_WAIT_NS;
@@ -151,7 +252,7 @@ int pen__cache_lock(const char *dir, const struct pen_index_key *key,
 		return -1;
 	while (flock(fd, LOCK_EX | LOCK_NB)) {
 		if (errno != EWOULDBLOCK || pen__now_ns() > until ||
-		    (stop && atomic_load(stop))) {
+		    pen__stopped(stop)) {
 			close(fd);
 			return -1;
 		}
@@ -203,7 +304,7 @@ static bool header_ok(const struct header *h, size_t len,
 	       s->end == len && h->nobj < UINT32_MAX &&
 	       h->nblobs <= 2 * h->nobj + 1 &&
 	       (h->per_object ? h->nfirst == 0 : h->nfirst == h->nobj + 1) &&
-	       h->nnames > 0;
+	       h->nnames > 0 && memchr(h->format, '\0', sizeof(h->format));
 }
 
 /* Offsets that would lead out of the arrays, however the checksum came out. */
@@ -311,6 +412,7 @@ int pen__cache_load(struct pen_index_data *ix, struct pen_objects *objs,
 		.ndir = h->ndir,
 		.nnames = h->nnames,
 		.total_bytes = h->total_bytes,
+		.order = h->order,
 		.borrowed = true,
 	};
 	*ix = (struct pen_index_data){
@@ -321,12 +423,13 @@ int pen__cache_load(struct pen_index_data *ix, struct pen_objects *objs,
 		.map_len = len,
 		.first = h->nfirst ? at(map, s.first) : NULL,
 		.from_cache = true,
+		.of = pen__format_find(h->format),
 		.pub = { .nobjects = h->nobj,
 			 .nsamples = h->nsamples,
 			 .nblobs = h->nblobs,
 			 .per_object = h->per_object },
 	};
-	if (!body_ok(objs, ix->blob_off, ix->first, h) ||
+	if (!ix->of || !body_ok(objs, ix->blob_off, ix->first, h) ||
 	    !dirs_unchanged(objs, h->listed_ns) || !objects_unchanged(objs))
 		goto no;
 	pen__index_publish(ix);
@@ -340,6 +443,10 @@ no:
 
 void pen__index_fini(struct pen_index_data *ix)
 {
+	if (ix->borrowed) {
+		*ix = (struct pen_index_data){ 0 };
+		return;
+	}
 	if (ix->map) {
 		munmap(ix->map, ix->map_len);
 	} else {
@@ -405,8 +512,10 @@ static void fill_header(struct header *h, const struct pen_index_data *ix,
 		.per_object = ix->pub.per_object,
 		.nsamples = ix->pub.nsamples,
 		.total_bytes = ix->objs->total_bytes,
+		.order = ix->objs->order,
 	};
 	memcpy(h->magic, magic, 8);
+	snprintf(h->format, sizeof(h->format), "%s", ix->of->name);
 }
 
 int pen__cache_save(const struct pen_index_data *ix, const char *dir,

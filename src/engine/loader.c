@@ -13,9 +13,7 @@
 #include "comm/comm.h"
 #include "store/tier.h"
 
-#define LARGE (32u << 20) /* a batch that no cache holds */
-#define ROOM (1u << 20)	  /* about what stays in a CPU's cache */
-#define FAST_NS 200000	  /* a batch: waking a worker for each is felt */
+#define FAST_NS 200000 /* a batch: waking a worker for each is felt */
 
 /* Do samples share units? locate() knows; the first sample of each distinct
  * layout stands for the others. */
@@ -57,63 +55,14 @@ static bool reads_apart(const struct pen_loader *l)
 	return l->ds->store->lends || (!s->ops->in_order && !s->window);
 }
 
-/*
- * Memory: batches first, then shared units, then buffers for reads that cannot
- * go straight into a batch. Small batches are kept few, so that they stay in
- * the CPU's caches between worker and consumer.
- */
-static int settle_memory(struct pen_loader *l, const struct pen_format *out,
-			 struct pen_err *err)
-{
-	const struct pen_spec *s = l->ds->spec;
-	uint64_t batch = pen__shapes_bytes(l, out);
-	uint64_t want, most, rooms, least = 4;
-
-	l->budget = s->memory ? s->memory : pen__memory_available() / 4;
-	if (batch > l->budget / 2)
-		return pen__fail(err, PEN_ENOMEM, "memory",
-				 "two batches need %llu bytes, the budget is "
-				 "%llu: raise memory= or lower batch_size=",
-				 (unsigned long long)batch * 2,
-				 (unsigned long long)l->budget);
-	most = l->budget / 2 / batch;
-	if (!l->shared)
-		most = l->budget * 3 / 4 / batch;
-	want = s->prefetch > 0 ? (uint64_t)s->prefetch : (8u << 20) / batch;
-	/* fresh memory takes longer than most of what is done with it, and two
-	 * such batches have work for all threads and reads in flight */
-	if (batch >= LARGE && l->batch >= l->nthreads * l->depth)
-		least = 2;
-	if (s->prefetch == 0)
-		want = want < least ? least : want > 32 ? 32 : want;
-	/* one more is with the consumer */
-	if (want + 1 > most)
-		want = most > 2 ? most - 1 : 1;
-	l->prefetch = (uint32_t)want;
-	l->unit_budget = l->budget - (want + 1) * batch;
-	l->raw_limit = l->budget / 8 / l->nthreads;
-	l->room_limit = l->budget / 32 / l->nthreads;
-	if (l->room_limit > ROOM)
-		l->room_limit = ROOM;
-	if (l->shared) {
-		/* memory kept for reuse, read buffers, and what is cached */
-		rooms = l->nthreads * l->room_limit;
-		l->unit_budget -= rooms < l->unit_budget ? rooms
-							 : l->unit_budget;
-		l->unit_most = l->unit_budget - l->unit_budget / 4;
-		l->unit_budget = l->unit_most - l->unit_most / 4;
-	}
-	return 0;
-}
-
 /* A shuffle of blocks takes every sample once, and what lies across the border
  * of two of its chunks is needed by two blocks. Other orders and ranks do not
  * say when all users of a unit have come. */
 static bool waits_for_users(const struct pen_loader *l)
 {
-	return !l->chunked && !l->asked && l->sampler->chunk > 1 &&
-	       l->sampler->window && l->world == 1 && !l->choice.list &&
-	       l->choice.step == 1 && l->ds->format->ops->users;
+	return !l->chunked && l->sampler->chunk > 1 && l->sampler->window &&
+	       l->world == 1 && !l->choice.list && l->choice.step == 1 &&
+	       l->ds->format->ops->users;
 }
 
 static int open_units(struct pen_loader *l, struct pen_err *err)
@@ -138,12 +87,13 @@ static void settle_settings(struct pen_loader *l)
 {
 	const struct pen_spec *s = l->ds->spec;
 	/* a request goes to every rank: better a few large ones */
-	const uint32_t depth = l->ds->comm && l->ds->comm->size > 1 ? 256 : 32;
+	const uint32_t depth =
+		l->ds->comm && l->ds->comm->size > 1 ? 256 : PEN_QUEUE_DEPTH;
 	uint64_t left = s->world > 0 ? (uint64_t)s->world : 1;
 
 	l->batch = (uint32_t)s->batch_size;
-	l->world = l->asked ? 1 : left;
-	l->rank = l->asked ? 0 : (uint64_t)s->rank;
+	l->world = l->steps->alone ? 1 : left;
+	l->rank = l->steps->alone ? 0 : (uint64_t)s->rank;
 	l->nthreads = s->threads > 0 ? (uint32_t)s->threads : pen__cpus();
 	l->depth = s->queue_depth > 0 ? (uint32_t)s->queue_depth : depth;
 	l->drops = !s->decode;
@@ -152,19 +102,31 @@ static void settle_settings(struct pen_loader *l)
 		l->tail = l->world > 1 ? PEN_TAIL_PAD : PEN_TAIL_KEEP;
 }
 
+/* A batch has no more rows than an epoch has samples for this rank, unless
+ * padding repeats some. */
+static uint32_t most_rows(const struct pen_loader *l)
+{
+	const uint64_t n = l->steps->alone ? l->sampler->length : l->length;
+	const uint64_t share = n / l->world + (n % l->world > 0);
+
+	if (l->batch <= share || l->cut.on ||
+	    (!l->steps->alone && l->tail == PEN_TAIL_PAD))
+		return l->batch;
+	return share ? (uint32_t)share : 1;
+}
+
 /* How much of an epoch's order is taken. */
 static void set_length(struct pen_loader *l)
 {
-	uint64_t global = l->world * l->batch, group = l->hook.group,
+	uint64_t global = l->world * l->batch, group = l->ds->spec->batch_group,
 		 most = l->ds->spec->epoch_batches;
 
-	l->length = l->asked ? INT64_MAX : l->sampler->length;
-	if (l->asked)
-		return;
-	if (most && most <= l->length / global)
+	l->length = l->steps->alone ? INT64_MAX : l->sampler->length;
+	if (!l->steps->alone && most && most <= l->length / global)
 		l->length = most * global;
-	if (group)
+	if (!l->steps->alone && group)
 		l->length -= l->length % (global * group);
+	l->rows = most_rows(l);
 }
 
 static int new_sampler(const struct pen_loader *l, struct pen_sampler **out,
@@ -172,7 +134,7 @@ static int new_sampler(const struct pen_loader *l, struct pen_sampler **out,
 {
 	const struct pen_spec *s = l->ds->spec;
 	/* what is asked for comes in any order, from all over */
-	const char *name = l->asked ? "shuffle" : pen__spec_sampler(s);
+	const char *name = l->steps->alone ? "shuffle" : pen__spec_sampler(s);
 	const struct pen_cut *c = &l->cut;
 	struct pen_population pop = {
 		.n = l->choice.n,
@@ -188,7 +150,7 @@ static int new_sampler(const struct pen_loader *l, struct pen_sampler **out,
 	};
 
 	return pen__sampler_open(out, name, &pop, s->seed, s->for_sampler.kv,
-				 l->asked ? 0 : s->for_sampler.n, err);
+				 l->steps->alone ? 0 : s->for_sampler.n, err);
 }
 
 static int open_sampler(struct pen_loader *l, struct pen_err *err)
@@ -205,6 +167,7 @@ static int open_sampler(struct pen_loader *l, struct pen_err *err)
 	set_length(l);
 	if (!l->cut.on)
 		return 0;
+	l->steps = &pen__steps_by_length;
 	rc = new_sampler(l, &counter, err);
 	return rc ? rc : pen__cut_open(l, counter, err);
 }
@@ -234,7 +197,7 @@ static int make_pool(struct pen_loader *l, struct pen_err *err)
 	if (!out)
 		return pen__fail_nomem(err, "loader", sizeof(*out));
 	*out = *l->ds->format;
-	rc = pen__fields_hide(l->ds->spec, out, hide, err);
+	rc = pen__fields_hide(l->ds, hide, err);
 	for (uint32_t i = 0; i < out->nfields; i++) {
 		if (hide[i]) {
 			out->field[i].layout = PEN_DENSE;
@@ -246,14 +209,30 @@ static int make_pool(struct pen_loader *l, struct pen_err *err)
 	}
 	if (l->drops)
 		out->nfields = 0;
+	else if (!rc && hide[largest] &&
+		 (l->ds->spec->cast || l->ds->spec->take.n))
+		rc = pen__fail(err, PEN_EINVAL, "fields",
+			       "leaves no field for take= and cast=");
+	else if (!rc && out->paired &&
+		 out->field[largest].layout != PEN_DENSE &&
+		 (l->ds->spec->cast || l->ds->spec->take.n))
+		rc = pen__fail(err, PEN_EINVAL,
+			       l->ds->spec->cast ? "cast" : "take",
+			       "cannot change one of two fields that belong "
+			       "together, as rows of CSR are: use "
+			       "format.output=dense, or leave it out");
 	else if (!rc && out->nfields)
 		rc = pen__take_init(&take, &out->field[largest], l->ds->spec,
 				    err);
 	take.field = largest;
+	if (l->ds->label.on && !l->drops)
+		out->field[out->nfields++] = l->ds->label.field;
 	if (!rc)
-		rc = settle_memory(l, out, err);
+		rc = pen__budget_settle(l, out, err);
 	if (!rc)
-		rc = pen__pool_new(&l->pool, out, l->batch, l->shared, err);
+		rc = pen__pool_new(&l->pool, out,
+				   l->steps->alone ? l->batch : l->rows,
+				   l->shared, err);
 	if (!rc) {
 		pen__fill_init(&take.fill, &out->pad[largest], take.to);
 		l->pool->take = take;
@@ -290,13 +269,6 @@ static int open_pool(struct pen_loader *l, struct pen_err *err)
 	return rc ? rc : pen__workers_new(l, err);
 }
 
-/* How many are still to come. Of those cut by length only that there is one:
- * the last one says that it is. */
-static uint64_t batches_from(const struct pen_loader *l, uint64_t pos)
-{
-	return l->cut.on ? 1 : pen__plan_batches(l, pos);
-}
-
 /* Queues are made anew at each start: cheap, and nothing is left over. */
 static int start(struct pen_loader *l, struct pen_cursor from,
 		 struct pen_err *err)
@@ -317,7 +289,7 @@ static int start(struct pen_loader *l, struct pen_cursor from,
 	l->taken = from;
 	/* a state saved after the last epoch has nothing to come */
 	l->ended = epochs && from.epoch >= epochs;
-	l->left = l->ended || l->asked ? 0 : batches_from(l, from.pos);
+	l->left = l->ended ? 0 : l->steps->left(l, from.pos);
 	l->stop.code = 0;
 	rc = pen__team_start(&l->team, l->nthreads, "pen-worker",
 			     pen__worker_run, l, err);
@@ -346,15 +318,30 @@ static void stop(struct pen_loader *l)
 	pen__units_fini(&l->units);
 }
 
+uint64_t pen__loader_files_ns(const struct pen_loader *l)
+{
+	const struct pen_store *st = l->ds->store;
+
+	while (st->under)
+		st = st->under;
+	return atomic_load(&st->open_ns);
+}
+
 static int fill(struct pen_loader *l, const struct pen_spec *spec,
 		struct pen_err *err)
 {
-	int rc = pen__dataset_open(&l->ds, spec, err);
+	int rc = pen__spec_check(spec, err);
 
+	if (rc)
+		return pen__dataset_refuse(spec, rc, err);
+	rc = pen__dataset_open(&l->ds, spec, err);
+	if (!rc)
+		rc = pen__spec_check_store(l->ds->spec, l->ds->store, err);
 	if (rc)
 		return rc;
 	l->open_ns = pen__now_ns() - l->open_at;
 	l->open_cpu_ns = pen__cpu_ns();
+	l->files_ns = pen__loader_files_ns(l);
 	if (l->ds->spec->rank >= l->ds->spec->world)
 		return pen__fail(err, PEN_EINVAL, "rank",
 				 "is %lld, but ranks are 0..%lld (world=)",
@@ -372,8 +359,7 @@ static int fill(struct pen_loader *l, const struct pen_spec *spec,
 }
 
 static int open_loader(struct pen_loader **out, const struct pen_spec *spec,
-		       const struct pen_hook *hook, bool asked,
-		       struct pen_err *err)
+		       bool asked, struct pen_err *err)
 {
 	struct pen_loader *l = pen__calloc(1, sizeof(*l));
 	int rc = 0;
@@ -384,8 +370,8 @@ static int open_loader(struct pen_loader **out, const struct pen_spec *spec,
 	pthread_mutex_init(&l->lock, NULL);
 	pen__hist_init(&l->wait);
 	l->open_at = pen__now_ns();
-	if (hook)
-		l->hook = *hook;
+	l->hook = spec->hook;
+	l->steps = &pen__steps_sampled;
 	if (asked)
 		rc = pen__asked_new(l, err);
 	if (!rc)
@@ -403,23 +389,17 @@ static int open_loader(struct pen_loader **out, const struct pen_spec *spec,
 	return 0;
 }
 
-int pen__loader_open(struct pen_loader **out, const struct pen_spec *spec,
-		     const struct pen_hook *hook, struct pen_err *err)
-{
-	return open_loader(out, spec, hook, false, err);
-}
-
 PEN_API int pen_loader_open(struct pen_loader **out,
 			    const struct pen_spec *spec, struct pen_err *err)
 {
-	return open_loader(out, spec, NULL, false, err);
+	return open_loader(out, spec, false, err);
 }
 
 PEN_API int pen_loader_open_asked(struct pen_loader **out,
 				  const struct pen_spec *spec,
 				  struct pen_err *err)
 {
-	return open_loader(out, spec, NULL, true, err);
+	return open_loader(out, spec, true, err);
 }
 
 PEN_API void pen_loader_close(struct pen_loader *l)
@@ -455,14 +435,14 @@ static int end_epoch(struct pen_loader *l, int64_t ns, struct pen_err *err)
 	uint64_t epochs = l->ds->spec->epochs;
 	struct pen_err why = { 0 };
 
-	if (l->ended || l->asked)
+	if (l->ended || l->steps->alone)
 		return PEN_END;
 	if (!ns && l->gate && !l->gate_told) {
 		l->gate_told = true;
 		return PEN_AGAIN;
 	}
 	l->taken = (struct pen_cursor){ l->taken.epoch + 1, 0 };
-	l->left = batches_from(l, 0);
+	l->left = l->steps->left(l, 0);
 	l->ended = !l->left || (epochs && l->taken.epoch >= epochs);
 	if (l->ended)
 		l->left = 0;
@@ -521,7 +501,7 @@ static int take_error(struct pen_loader *l, struct pen_pooled *b,
 
 	if (err)
 		*err = b->err;
-	if (!l->asked || b->fatal) {
+	if (!l->steps->alone || b->fatal) {
 		l->stop = b->err;
 		return code;
 	}
@@ -551,10 +531,9 @@ static int take(struct pen_loader *l, int64_t ns, struct pen_batch **out,
 					 "was closed");
 		if (b->err.code)
 			return take_error(l, b, err);
-		if (!l->cut.on || b->last)
-			l->left--;
+		l->left -= b->counts;
 		/* as an epoch that has no batch at all ends all of them */
-		if (l->cut.on && b->last && !b->pub.end)
+		if (b->last && !b->pub.end)
 			l->ended = true;
 		l->taken.pos = b->pub.end;
 		pen__pool_deliver(b);
@@ -611,10 +590,8 @@ PEN_API const struct pen_dataset *pen_loader_dataset(const struct pen_loader *l)
 PEN_API uint64_t pen_loader_nbatches(const struct pen_loader *l)
 {
 	/* what was counted is kept */
-	if (l->cut.on)
-		return pen__cut_count((struct pen_loader *)(uintptr_t)l,
-				      l->taken.epoch);
-	return pen__plan_seen(l);
+	return l->steps->count((struct pen_loader *)(uintptr_t)l,
+			       l->taken.epoch);
 }
 
 /* All that the order depends on besides epoch and position. */
@@ -638,8 +615,9 @@ static uint64_t order_hash(const struct pen_loader *l)
 		pen__index_key_add(&k, s->lengths);
 	if (!s->reshuffle)
 		pen__index_key_add(&k, "one order");
-	/* a window can follow from the batch size */
+	/* a window can follow from the batch size; paths sorted: 0 */
 	return pen__mix64(k.a ^ k.b ^ l->ds->ix.pub.nsamples ^
+			  pen__mix64(l->ds->objs.order) ^
 			  pen__mix64(l->sampler->window) ^ l->sampler->order);
 }
 
@@ -661,7 +639,7 @@ PEN_API int pen_loader_restore(struct pen_loader *l, const struct pen_state *st,
 	struct pen_err why = { 0 };
 	int rc;
 
-	if (l->asked)
+	if (l->steps->alone)
 		return pen__fail(err, PEN_EINVAL, "state",
 				 "cannot be restored here: this loader has no "
 				 "order of its own");
@@ -672,8 +650,8 @@ PEN_API int pen_loader_restore(struct pen_loader *l, const struct pen_state *st,
 	if (st->length != l->sampler->length || st->order != order_hash(l) ||
 	    st->position > st->length)
 		return pen__fail(err, PEN_EINVAL, "state",
-				 "was saved with another data set, sampler, "
-				 "subset or seed");
+				 "was saved with another data set, order of "
+				 "paths, sampler, subset or seed");
 	stop(l);
 	rc = open_units(l, &why);
 	if (!rc)
@@ -688,73 +666,7 @@ PEN_API int pen_loader_restore(struct pen_loader *l, const struct pen_state *st,
 	return rc;
 }
 
-/* What came out of a cache the store did not have to move. */
-static void add_cache(const struct pen_loader *l, struct pen_stats *out)
+PEN_API int pen_loader_finish(struct pen_loader *l, struct pen_err *err)
 {
-	struct pen_tier_stats t;
-
-	if (!pen__tier_stats(l->ds->store, &t))
-		return;
-	out->cache_hits = t.hits;
-	out->cache_bytes = t.hit_bytes;
-	out->nreads = t.reads;
-	out->read_bytes = t.read_bytes;
-}
-
-PEN_API void pen_loader_stats(const struct pen_loader *l, struct pen_stats *out)
-{
-	*out = (struct pen_stats){
-		.nsamples = l->nsamples,
-		.nbatches = l->nbatches,
-		.nskipped = atomic_load(&l->nskipped),
-		.nsubstituted = atomic_load(&l->nsubstituted),
-		.payload_bytes = l->payload_bytes,
-		.wait_ns = l->wait_ns,
-		.first_batch_ns = l->first_batch_ns,
-		.open_ns = l->open_ns,
-		.elapsed_ns = pen__now_ns() - l->open_at,
-		.memory_bytes = atomic_load(&l->pool->bytes),
-		.memory_peak_bytes = atomic_load(&l->pool->peak),
-		.memory_budget_bytes = l->budget,
-		.nthreads = l->nthreads,
-		.prefetch = l->prefetch,
-		.queue_depth = l->depth,
-	};
-	if (l->wait.count)
-		out->ready_mean = (double)l->ready_sum / (double)l->wait.count;
-	for (uint32_t i = 0; i < l->nthreads; i++) {
-		const struct pen_meter *m = pen__worker_meter(l, i);
-
-		out->plan_ns += pen__meter_get(&m->plan_ns);
-		out->read_ns += pen__meter_get(&m->read_ns);
-		out->unpack_ns += pen__meter_get(&m->unpack_ns);
-		out->emit_ns += pen__meter_get(&m->emit_ns);
-		out->idle_ns += pen__meter_get(&m->idle_ns);
-		out->read_bytes += pen__meter_get(&m->read_bytes);
-		out->nreads += pen__meter_get(&m->nreads);
-	}
-	add_cache(l, out);
-}
-
-PEN_API uint64_t pen_loader_wait_percentile(const struct pen_loader *l,
-					    double p)
-{
-	return pen__hist_percentile(&l->wait, p);
-}
-
-PEN_API int pen_loader_skipped(const struct pen_loader *l, uint64_t i,
-			       uint64_t *sample, struct pen_err *out)
-{
-	struct pen_loader *m = (struct pen_loader *)(uintptr_t)l;
-	int rc = PEN_ENOTFOUND;
-
-	pthread_mutex_lock(&m->lock);
-	if (i < l->nskipped_kept) {
-		*sample = l->skipped_id[i];
-		if (out)
-			*out = l->skipped[i].err;
-		rc = 0;
-	}
-	pthread_mutex_unlock(&m->lock);
-	return rc;
+	return pen__gate_pass(l, err);
 }

@@ -10,13 +10,15 @@
 
 #include "base/hist.h"
 #include "base/team.h"
-#include "engine/cut.h"
+#include "engine/plan_by_length.h"
 #include "engine/dataset.h"
 #include "engine/meter.h"
-#include "engine/units.h"
+#include "engine/fetch_units.h"
 #include "sampler/sampler.h"
 
-#define PEN_SKIPPED_KEPT 1000
+/* Work that takes a thread longer than this is worth handing to another one:
+ * being woken takes a tenth of it. */
+#define PEN_WORTH_NS 200000
 
 /* Which samples there are to draw from: all, a range, or a list. */
 struct pen_choice {
@@ -24,11 +26,16 @@ struct pen_choice {
 	uint64_t *list; /* NULL: start + i * step */
 	double *weights;
 	int64_t *labels;
+	int64_t *by_sample; /* a list's labels by number, when delivered */
 	uint32_t *lengths;
 };
 int pen__choice_init(struct pen_choice *, const struct pen_dataset *,
 		     struct pen_err *err);
 void pen__choice_fini(struct pen_choice *);
+/* A number for each chosen sample out of a file, which has them for all, or for
+ * those chosen. *out is the caller's to free. */
+int pen__choice_numbers(const struct pen_choice *, const struct pen_dataset *,
+			const char *path, double **out, struct pen_err *err);
 /* Lengths out of a file or a field, as the setting says. */
 int pen__choice_lengths(struct pen_choice *, const struct pen_dataset *,
 			const char *from, struct pen_err *err);
@@ -51,17 +58,38 @@ struct pen_plan {		/* touched by the planning worker only */
 	bool step_ready, next_ready, held_ready;
 };
 
-/* What the emulator asks for besides a spec. */
-struct pen_hook {
-	/* Called by workers for rows they have made, n at a time; may take
-	 * long, as preprocessing does. NULL: nothing is called. */
-	void (*rows)(void *arg, unsigned worker, uint32_t n);
-	void *arg;
-	/* Batches are taken in groups: an epoch has whole ones. 0: any. */
-	uint32_t group;
+/*
+ * What batches are made of, a table each: the order in pieces of one size
+ * (plan_sampled.c), the order cut by length (plan_by_length.c), or requests
+ * (plan_asked.c). The planner calls them, but for the last two.
+ */
+struct pen_steps {
+	bool alone; /* no epochs: each comes when it is asked for, and one that
+		       fails, fails alone */
+	bool vary;  /* in rows: a batch has room for its own only */
+	/* Moves plan.at to the next step; false: all epochs are planned. */
+	bool (*advance)(struct pen_loader *);
+	/* The step there. PEN_AGAIN: there is none yet, and the batch rests. */
+	int (*next)(struct pen_loader *, struct pen_pooled *, struct pen_step *,
+		    struct pen_err *);
+	/* It is planned, or refused. */
+	void (*done)(struct pen_loader *, const struct pen_step *);
+	/* Is this position, of the epoch that is held, in this rank's part? */
+	int (*mine)(struct pen_loader *, uint64_t pos, bool *yes,
+		    struct pen_err *);
+	/* Elements at positions, which may pass the end of the epoch. */
+	int (*ids)(struct pen_loader *, uint64_t epoch, uint64_t first,
+		   size_t n, uint64_t *out, struct pen_err *);
+	/* The consumer's: what it counts down from a position to the end of
+	 * the epoch; and this rank's batches of one. */
+	uint64_t (*left)(const struct pen_loader *, uint64_t pos);
+	uint64_t (*count)(struct pen_loader *, uint64_t epoch);
 };
+extern const struct pen_steps pen__steps_sampled, pen__steps_by_length;
+/* Part of every done(). */
+void pen__step_done(struct pen_loader *, const struct pen_step *);
 
-struct pen_asked; /* ask.c */
+struct pen_asked; /* plan_asked.c */
 
 struct pen_loader {
 	struct pen_dataset *ds;
@@ -76,6 +104,10 @@ struct pen_loader {
 
 	/* settled at open */
 	uint32_t batch, nthreads, prefetch, depth, unit_lane;
+	uint32_t rows;	 /* the most of a batch; more are asked for only where
+			  * some of them are the same */
+	uint64_t share;	 /* reads a thread may have in flight */
+	uint32_t wanted; /* batches ahead, if memory allowed it */
 	uint64_t rank, world;
 	enum pen_tail tail;
 	uint64_t length; /* positions of an epoch that are taken */
@@ -88,19 +120,25 @@ struct pen_loader {
 	bool shared;	     /* rows come out of shared units */
 	bool chunked;	     /* ... which are runs of records we made up */
 
-	struct pen_hook hook;
-	struct pen_asked *asked; /* NULL: the sampler says what comes */
+	struct pen_row_hook hook;
+	const struct pen_steps *steps;
+	struct pen_asked *asked; /* what its steps are of, or NULL */
 
 	struct pen_plan plan;
 	struct pen_unit *plan_units; /* room for one sample's */
 	atomic_uint planned;	     /* batches planned and not finished */
 	atomic_uint unit_tasks;	     /* fetches queued or under way */
+	/* Thread time per row, a running mean; 0: not known yet. Workers write
+	 * it, the planner cuts grains by it. */
+	atomic_uint_fast64_t row_ns;
 	atomic_bool stopping;	   /* workers leave what they have not begun */
 	pthread_mutex_t lock;	   /* parked, skipped */
 	struct pen_pooled *parked; /* their plans wait for memory */
-	bool gate, gate_passed;	   /* gate.c; changed with the lock */
-	bool gate_told;		   /* that next() will wait there */
-	struct pen_pooled *gated;  /* their plans wait for other ranks */
+	uint64_t parked_at;	   /* when the first of them began to */
+	atomic_uint_fast64_t memory_wait_ns;
+	bool gate, gate_passed;	  /* plan_barrier.c; changed with the lock */
+	bool gate_told;		  /* that next() will wait there */
+	struct pen_pooled *gated; /* their plans wait for other ranks */
 	struct pen_row_fault *skipped;
 	uint64_t *skipped_id;
 	uint64_t nskipped_kept;
@@ -115,21 +153,14 @@ struct pen_loader {
 	atomic_bool closing;
 	struct pen_hist wait;
 	uint64_t open_at, first_batch_ns, open_ns, open_cpu_ns;
+	uint64_t files_ns; /* spent opening files before the threads started */
 	uint64_t nsamples, nbatches, payload_bytes, ready_sum, wait_ns;
 	uint64_t waited_ns; /* in vain, for the batch that comes next */
 };
 
-/*
- * What a loader was asked for (ask.c). The planner looks at the first request
- * with next(), which keeps the batch back when there is none, and drops it
- * with done() when it is planned.
- */
+/* What a loader was asked for (plan_asked.c); new() makes its steps those. */
 int pen__asked_new(struct pen_loader *, struct pen_err *err);
 void pen__asked_free(struct pen_loader *);
-bool pen__asked_next(struct pen_loader *, struct pen_pooled *, uint32_t *n);
-void pen__asked_ids(const struct pen_loader *, uint64_t pos, size_t n,
-		    uint64_t *out);
-void pen__asked_done(struct pen_loader *);
 
 /* The epoch whose order this one has. */
 static inline uint64_t pen__order_of(const struct pen_loader *l, uint64_t epoch)
@@ -137,11 +168,13 @@ static inline uint64_t pen__order_of(const struct pen_loader *l, uint64_t epoch)
 	return l->ds->spec->reshuffle ? epoch : 0;
 }
 
-/* Batches of one size from pos to the end of an epoch. */
-uint64_t pen__plan_batches(const struct pen_loader *, uint64_t pos);
-/* Those of an epoch that come out: of a tail with fewer samples than ranks,
- * some have none. */
-uint64_t pen__plan_seen(const struct pen_loader *);
+static inline bool pen__epoch_comes(const struct pen_loader *l)
+{
+	const uint64_t epochs = l->ds->spec->epochs;
+
+	return !epochs || l->plan.at.epoch < epochs;
+}
+
 void pen__plan_seek(struct pen_loader *, struct pen_cursor);
 /* Plans the next batch into b and queues its work. */
 void pen__plan_batch(struct pen_loader *, struct pen_pooled *b);
@@ -154,22 +187,28 @@ void pen__plan_chunk(const struct pen_loader *, uint64_t sample,
 		     uint32_t object, uint64_t k, struct pen_unit *unit);
 
 /*
- * Ranks that share a cache (gate.c): shut when the first epoch starts, passed
- * by the consumer at its end, with all other ranks. keeps(): the batch waits.
+ * Ranks that share a cache (plan_barrier.c): shut when the first epoch starts,
+ * passed by the consumer at its end, with all other ranks. keeps(): the batch
+ * waits.
  */
 void pen__gate_shut(struct pen_loader *, uint64_t epoch);
 bool pen__gate_keeps(struct pen_loader *, struct pen_pooled *);
 int pen__gate_pass(struct pen_loader *, struct pen_err *err);
 void pen__gate_leave(struct pen_loader *); /* closing; its threads are gone */
 
-/* The layout of every field (shapes.c), and memory of a batch with them. */
+/* The layout of every field (plan_shapes.c), and memory of a batch with them.
+ */
 int pen__shapes_settle(struct pen_loader *, struct pen_err *err);
 uint64_t pen__shapes_bytes(const struct pen_loader *,
 			   const struct pen_format *as_delivered);
 
-/* pen_loader_open() with a hook, which may be NULL. */
-int pen__loader_open(struct pen_loader **out, const struct pen_spec *,
-		     const struct pen_hook *, struct pen_err *err);
+/* Sets prefetch and what the budget leaves for everything else (pool_budget.c).
+ */
+int pen__budget_settle(struct pen_loader *, const struct pen_format *,
+		       struct pen_err *err);
+
+/* Time spent opening files: of the store at the bottom, which has them. */
+uint64_t pen__loader_files_ns(const struct pen_loader *);
 
 int pen__workers_new(struct pen_loader *, struct pen_err *err);
 void pen__workers_free(struct pen_loader *);

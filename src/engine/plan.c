@@ -2,81 +2,30 @@
  * Planning: which samples the next batch has, where their rows go, and, for
  * formats whose samples share units, which units have to be fetched.
  *
- * A position is a place in the epoch's global order. Global batch g takes
- * world * batch_size positions, and this rank takes its slice of them, so the
- * order does not depend on the number of ranks.
+ * Which positions of the order a batch takes is the business of l->steps:
+ * plan_sampled.c, plan_by_length.c, plan_asked.c.
  */
 #include <string.h>
 
+#include "base/clock.h"
 #include "engine/loader.h"
+
+#include "base/show.h"
 
 /* Rows of a grain are filled by one thread: less than this is not worth
  * sharing, and two CPUs that write neighbouring memory slow each other down. */
 #define GRAIN_BYTES 262144
-
-static uint64_t global_batch(const struct pen_loader *l)
-{
-	return l->world * l->batch;
-}
-
-uint64_t pen__plan_batches(const struct pen_loader *l, uint64_t pos)
-{
-	/* a state saved with a longer epoch may be past the end of this one */
-	uint64_t rest = pos < l->length ? l->length - pos : 0;
-	uint64_t g = global_batch(l);
-
-	return rest / g + (l->tail != PEN_TAIL_DROP && rest % g ? 1 : 0);
-}
 
 void pen__plan_seek(struct pen_loader *l, struct pen_cursor to)
 {
 	l->plan = (struct pen_plan){ .at = to, .held = to, .origin = to.pos };
 }
 
-/* This rank's positions of the global batch at pos. May pass the epoch's end
- * when padding: those positions wrap round to its start. */
-static uint32_t slice(const struct pen_loader *l, uint64_t pos, uint64_t *first)
-{
-	uint64_t rest = l->length - pos;
-
-	if (rest >= global_batch(l) || l->tail == PEN_TAIL_PAD) {
-		*first = pos + l->rank * l->batch;
-		return l->batch;
-	}
-	*first = pos + rest * l->rank / l->world;
-	return (uint32_t)(pos + rest * (l->rank + 1) / l->world - *first);
-}
-
-uint64_t pen__plan_seen(const struct pen_loader *l)
-{
-	const uint64_t n = pen__plan_batches(l, 0);
-	uint64_t first;
-
-	return n && !slice(l, (n - 1) * global_batch(l), &first) ? n - 1 : n;
-}
-
 static int fill_ids(struct pen_loader *l, uint64_t epoch, uint64_t first,
 		    size_t n, uint64_t *out, struct pen_err *err)
 {
-	struct pen_sampler *s = l->sampler;
-	int rc = 0;
+	const int rc = l->steps->ids(l, epoch, first, n, out, err);
 
-	if (l->asked) {
-		pen__asked_ids(l, first, n, out);
-		return 0;
-	}
-	if (l->cut.on) /* they were looked at already */
-		rc = pen__cut_ids(l->cut.plan, epoch, first, n, out, err);
-	for (size_t done = 0; !rc && !l->cut.on && done < n;) {
-		uint64_t pos = (first + done) % s->length;
-		size_t run = n - done;
-
-		if (run > s->length - pos)
-			run = s->length - pos;
-		rc = s->ops->ids(s, pen__order_of(l, epoch), pos, run,
-				 out + done, err);
-		done += run;
-	}
 	if (rc ||
 	    (!l->choice.list && l->choice.start == 0 && l->choice.step == 1))
 		return rc;
@@ -172,6 +121,13 @@ static int place_rows(struct pen_loader *l, struct pen_pooled *b,
 	return 0;
 }
 
+/* Batches that are cut by length, or asked for, differ: room for the most there
+ * can be is too much. */
+static size_t room_rows(const struct pen_loader *l, const struct pen_pooled *b)
+{
+	return l->steps->vary ? b->nrows : b->pool->cap;
+}
+
 /* Bytes of a field whose rows differ. */
 static int place_field(struct pen_loader *l, struct pen_pooled *b,
 		       uint32_t field, size_t *bytes, struct pen_err *err)
@@ -187,7 +143,7 @@ static int place_field(struct pen_loader *l, struct pen_pooled *b,
 	rc = place_rows(l, b, field, bytes, err);
 	if (rc || d->layout == PEN_RAGGED)
 		return rc;
-	*bytes = (size_t)b->pool->cap * d->max_bytes;
+	*bytes = room_rows(l, b) * d->max_bytes;
 	if (!l->pad_batch)
 		return 0;
 	rc = pad_dims(l, b, field, err);
@@ -201,8 +157,7 @@ static int place_fields(struct pen_loader *l, struct pen_pooled *b,
 			struct pen_err *err)
 {
 	const struct pen_pool *p = b->pool;
-	/* cut batches differ: room for the most there can be is too much */
-	const size_t rows = l->cut.on ? b->nrows : p->cap;
+	const size_t rows = room_rows(l, b);
 	size_t at = 0;
 
 	for (uint32_t f = 0; f < p->nfields; f++) {
@@ -226,9 +181,10 @@ static int place_fields(struct pen_loader *l, struct pen_pooled *b,
 	 * here, where one more would go over the budget */
 	if (at > b->mem.cap && at > l->budget)
 		return pen__fail(err, PEN_ENOMEM, "memory",
-				 "a batch needs %zu bytes, the budget is %llu: "
+				 "a batch needs %s, the budget is %s: "
 				 "raise memory= or lower batch_size=",
-				 at, (unsigned long long)l->budget);
+				 pen__show_bytes((double)at).s,
+				 pen__show_bytes((double)l->budget).s);
 	return pen__pool_reserve(b, at ? at : 1, err);
 }
 
@@ -318,44 +274,6 @@ static enum held hold_sample(struct pen_loader *l, uint64_t sample,
 	return HELD_ALL;
 }
 
-/* The same where batches are cut by length: positions come one after another,
- * so the step they are in is the one at hand or the next. */
-static bool mine_cut(struct pen_loader *l, uint64_t pos, bool *yes,
-		     struct pen_err *err)
-{
-	struct pen_plan *p = &l->plan;
-	struct pen_step *s = &p->of_held;
-
-	if (!p->held_ready || s->at.epoch != p->held.epoch || pos < s->at.pos) {
-		p->held_ready = true;
-		if (pen__cut_step(l->cut.held, p->at, s, err))
-			return false;
-	}
-	while (!s->none && pos >= s->end)
-		if (pen__cut_step(l->cut.held,
-				  (struct pen_cursor){ p->held.epoch, s->end },
-				  s, err))
-			return false;
-	*yes = !s->none && pos >= s->first && pos - s->first < s->n;
-	return true;
-}
-
-/* Is this position of the epoch in this rank's slice? */
-static bool mine(const struct pen_loader *l, uint64_t pos)
-{
-	uint64_t g = global_batch(l);
-	uint64_t start = pos - (pos - l->plan.origin) % g, first;
-	uint32_t n;
-
-	if (l->asked)
-		return true;
-	n = slice(l, start, &first);
-	/* what nobody will take must not be held: it would stay for ever */
-	if (l->tail == PEN_TAIL_DROP && l->length - start < g)
-		return false;
-	return pos >= first && pos < first + n;
-}
-
 /*
  * Holds on from plan.held to `to` of that epoch. must: there is no other way
  * than to have these; otherwise stops where the budget ends. Padding rows
@@ -370,9 +288,7 @@ static enum held hold_to(struct pen_loader *l, uint64_t to, bool must,
 	bool ours;
 
 	for (; h == HELD_ALL && p->held.pos < to; p->held.pos++) {
-		if (!l->cut.on)
-			ours = mine(l, p->held.pos);
-		else if (!mine_cut(l, p->held.pos, &ours, err))
+		if (l->steps->mine(l, p->held.pos, &ours, err))
 			return HELD_NOMEM;
 		if (!ours)
 			continue;
@@ -437,9 +353,9 @@ static enum held hold_batch(struct pen_loader *l, uint64_t end,
 	if (h == HELD_FULL) {
 		pen__fail(err, PEN_ENOMEM, "memory",
 			  "what the samples of a batch are unpacked from needs "
-			  "more than the %llu bytes left for it: raise memory= "
+			  "more than the %s left for it: raise memory= "
 			  "or lower batch_size=",
-			  (unsigned long long)l->units.most);
+			  pen__show_bytes((double)l->units.most).s);
 		return HELD_NEVER;
 	}
 	if (h != HELD_ALL)
@@ -492,30 +408,58 @@ void pen__plan_rows(void *loader, struct pen_pooled *b)
 	}
 }
 
-/* Grains: enough for all threads to share a batch, none so small that taking
- * it costs more than doing it. */
-static void cut_grains(struct pen_loader *l, struct pen_pooled *b)
+/* Do neighbours in an object come in one read? */
+static bool reads_runs(const struct pen_loader *l)
 {
-	uint64_t bytes = 0,
-		 rows = (b->nrows + 2 * l->nthreads - 1) / (2 * l->nthreads);
-	uint32_t at = 0;
+	return l->ds->format->all_plain && !l->shared &&
+	       l->ds->ix.pub.per_object != 1 && !l->ds->store->by_range;
+}
+
+/*
+ * Rows of a grain: enough grains for all threads to share a batch, none so
+ * small that taking it costs more than doing it. Returns the most; *few: at
+ * this number another thread had better take the next rows, unless they come
+ * in the same read. Before the first rows are in, nobody knows how long they
+ * take: it may be a remote store.
+ */
+static uint64_t grain_rows(const struct pen_loader *l,
+			   const struct pen_pooled *b, uint64_t *few)
+{
+	const uint64_t ns =
+		atomic_load_explicit(&l->row_ns, memory_order_relaxed);
+	const uint64_t share =
+		(b->nrows + 2 * l->nthreads - 1) / (2 * l->nthreads);
+	uint64_t bytes = 0, rows = share;
 
 	for (uint32_t f = 0; f < b->pool->nfields; f++)
 		bytes += b->pool->field[f].max_bytes;
 	if (bytes && rows * bytes < GRAIN_BYTES)
 		rows = GRAIN_BYTES / bytes + 1;
-	b->ngrains = 0;
-	while (at < b->nrows) {
-		uint32_t n = b->nrows - at;
+	*few = ns ? rows : share;
+	if (*few * ns > PEN_WORTH_NS)
+		*few = ns < PEN_WORTH_NS ? PEN_WORTH_NS / ns : 1;
+	return rows;
+}
 
-		if (n > rows)
-			n = (uint32_t)rows;
+static void cut_grains(struct pen_loader *l, struct pen_pooled *b)
+{
+	const bool runs = reads_runs(l);
+	uint64_t few, most = grain_rows(l, b, &few);
+	uint32_t at = 0, n;
+
+	b->ngrains = 0;
+	for (; at < b->nrows; at += n) {
+		const uint32_t rest = b->nrows - at;
+
+		n = few < rest ? (uint32_t)few : rest;
+		while (runs && n < most && n < rest &&
+		       b->ids[at + n] == b->ids[at + n - 1] + 1)
+			n++;
 		b->grain[b->ngrains++] = (struct pen_task){
 			.batch = b,
 			.first = at,
 			.last = at + n,
 		};
-		at += n;
 	}
 }
 
@@ -532,13 +476,14 @@ static void deliver_error(struct pen_loader *l, struct pen_pooled *b,
 
 /* What was asked for cannot be had, but what comes after it can. Nothing is
  * held for it. */
-static void refuse(struct pen_loader *l, struct pen_pooled *b, uint64_t end,
-		   const struct pen_err *err)
+static void refuse(struct pen_loader *l, struct pen_pooled *b,
+		   const struct pen_step *s, const struct pen_err *err)
 {
+	const uint64_t seq = l->plan.seq;
+
 	b->err = *err;
-	pen__asked_done(l);
-	l->plan.at.pos = end;
-	pen__order_put(l->order, l->plan.seq++, b);
+	l->steps->done(l, s);
+	pen__order_put(l->order, seq, b);
 }
 
 void pen__plan_unpark(struct pen_loader *l)
@@ -548,6 +493,9 @@ void pen__plan_unpark(struct pen_loader *l)
 	pthread_mutex_lock(&l->lock);
 	b = l->parked;
 	l->parked = NULL;
+	if (b)
+		atomic_fetch_add(&l->memory_wait_ns,
+				 pen__now_ns() - l->parked_at);
 	pthread_mutex_unlock(&l->lock);
 	for (; b; b = next) {
 		next = b->next_parked; /* b is another's once it is pushed */
@@ -558,95 +506,14 @@ void pen__plan_unpark(struct pen_loader *l)
 static void park(struct pen_loader *l, struct pen_pooled *b)
 {
 	pthread_mutex_lock(&l->lock);
+	if (!l->parked)
+		l->parked_at = pen__now_ns();
 	b->next_parked = l->parked;
 	l->parked = b;
 	pthread_mutex_unlock(&l->lock);
 	/* the last batch under way may have finished just before */
 	if (!atomic_load(&l->planned))
 		pen__plan_unpark(l);
-}
-
-static bool epoch_comes(const struct pen_loader *l)
-{
-	const uint64_t epochs = l->ds->spec->epochs;
-
-	return !epochs || l->plan.at.epoch < epochs;
-}
-
-/* Moves plan.at to the next batch there is; false: all epochs are planned. */
-static bool advance(struct pen_loader *l)
-{
-	struct pen_plan *p = &l->plan;
-
-	if (l->cut.on) /* an epoch that has none left has one that says so */
-		return epoch_comes(l);
-	if (!pen__plan_batches(l, p->at.pos)) {
-		p->at = (struct pen_cursor){ p->at.epoch + 1, 0 };
-		p->origin = 0;
-	}
-	return pen__plan_batches(l, p->at.pos) && epoch_comes(l);
-}
-
-/* The step at plan.at, where batches are cut by length. */
-static int step_cut(struct pen_loader *l, struct pen_step *out,
-		    struct pen_err *err)
-{
-	struct pen_plan *p = &l->plan;
-	struct pen_step *s = &p->step;
-	int rc = 0;
-
-	if (!p->step_ready && p->next_ready)
-		*s = p->next;
-	else if (!p->step_ready)
-		rc = pen__cut_step(l->cut.plan, p->at, s, err);
-	/* whether the next one is whole is known when it is cut */
-	if (!rc && !p->step_ready && l->tail == PEN_TAIL_DROP && !s->last) {
-		rc = pen__cut_step(l->cut.plan,
-				   (struct pen_cursor){ s->at.epoch, s->end },
-				   &p->next, err);
-		p->next_ready = true;
-		s->last = p->next.none;
-	}
-	p->step_ready = !rc;
-	*out = *s;
-	return rc;
-}
-
-/* What comes next. PEN_AGAIN: nothing is asked for, and the batch rests. */
-static int next_step(struct pen_loader *l, struct pen_pooled *b,
-		     struct pen_step *s, struct pen_err *err)
-{
-	const struct pen_plan *p = &l->plan;
-
-	if (l->cut.on)
-		return step_cut(l, s, err);
-	*s = (struct pen_step){ .at = p->at, .first = p->at.pos };
-	if (l->asked) {
-		if (!pen__asked_next(l, b, &s->n))
-			return PEN_AGAIN;
-		s->end = s->first + s->n;
-		return 0;
-	}
-	s->end = p->at.pos + global_batch(l);
-	if (s->end > l->length)
-		s->end = l->length;
-	s->n = slice(l, p->at.pos, &s->first);
-	return 0;
-}
-
-static void end_step(struct pen_loader *l, const struct pen_step *s)
-{
-	struct pen_plan *p = &l->plan;
-
-	p->seq++;
-	p->at.pos = s->end;
-	if (!l->cut.on)
-		return;
-	p->step_ready = false;
-	if (s->last) {
-		p->at = (struct pen_cursor){ p->at.epoch + 1, 0 };
-		p->next_ready = false;
-	}
 }
 
 static void reset(struct pen_loader *l, struct pen_pooled *b,
@@ -657,6 +524,7 @@ static void reset(struct pen_loader *l, struct pen_pooled *b,
 	b->pub.position = s->first;
 	b->pub.nskipped = b->pub.nsubstituted = 0;
 	b->nrows = s->n;
+	b->counts = s->counts;
 	b->last = s->last;
 	b->nfaults = 0;
 	b->fault_lost = false;
@@ -686,7 +554,7 @@ static uint64_t wrapped(const struct pen_loader *l, const struct pen_step *s)
 {
 	const uint64_t end = s->first + s->n;
 
-	if (l->asked || end <= l->length)
+	if (end <= l->length)
 		return 0;
 	return end - l->length < s->n ? end - l->length : s->n;
 }
@@ -697,19 +565,20 @@ void pen__plan_batch(struct pen_loader *l, struct pen_pooled *b)
 	struct pen_step s = { .n = 0 };
 	struct pen_err err = { 0 };
 	struct pen_unit *u = l->plan_units;
+	const bool alone = l->steps->alone;
 	enum held h = HELD_ALL;
 	int rc;
 
-	if (l->plan.failed || !advance(l))
+	if (l->plan.failed || !l->steps->advance(l))
 		return; /* the batch rests until a seek starts all again */
 	if (pen__gate_keeps(l, b))
 		return;
-	rc = next_step(l, b, &s, &err);
+	rc = l->steps->next(l, b, &s, &err);
 	if (rc == PEN_AGAIN)
 		return; /* it rests until something is asked for */
 	reset(l, b, &s);
-	if (!rc && l->asked && fill_batch(l, b, &s, &err)) {
-		refuse(l, b, s.end, &err);
+	if (!rc && alone && fill_batch(l, b, &s, &err)) {
+		refuse(l, b, &s, &err);
 		return;
 	}
 	if (!rc && l->shared && !s.none)
@@ -718,27 +587,25 @@ void pen__plan_batch(struct pen_loader *l, struct pen_pooled *b)
 		park(l, b);
 		return;
 	}
-	if (h == HELD_NEVER && l->asked) {
+	if (h == HELD_NEVER && alone) {
 		/* rows give back what is held: those that have all of theirs
 		 * are loaded, for nothing */
 		s.n = (uint32_t)(l->plan.held.pos - s.first);
 		if (!s.n) {
-			refuse(l, b, s.end, &err);
+			refuse(l, b, &s, &err);
 			return;
 		}
 		reset(l, b, &s);
 		b->err = err;
 		h = HELD_ALL;
 	}
-	if (rc || h != HELD_ALL || (!l->asked && fill_batch(l, b, &s, &err)) ||
+	if (rc || h != HELD_ALL || (!alone && fill_batch(l, b, &s, &err)) ||
 	    (l->shared && attach_units(l, b, wrapped(l, &s), u, &err))) {
 		deliver_error(l, b, &err);
 		return;
 	}
 	cut_grains(l, b);
-	if (l->asked)
-		pen__asked_done(l);
-	end_step(l, &s);
+	l->steps->done(l, &s);
 	atomic_store(&b->left, b->nrows * (f->all_plain && !l->shared
 						   ? f->units_per_sample
 						   : 1));

@@ -22,12 +22,105 @@ struct pen_asked { /* under the loader's lock; the planner keeps the head */
 	struct pen_pooled *resting;
 };
 
+/* The first request; without one the batch is kept back. */
+static int next(struct pen_loader *l, struct pen_pooled *b, struct pen_step *s,
+		struct pen_err *err)
+{
+	struct pen_asked *a = l->asked;
+	struct request *r;
+
+	(void)err;
+	pthread_mutex_lock(&l->lock);
+	r = a->head;
+	if (!r) {
+		b->next_parked = a->resting;
+		a->resting = b;
+	}
+	pthread_mutex_unlock(&l->lock);
+	if (!r)
+		return PEN_AGAIN;
+	*s = (struct pen_step){ .at = l->plan.at,
+				.first = l->plan.at.pos,
+				.n = r->n,
+				.counts = true };
+	s->end = s->first + s->n;
+	return 0;
+}
+
+static int ids(struct pen_loader *l, uint64_t epoch, uint64_t first, size_t n,
+	       uint64_t *out, struct pen_err *err)
+{
+	const struct request *r = l->asked->head;
+
+	(void)epoch;
+	(void)err;
+	memcpy(out, r->ids + (first - r->pos), n * sizeof(*out));
+	return 0;
+}
+
+static void done(struct pen_loader *l, const struct pen_step *s)
+{
+	struct pen_asked *a = l->asked;
+	struct request *r;
+
+	pthread_mutex_lock(&l->lock);
+	r = a->head;
+	a->head = r->next;
+	if (!a->head)
+		a->tail = &a->head;
+	pthread_mutex_unlock(&l->lock);
+	pen__free(r);
+	pen__step_done(l, s);
+}
+
+static bool advance(struct pen_loader *l)
+{
+	return pen__epoch_comes(l);
+}
+
+static int mine(struct pen_loader *l, uint64_t pos, bool *yes,
+		struct pen_err *err)
+{
+	(void)l;
+	(void)pos;
+	(void)err;
+	*yes = true;
+	return 0;
+}
+
+/* pen_loader_ask() counts them. */
+static uint64_t left(const struct pen_loader *l, uint64_t pos)
+{
+	(void)l;
+	(void)pos;
+	return 0;
+}
+
+static uint64_t count(struct pen_loader *l, uint64_t epoch)
+{
+	(void)epoch;
+	return l->length / l->batch;
+}
+
+static const struct pen_steps steps_asked = {
+	.alone = true,
+	.vary = true,
+	.advance = advance,
+	.next = next,
+	.done = done,
+	.mine = mine,
+	.ids = ids,
+	.left = left,
+	.count = count,
+};
+
 int pen__asked_new(struct pen_loader *l, struct pen_err *err)
 {
 	l->asked = pen__calloc(1, sizeof(*l->asked));
 	if (!l->asked)
 		return pen__fail_nomem(err, "loader", sizeof(*l->asked));
 	l->asked->tail = &l->asked->head;
+	l->steps = &steps_asked;
 	return 0;
 }
 
@@ -43,46 +136,6 @@ void pen__asked_free(struct pen_loader *l)
 	}
 	pen__free(l->asked);
 	l->asked = NULL;
-}
-
-bool pen__asked_next(struct pen_loader *l, struct pen_pooled *b, uint32_t *n)
-{
-	struct pen_asked *a = l->asked;
-	struct request *r;
-
-	pthread_mutex_lock(&l->lock);
-	r = a->head;
-	if (!r) {
-		b->next_parked = a->resting;
-		a->resting = b;
-	}
-	pthread_mutex_unlock(&l->lock);
-	if (r)
-		*n = r->n;
-	return r != NULL;
-}
-
-void pen__asked_ids(const struct pen_loader *l, uint64_t pos, size_t n,
-		    uint64_t *out)
-{
-	const struct request *r = l->asked->head;
-
-	for (size_t i = 0; i < n; i++)
-		out[i] = pen__choice_at(&l->choice, r->ids[pos - r->pos + i]);
-}
-
-void pen__asked_done(struct pen_loader *l)
-{
-	struct pen_asked *a = l->asked;
-	struct request *r;
-
-	pthread_mutex_lock(&l->lock);
-	r = a->head;
-	a->head = r->next;
-	if (!a->head)
-		a->tail = &a->head;
-	pthread_mutex_unlock(&l->lock);
-	pen__free(r);
 }
 
 /* Queues it, and returns a batch that rested, if there was one. */

@@ -1,6 +1,7 @@
-/* See cut.h. What is refused: settings that count batches of equal size, and,
- * where nothing else is asked for, samples that no packed row has room for. */
-#include "engine/cut.h"
+/* See plan_by_length.h. What is refused: settings that count batches of equal
+ * size, and, where nothing else is asked for, samples that no packed row has
+ * room for. */
+#include "engine/plan_by_length.h"
 
 #include <string.h>
 
@@ -27,7 +28,8 @@ static int check_settings(const struct pen_loader *l, struct pen_err *err)
 				 "and pack= are two ways to fill a batch: a "
 				 "packed one has batch_size rows of pack "
 				 "tokens");
-	if ((s->batch_tokens || s->pack) && (s->epoch_batches || l->hook.group))
+	if ((s->batch_tokens || s->pack) &&
+	    (s->epoch_batches || s->batch_group))
 		return pen__fail(err, PEN_EINVAL, "epoch_batches",
 				 "counts batches of equal size: leave it out "
 				 "with batch_tokens= and pack=");
@@ -154,11 +156,11 @@ int pen__cut_settle(struct pen_loader *l, struct pen_err *err)
 	struct pen_cut *c = &l->cut;
 	int rc;
 
-	if (l->asked && s->pack)
+	if (l->steps->alone && s->pack)
 		return pen__fail(err, PEN_EINVAL, "pack",
 				 "needs an order of the loader's own: batches "
 				 "that are asked for are not packed");
-	if (l->asked || (!cuts && !by_length))
+	if (l->steps->alone || (!cuts && !by_length))
 		return 0;
 	rc = check_settings(l, err);
 	if (!rc)
@@ -465,3 +467,97 @@ int pen__cut_pack(struct pen_cutter *c, const struct pen_step *step,
 	place_pieces(b, p);
 	return 0;
 }
+
+/* ---- steps ---- */
+
+/* Positions come one after another, so the step they are in is the one at hand
+ * or the next. */
+static int mine(struct pen_loader *l, uint64_t pos, bool *yes,
+		struct pen_err *err)
+{
+	struct pen_plan *p = &l->plan;
+	struct pen_step *s = &p->of_held;
+
+	if (!p->held_ready || s->at.epoch != p->held.epoch || pos < s->at.pos) {
+		p->held_ready = true;
+		if (pen__cut_step(l->cut.held, p->at, s, err))
+			return PEN_ENOMEM;
+	}
+	while (!s->none && pos >= s->end)
+		if (pen__cut_step(l->cut.held,
+				  (struct pen_cursor){ p->held.epoch, s->end },
+				  s, err))
+			return PEN_ENOMEM;
+	*yes = !s->none && pos >= s->first && pos - s->first < s->n;
+	return 0;
+}
+
+/* An epoch that has none left has one that says so. */
+static bool advance(struct pen_loader *l)
+{
+	return pen__epoch_comes(l);
+}
+
+static int next(struct pen_loader *l, struct pen_pooled *b,
+		struct pen_step *out, struct pen_err *err)
+{
+	struct pen_plan *p = &l->plan;
+	struct pen_step *s = &p->step;
+	int rc = 0;
+
+	(void)b;
+	if (!p->step_ready && p->next_ready)
+		*s = p->next;
+	else if (!p->step_ready)
+		rc = pen__cut_step(l->cut.plan, p->at, s, err);
+	/* whether the next one is whole is known when it is cut */
+	if (!rc && !p->step_ready && l->tail == PEN_TAIL_DROP && !s->last) {
+		rc = pen__cut_step(l->cut.plan,
+				   (struct pen_cursor){ s->at.epoch, s->end },
+				   &p->next, err);
+		p->next_ready = true;
+		s->last = p->next.none;
+	}
+	p->step_ready = !rc;
+	*out = *s;
+	out->counts = s->last;
+	return rc;
+}
+
+static void done(struct pen_loader *l, const struct pen_step *s)
+{
+	struct pen_plan *p = &l->plan;
+
+	pen__step_done(l, s);
+	p->step_ready = false;
+	if (s->last) {
+		p->at = (struct pen_cursor){ p->at.epoch + 1, 0 };
+		p->next_ready = false;
+	}
+}
+
+/* They were looked at already. */
+static int ids(struct pen_loader *l, uint64_t epoch, uint64_t first, size_t n,
+	       uint64_t *out, struct pen_err *err)
+{
+	return pen__cut_ids(l->cut.plan, epoch, first, n, out, err);
+}
+
+/* Only that there is one: the last one says that it is. */
+static uint64_t left(const struct pen_loader *l, uint64_t pos)
+{
+	(void)l;
+	(void)pos;
+	return 1;
+}
+
+const struct pen_steps pen__steps_by_length = {
+	.vary = true,
+	.advance = advance,
+	.next = next,
+	.done = done,
+	.mine = mine,
+	.ids = ids,
+	.left = left,
+	.count = pen__cut_count,
+};

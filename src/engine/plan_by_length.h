@@ -7,11 +7,11 @@
  * that is all a state needs. Where a step ends follows from the lengths of the
  * samples in it, so every rank looks at those of all.
  */
-#ifndef PEN_ENGINE_CUT_H
-#define PEN_ENGINE_CUT_H
+#ifndef PEN_ENGINE_PLAN_BY_LENGTH_H
+#define PEN_ENGINE_PLAN_BY_LENGTH_H
 
-#include "engine/lengths.h"
-#include "engine/packer.h"
+#include "engine/plan_lengths.h"
+#include "engine/plan_pack.h"
 #include "sampler/sampler.h"
 
 #define PEN_CUT_RUN 64	/* positions that are asked for at once ... */
@@ -33,6 +33,7 @@ struct pen_step {
 	uint32_t n;
 	bool none; /* there is no more in this epoch */
 	bool last;
+	bool counts; /* it is one of those that pen_steps.left() counts */
 };
 
 /* A piece of the order and the lengths of what is there. */

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "engine/column.h"
-#include "engine/take.h"
+#include "engine/plan_column.h"
+#include "engine/emit_crop.h"
 
 #define CLASSES ((double)(1 << 24)) /* range of labels that are counted */
 
@@ -222,10 +222,11 @@ static int choose_subset(struct pen_choice *c, const char *subset, uint64_t n,
 	return rc;
 }
 
-/* A number per sample of the data set, or per chosen one. */
-static int per_element(const struct pen_choice *c, uint64_t n, const char *path,
-		       double **out, struct pen_err *err)
+int pen__choice_numbers(const struct pen_choice *c,
+			const struct pen_dataset *ds, const char *path,
+			double **out, struct pen_err *err)
 {
+	const uint64_t n = ds->ix.pub.nsamples;
 	double *v, *w;
 	uint64_t nv;
 	bool mask;
@@ -266,45 +267,6 @@ static int fail_label(const char *name, uint64_t i, double v,
 			 "is no label: sample %llu of those chosen has %g, not "
 			 "a whole number",
 			 (unsigned long long)i, v);
-}
-
-static void label_folders(struct pen_choice *c, const struct pen_dataset *ds)
-{
-	for (uint64_t i = 0; i < c->n; i++) {
-		uint32_t object;
-		uint64_t k;
-
-		pen__index_find(&ds->ix.pub, pen__choice_at(c, i), &object, &k);
-		c->labels[i] = ds->objs.obj[object].dir;
-	}
-}
-
-static int choose_labels(struct pen_choice *c, const struct pen_dataset *ds,
-			 struct pen_err *err)
-{
-	const char *from = ds->spec->labels, *field = after(from, "field:");
-	double *v = NULL;
-	int rc = 0;
-
-	c->labels = pen__alloc(c->n, sizeof(*c->labels));
-	if (!c->labels)
-		return pen__fail_nomem(err, "labels", c->n * 8);
-	if (strcmp(from, "folder") == 0) {
-		label_folders(c, ds);
-		return 0;
-	}
-	rc = field ? pen__column_read(ds, c, field, &v, err)
-		   : per_element(c, ds->ix.pub.nsamples, from, &v, err);
-	for (uint64_t i = 0; !rc && i < c->n; i++) {
-		if (isnan(v[i]))
-			c->labels[i] = PEN_NO_LABEL;
-		else if (fabs(v[i]) >= 0x1p62 || (field && v[i] != floor(v[i])))
-			rc = fail_label(from, i, v[i], err);
-		else
-			c->labels[i] = (int64_t)v[i];
-	}
-	pen__free(v);
-	return rc;
 }
 
 /* Classes become weights: one over how many have it. */
@@ -349,8 +311,7 @@ static int choose_weights(struct pen_choice *c, const struct pen_dataset *ds,
 	int rc;
 
 	if (!field && !label)
-		return per_element(c, ds->ix.pub.nsamples, from, &c->weights,
-				   err);
+		return pen__choice_numbers(c, ds, from, &c->weights, err);
 	rc = pen__column_read(ds, c, label ? label : field, &c->weights, err);
 	if (!rc && label)
 		rc = invert(c->weights, c->n, label, err);
@@ -366,7 +327,7 @@ int pen__choice_lengths(struct pen_choice *c, const struct pen_dataset *ds,
 	const char *field = after(from, "field:");
 	double *v = NULL;
 	int rc = field ? pen__column_read(ds, c, field, &v, err)
-		       : per_element(c, ds->ix.pub.nsamples, from, &v, err);
+		       : pen__choice_numbers(c, ds, from, &v, err);
 
 	if (rc)
 		return rc;
@@ -403,7 +364,7 @@ int pen__choice_init(struct pen_choice *c, const struct pen_dataset *ds,
 	if (!rc && s->weights)
 		rc = choose_weights(c, ds, err);
 	if (!rc && s->labels)
-		rc = choose_labels(c, ds, err);
+		rc = pen__label_choose(c, ds, err);
 	if (!rc && s->lengths)
 		rc = pen__choice_lengths(c, ds, s->lengths, err);
 	return rc;
@@ -414,6 +375,7 @@ void pen__choice_fini(struct pen_choice *c)
 	pen__free(c->list);
 	pen__free(c->weights);
 	pen__free(c->labels);
+	pen__free(c->by_sample);
 	pen__free(c->lengths);
 	*c = (struct pen_choice){ 0 };
 }

@@ -4,13 +4,13 @@
  * would be for training, and all but this field dropped. That costs a pass,
  * which beats refusing; who cannot afford it keeps labels in a file.
  */
-#include "engine/column.h"
+#include "engine/plan_column.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "engine/take.h"
+#include "engine/emit_crop.h"
 
 static bool has_field(const struct pen_dataset *ds, const char *name)
 {
@@ -51,9 +51,11 @@ static int plain_spec(struct pen_spec **out, const struct pen_dataset *ds,
 {
 	static const char *const set[] = {
 		"sampler=sequential",
+		"shuffle=",
 		"subset=",
 		"weights=",
 		"labels=",
+		"label_name=",
 		"lengths=",
 		"batch_tokens=0",
 		"pack=0",
@@ -67,19 +69,20 @@ static int plain_spec(struct pen_spec **out, const struct pen_dataset *ds,
 		"epoch_batches=0",
 		"drop_last=false",
 		"on_error=fail",
+		"max_errors=0",
+		"too_long=auto",
 		"prefetch=2",
 	};
-	int rc = pen__spec_copy(out, ds->spec, err);
+	int rc = pen_spec_copy(out, ds->spec, err);
 
 	if (rc)
 		return rc;
-	pen__pairs_clear(&(*out)->for_sampler); /* of another sampler */
+	pen__pairs_clear(&(*out)->for_sampler);		/* of another sampler */
+	pen__pairs_drop(&(*out)->for_format, "fields"); /* from fields= */
 	for (size_t i = 0; !rc && i < sizeof(set) / sizeof(*set); i++)
 		rc = pen_spec_parse(*out, set[i], err);
 	if (!rc)
 		rc = pen_spec_set(*out, "fields", name, err);
-	if (!rc && pen__opt_find(ds->format->ops->opts, "fields"))
-		rc = pen_spec_set(*out, "format.fields", name, err);
 	if (rc)
 		pen_spec_free(*out);
 	return rc;

@@ -1,6 +1,6 @@
 /* One field of all chosen samples as numbers: for labels= and weights=. */
-#ifndef PEN_ENGINE_COLUMN_H
-#define PEN_ENGINE_COLUMN_H
+#ifndef PEN_ENGINE_PLAN_COLUMN_H
+#define PEN_ENGINE_PLAN_COLUMN_H
 
 #include "engine/loader.h"
 

@@ -1,6 +1,6 @@
-/* See lengths.h. A length is the product of the axes that vary, so that of a
- * list it is how many it has, and of pictures how many pixels. */
-#include "engine/lengths.h"
+/* See plan_lengths.h. A length is the product of the axes that vary, so that of
+ * a list it is how many it has, and of pictures how many pixels. */
+#include "engine/plan_lengths.h"
 
 #include <string.h>
 
@@ -20,7 +20,7 @@ int pen__lengths_field(struct pen_lengths *ls, const struct pen_dataset *ds,
 {
 	const struct pen_format *f = ds->format;
 	bool hide[PEN_MAX_FIELDS];
-	int rc = pen__fields_hide(ds->spec, f, hide, err);
+	int rc = pen__fields_hide(ds, hide, err);
 	int best = -1;
 
 	if (rc)

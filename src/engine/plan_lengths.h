@@ -2,8 +2,8 @@
  * How long samples are, for batches by length: out of a table (lengths=), or
  * asked of the format, whose index knows shapes without reading.
  */
-#ifndef PEN_ENGINE_LENGTHS_H
-#define PEN_ENGINE_LENGTHS_H
+#ifndef PEN_ENGINE_PLAN_LENGTHS_H
+#define PEN_ENGINE_PLAN_LENGTHS_H
 
 #include "engine/dataset.h"
 

@@ -1,6 +1,6 @@
-/* See packer.h. A placement takes a sort of the lengths and, for each piece,
+/* See plan_pack.h. A placement takes a sort of the lengths and, for each piece,
  * a look through bits for the row with the least room that is enough. */
-#include "engine/packer.h"
+#include "engine/plan_pack.h"
 
 #include <string.h>
 

@@ -6,8 +6,8 @@
  * placed the longest first, each where it leaves the least room: of samples
  * much shorter than a row that leaves a percent or two unused.
  */
-#ifndef PEN_ENGINE_PACKER_H
-#define PEN_ENGINE_PACKER_H
+#ifndef PEN_ENGINE_PLAN_PACK_H
+#define PEN_ENGINE_PLAN_PACK_H
 
 #include "base/err.h"
 

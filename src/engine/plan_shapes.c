@@ -44,7 +44,7 @@ static bool pads_batches(const struct pen_loader *l)
 
 	if (s->pad_to != PEN_PAD_AUTO)
 		return s->pad_to == PEN_PAD_BATCH;
-	return !l->asked && (s->batch_tokens || (ops && ops->by_length));
+	return !l->steps->alone && (s->batch_tokens || (ops && ops->by_length));
 }
 
 int pen__shapes_settle(struct pen_loader *l, struct pen_err *err)
@@ -94,11 +94,12 @@ static uint64_t cut_bytes(const struct pen_loader *l,
 			  const struct pen_format *f)
 {
 	const struct pen_cut *c = &l->cut;
+	const uint64_t rows = l->length < c->typical ? l->length : c->typical;
 	double n = 0;
 
 	for (uint32_t i = 0; i < f->nfields; i++) {
 		const struct pen_field *d = &f->field[i];
-		double each = (double)c->typical * (double)d->max_bytes;
+		double each = (double)rows * (double)d->max_bytes;
 
 		if (d->layout == PEN_PACKED)
 			each = (double)c->budget *
@@ -120,5 +121,5 @@ static uint64_t cut_bytes(const struct pen_loader *l,
 uint64_t pen__shapes_bytes(const struct pen_loader *l,
 			   const struct pen_format *f)
 {
-	return l->cut.on ? cut_bytes(l, f) : batch_bytes(f, l->batch);
+	return l->cut.on ? cut_bytes(l, f) : batch_bytes(f, l->rows);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/show.h"
 
 void pen__pool_account(struct pen_pool *p, int64_t bytes)
 {
@@ -220,9 +221,9 @@ int pen__pool_supply(struct pen_pool *p, uint64_t budget, struct pen_err *err)
 		return 0;
 	return pen__fail(err, PEN_ENOMEM, "memory",
 			 "the caller keeps all %u batches, and one more would "
-			 "go over the budget of %llu bytes: let some go, copy "
-			 "what is kept, or raise memory=",
-			 nout, (unsigned long long)budget);
+			 "go over the budget of %s: let some go, copy what is "
+			 "kept, or raise memory=",
+			 nout, pen__show_bytes((double)budget).s);
 }
 
 /* More are free than there are places for: one goes. */
@@ -297,11 +298,10 @@ int pen__pool_reserve(struct pen_pooled *b, size_t bytes, struct pen_err *err)
 	b->accounted = b->mem.cap;
 	pen__pool_account(b->pool, (int64_t)b->accounted);
 	if (b->pool->mlock && !pen__block_lock(&b->mem))
-		return pen__fail(
-			err, PEN_ENOMEM, "mlock",
-			"%zu bytes cannot be locked: raise `ulimit -l` "
-			"or set mlock=false",
-			b->mem.cap);
+		return pen__fail(err, PEN_ENOMEM, "mlock",
+				 "%s cannot be locked: raise `ulimit -l` "
+				 "or set mlock=false",
+				 pen__show_bytes((double)b->mem.cap).s);
 	return 0;
 }
 

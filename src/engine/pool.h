@@ -16,12 +16,12 @@
 
 #include "base/mem.h"
 #include "base/ring.h"
-#include "engine/take.h"
+#include "engine/emit_crop.h"
 #include "format/format.h"
 
 enum { PEN_LANE_ROWS, PEN_LANE_UNIT, PEN_LANE_PLAN };
 
-struct pen_live; /* units.h */
+struct pen_live; /* fetch_units.h */
 
 /* What a ring carries: the first member of batches, grains and units. */
 struct pen_task {
@@ -76,6 +76,7 @@ struct pen_pooled {
 	bool fault_lost;    /* no memory to note one */
 	struct pen_err err; /* delivered instead of the batch when code != 0 */
 	bool fatal;	    /* ... and nothing can come after it */
+	bool counts;	    /* one less is left of its epoch */
 	bool last;	    /* cut batches: of its epoch */
 };
 

@@ -1,8 +1,8 @@
 /* What this build has, for programs that offer it to their users. */
 #include <string.h>
 
-#include "ddict/ddict.h"
-#include "engine/dataset.h"
+#include "ddict/dictionary.h"
+#include "engine/spec.h"
 #include "format/format.h"
 #include "sampler/sampler.h"
 #include "store/store.h"
@@ -25,6 +25,24 @@ PEN_API const char *pen_name_at(const char *kind, uint32_t i)
 		return s ? s->name : NULL;
 	}
 	return NULL;
+}
+
+PEN_API const char *pen_help_of(const char *kind, const char *name)
+{
+	const struct pen_sampler_ops *sampler;
+	const struct pen_format_ops *format;
+	const struct pen_store_ops *store;
+
+	if (!strcmp(kind, "format")) {
+		format = pen__format_find(name);
+		return format ? format->help : NULL;
+	}
+	if (!strcmp(kind, "store")) {
+		store = pen__store_find(name);
+		return store ? store->help : NULL;
+	}
+	sampler = strcmp(kind, "sampler") ? NULL : pen__sampler_find(name);
+	return sampler ? sampler->help : NULL;
 }
 
 static const struct pen_opt *options_of(const char *kind, const char *name)
@@ -73,27 +91,24 @@ PEN_API const char *pen_format_for(const char *file_name)
 	return f ? f->name : NULL;
 }
 
-static void no_fact(void *arg, const char *name, const char *value)
+PEN_API const char *pen_format_suffix(const char *format, uint32_t i)
 {
-	(void)arg;
-	(void)name;
-	(void)value;
+	const struct pen_format_ops *f = pen__format_find(format);
+	const char *const *s = f ? f->suffixes : NULL;
+
+	while (s && *s && i--)
+		s++;
+	return s ? *s : NULL;
 }
 
-static void no_advice(void *arg, const char *text)
+PEN_API int pen_store_usable(const char *name)
 {
-	(void)arg;
-	(void)text;
+	if (!strcmp(name, "uring"))
+		return pen__store_uring_works();
+	return pen__store_find(name) != NULL;
 }
 
-PEN_API void pen_dataset_describe(const struct pen_dataset *ds, void *arg,
-				  void (*fact)(void *arg, const char *name,
-					       const char *value),
-				  void (*advice)(void *arg, const char *text))
+PEN_API const char *pen_version(void)
 {
-	struct pen_describe d = { arg, fact ? fact : no_fact,
-				  advice ? advice : no_advice };
-
-	if (ds->format->ops->describe)
-		ds->format->ops->describe(ds->format, &d);
+	return PEN_VERSION;
 }

@@ -11,6 +11,11 @@
 #include <strings.h>
 
 #include "base/mem.h"
+#include "base/team.h"
+#include "comm/comm.h"
+#include "format/format.h"
+#include "sampler/sampler.h"
+#include "store/store.h"
 
 #define OFF(x) offsetof(struct pen_spec, x)
 
@@ -84,14 +89,14 @@ const struct pen_opt pen__spec_opts[] = {
 	  .off = OFF(threads),
 	  .dflt = "0",
 	  .min = 0,
-	  .max = 1024,
+	  .max = PEN_MOST_THREADS,
 	  .help = "working threads; 0 = as many as CPUs" },
 	{ .name = "prefetch",
 	  .type = PEN_OPT_INT,
 	  .off = OFF(prefetch),
 	  .dflt = "0",
 	  .min = 0,
-	  .max = 4096,
+	  .max = PEN_MOST_THREADS,
 	  .help = "batches prepared ahead; 0 = by size and memory" },
 	{ .name = "queue_depth",
 	  .type = PEN_OPT_INT,
@@ -99,7 +104,7 @@ const struct pen_opt pen__spec_opts[] = {
 	  .dflt = "0",
 	  .min = 0,
 	  .max = 4096,
-	  .help = "reads in flight per thread; 0 = 32" },
+	  .help = "reads in flight per thread, for store=uring; 0 = 32" },
 	{ .name = "memory",
 	  .type = PEN_OPT_SIZE,
 	  .off = OFF(memory),
@@ -163,7 +168,8 @@ const struct pen_opt pen__spec_opts[] = {
 	  .dflt = "0",
 	  .min = 0,
 	  .max = 1 << 24,
-	  .help = "this process among the ranks" },
+	  .help = "this process among the ranks; when not given, `penstock "
+		  "load` and Python take both from mpirun or srun" },
 	{ .name = "world",
 	  .type = PEN_OPT_INT,
 	  .off = OFF(world),
@@ -185,8 +191,12 @@ const struct pen_opt pen__spec_opts[] = {
 	{ .name = "labels",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(labels),
-	  .help = "a class per sample, for sampler=balanced: a file (.npy), "
-		  "field:NAME, or `folder`" },
+	  .help = "a class per sample, delivered as the field y and used by "
+		  "sampler=balanced: a file (.npy), field:NAME, or `folder`" },
+	{ .name = "label_name",
+	  .type = PEN_OPT_STR,
+	  .off = OFF(label_name),
+	  .help = "name of the field that labels= adds; y when not given" },
 	{ .name = "lengths",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(lengths),
@@ -204,6 +214,13 @@ const struct pen_opt pen__spec_opts[] = {
 	  .dflt = "0",
 	  .max = 1e15,
 	  .help = "an epoch ends after this many batches; 0 = with the data" },
+	{ .name = "batch_group",
+	  .type = PEN_OPT_COUNT,
+	  .off = OFF(batch_group),
+	  .dflt = "0",
+	  .max = 1 << 24,
+	  .help = "an epoch has whole groups of so many batches, for "
+		  "accelerators that take them in turn; 0 = any number" },
 	{ .name = "fields",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(fields),
@@ -279,46 +296,15 @@ PEN_API int pen_spec_new(struct pen_spec **out, struct pen_err *err)
 	return 0;
 }
 
-void pen__pairs_clear(struct pen_pairs *p)
-{
-	/* key and value are one allocation each: "key\0value" */
-	for (size_t i = 0; i < p->n; i++)
-		pen__free((void *)(uintptr_t)p->kv[i].key);
-	pen__free(p->kv);
-	*p = (struct pen_pairs){ NULL, 0 };
-}
-
 PEN_API void pen_spec_free(struct pen_spec *s)
 {
 	if (!s)
 		return;
-	for (size_t i = 0; i < s->npaths; i++)
-		pen__free(s->paths[i]);
-	pen__free(s->paths);
+	pen_spec_clear_paths(s);
 	for (size_t g = 0; g < NPREFIXES; g++)
 		pen__pairs_clear(pairs_of(s, g));
 	pen__opt_fini(pen__spec_opts, s);
 	pen__free(s);
-}
-
-static int pair_add(struct pen_pairs *p, const char *key, const char *value,
-		    struct pen_err *err)
-{
-	size_t nk = strlen(key) + 1, nv = strlen(value) + 1;
-	struct pen_opts_kv *kv;
-	char *both;
-
-	kv = pen__realloc(p->kv, p->n + 1, sizeof(*kv));
-	if (!kv)
-		return pen__fail_nomem(err, key, sizeof(*kv));
-	p->kv = kv;
-	both = pen__alloc(nk + nv, 1);
-	if (!both)
-		return pen__fail_nomem(err, key, nk + nv);
-	memcpy(both, key, nk);
-	memcpy(both + nk, value, nv);
-	kv[p->n++] = (struct pen_opts_kv){ both, both + nk };
-	return 0;
 }
 
 /* ddict, a size, or both */
@@ -344,23 +330,184 @@ static int set_cache(struct pen_spec *s, const char *value, struct pen_err *err)
 	return rc;
 }
 
+/* Adds 'format.join' where some format has the option join. */
+static void add_home(char *text, size_t cap, const char *prefix,
+		     const char *key)
+{
+	const size_t n = strlen(text);
+
+	snprintf(text + n, cap - n, "%s'%s%s'", n ? " or " : "", prefix, key);
+}
+
+/* Where it belongs, else what is spelled like it, else where all are. */
+static int fail_unknown(const char *key, struct pen_err *err)
+{
+	const struct pen_format_ops *f = NULL;
+	const struct pen_store_ops *st = NULL;
+	const struct pen_sampler_ops *sa = NULL;
+	const char *names[64], *near;
+	char home[256] = "";
+	size_t n = 0;
+
+	for (unsigned i = 0; (f = pen__format_at(i)); i++)
+		if (pen__opt_find(f->opts, key))
+			break;
+	for (unsigned i = 0; (st = pen__store_at(i)); i++)
+		if (pen__opt_find(st->opts, key))
+			break;
+	for (unsigned i = 0; (sa = pen__sampler_at(i)); i++)
+		if (pen__opt_find(sa->opts, key))
+			break;
+	if (f)
+		add_home(home, sizeof(home), "format.", key);
+	if (st)
+		add_home(home, sizeof(home), "store.", key);
+	if (sa)
+		add_home(home, sizeof(home), "sampler.", key);
+	if (home[0])
+		return pen__fail(err, PEN_EINVAL, key,
+				 "unknown setting; did you mean %s?", home);
+	for (const struct pen_opt *o = pen__spec_opts; o->name; o++)
+		names[n++] = o->name;
+	names[n] = NULL;
+	near = pen__nearest(key, names);
+	if (near)
+		return pen__fail(err, PEN_EINVAL, key,
+				 "unknown setting; did you mean '%s'?", near);
+	return pen__fail(err, PEN_EINVAL, key,
+			 "unknown setting; `penstock load --help` lists them");
+}
+
+/* A setting for an implementation, or with "format." all of them, back. */
+static int set_pair(struct pen_pairs *p, const char *key, const char *value,
+		    struct pen_err *err)
+{
+	if (value)
+		return pen__pairs_add(p, key, value, err);
+	if (*key)
+		pen__pairs_drop(p, key);
+	else
+		pen__pairs_clear(p);
+	return 0;
+}
+
 PEN_API int pen_spec_set(struct pen_spec *s, const char *key, const char *value,
 			 struct pen_err *err)
 {
+	const bool given = value;
+	const struct pen_opt *o;
+
 	key += strspn(key, "+"); /* Hydra's ++key=value means the same */
 	for (size_t i = 0; i < NPREFIXES; i++) {
 		size_t n = strlen(prefixes[i]);
 
 		if (strncmp(key, prefixes[i], n) == 0)
-			return pair_add(pairs_of(s, i), key + n, value, err);
+			return set_pair(pairs_of(s, i), key + n, value, err);
 	}
+	if (!pen__opt_find(pen__spec_opts, key))
+		return fail_unknown(key, err);
 	if (strcmp(key, "batch_size") == 0)
-		s->batch_given = true;
+		s->batch_given = given;
+	if (strcmp(key, "drop_last") == 0)
+		s->last_given = given;
 	if (strcmp(key, "rank") == 0 || strcmp(key, "world") == 0)
-		s->ranked = true;
+		s->ranked = given;
+	if (!value) {
+		o = pen__opt_find(pen__spec_opts, key);
+		value = o && o->dflt ? o->dflt : "";
+	}
 	if (strcmp(key, "cache") == 0)
 		return set_cache(s, value, err);
 	return pen__opt_set(pen__spec_opts, s, key, value, err);
+}
+
+/* A size with ddict before it, where that is asked for. */
+static void get_cache(const struct pen_spec *s, char *buf, size_t cap)
+{
+	if (s->tier && !s->cache)
+		snprintf(buf, cap, "ddict");
+	else
+		snprintf(buf, cap, "%s%llu", s->tier ? "ddict," : "",
+			 (unsigned long long)s->cache);
+}
+
+PEN_API int pen_spec_get(const struct pen_spec *s, const char *key, char *buf,
+			 size_t cap)
+{
+	struct pen_spec *of = (struct pen_spec *)(uintptr_t)s;
+	const struct pen_opt *o;
+
+	if (cap)
+		buf[0] = '\0';
+	for (size_t i = 0; i < NPREFIXES; i++) {
+		const size_t n = strlen(prefixes[i]);
+		const char *value;
+
+		if (strncmp(key, prefixes[i], n) != 0)
+			continue;
+		value = pen__pairs_get(pairs_of(of, i), key + n);
+		snprintf(buf, cap, "%s", value ? value : "");
+		return value ? 0 : PEN_ENOTFOUND;
+	}
+	o = pen__opt_find(pen__spec_opts, key);
+	if (!o)
+		return PEN_ENOTFOUND;
+	if (strcmp(key, "cache") == 0)
+		get_cache(s, buf, cap);
+	else if (strcmp(key, "sampler") == 0)
+		snprintf(buf, cap, "%s", pen__spec_sampler(s));
+	else
+		pen__opt_text(o, s, buf, cap);
+	return 0;
+}
+
+PEN_API uint64_t pen_spec_number(const struct pen_spec *s, const char *key)
+{
+	char text[64];
+	uint64_t n;
+
+	if (pen_spec_get(s, key, text, sizeof(text)) ||
+	    pen__parse_size(text, &n))
+		return 0;
+	return n;
+}
+
+PEN_API void pen_spec_clear_paths(struct pen_spec *s)
+{
+	for (size_t i = 0; i < s->npaths; i++)
+		pen__free(s->paths[i]);
+	pen__free(s->paths);
+	s->paths = NULL;
+	s->npaths = 0;
+}
+
+PEN_API const char *pen_spec_path(const struct pen_spec *s, uint64_t i)
+{
+	return i < s->npaths ? s->paths[i] : NULL;
+}
+
+PEN_API void pen_spec_on_stop(struct pen_spec *s, int (*stop)(void *arg),
+			      void *arg)
+{
+	s->stop = (struct pen_stop){ stop, arg };
+}
+
+PEN_API void pen_spec_on_rows(struct pen_spec *s,
+			      void (*rows)(void *arg, uint32_t thread,
+					   uint32_t n),
+			      void *arg)
+{
+	s->hook = (struct pen_row_hook){ rows, arg };
+}
+
+PEN_API void pen_spec_use_ranks(struct pen_spec *s, struct pen_ranks *ranks)
+{
+	s->comm = ranks ? ranks->comm : NULL;
+}
+
+PEN_API void pen_spec_keep_index(struct pen_spec *s, struct pen_kept_index *k)
+{
+	s->kept = k;
 }
 
 PEN_API int pen_spec_parse(struct pen_spec *s, const char *setting,
@@ -425,8 +572,8 @@ static int copy_strings(struct pen_spec *to, const struct pen_spec *from)
 	return 0;
 }
 
-int pen__spec_copy(struct pen_spec **out, const struct pen_spec *from,
-		   struct pen_err *err)
+PEN_API int pen_spec_copy(struct pen_spec **out, const struct pen_spec *from,
+			  struct pen_err *err)
 {
 	struct pen_spec *s = pen__calloc(1, sizeof(*s));
 	const struct pen_pairs *src[] = { &from->for_store, &from->for_format,
@@ -453,22 +600,14 @@ int pen__spec_copy(struct pen_spec **out, const struct pen_spec *from,
 		rc = pen_spec_add_path(s, from->paths[i], err);
 	for (size_t g = 0; g < NPREFIXES; g++)
 		for (size_t i = 0; !rc && i < src[g]->n; i++)
-			rc = pair_add(pairs_of(s, g), src[g]->kv[i].key,
-				      src[g]->kv[i].value, err);
+			rc = pen__pairs_add(pairs_of(s, g), src[g]->kv[i].key,
+					    src[g]->kv[i].value, err);
 	if (rc) {
 		pen_spec_free(s);
 		return rc;
 	}
 	*out = s;
 	return 0;
-}
-
-const char *pen__pairs_get(const struct pen_pairs *p, const char *key)
-{
-	for (size_t i = p->n; i-- > 0;)
-		if (strcmp(p->kv[i].key, key) == 0)
-			return p->kv[i].value;
-	return NULL;
 }
 
 const char *pen__spec_sampler(const struct pen_spec *s)

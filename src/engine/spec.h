@@ -2,12 +2,15 @@
 #ifndef PEN_ENGINE_SPEC_H
 #define PEN_ENGINE_SPEC_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "base/opt.h"
+#include "base/pairs.h"
 
 struct pen_comm;
+struct pen_kept_index;
+
+#define PEN_QUEUE_DEPTH 32 /* reads in flight per thread unless set */
 
 enum pen_tail { PEN_TAIL_AUTO, PEN_TAIL_KEEP, PEN_TAIL_DROP, PEN_TAIL_PAD };
 enum pen_on_error { PEN_ON_FAIL, PEN_ON_SKIP, PEN_ON_SUBSTITUTE };
@@ -21,10 +24,20 @@ enum pen_too_long {
 };
 enum pen_shapes { PEN_SHAPES_AUTO, PEN_SHAPES_RAGGED, PEN_SHAPES_PADDED };
 
-/* Settings for an implementation that is chosen later. */
-struct pen_pairs {
-	struct pen_opts_kv *kv;
-	size_t n;
+/* Ends indexing; NULL: nothing does. */
+struct pen_stop {
+	int (*asked)(void *arg);
+	void *arg;
+};
+static inline bool pen__stopped(const struct pen_stop *s)
+{
+	return s && s->asked && s->asked(s->arg);
+}
+
+/* Called for rows that were made; NULL: nothing is. */
+struct pen_row_hook {
+	void (*rows)(void *arg, uint32_t thread, uint32_t n);
+	void *arg;
 };
 
 struct pen_spec {
@@ -41,31 +54,36 @@ struct pen_spec {
 	bool ranked;	       /* rank or world was set */
 	struct pen_comm *comm; /* the caller's, for tier; NULL: our own */
 	int tail, on_error, shapes;
-	bool drop_last;
+	bool drop_last, last_given;
 	uint64_t max_errors;
 	int64_t rank, world;
 	char *index_cache;
-	char *subset, *weights, *labels, *lengths;
+	const struct pen_opt *cells; /* of a format of cells, if only these */
+	char *subset, *weights, *labels, *label_name, *lengths;
 	bool mlock;
 	bool decode, reshuffle;
 	struct pen_opt_list take;
 	char *cast, *fields;
-	uint64_t read_size, epoch_batches;
+	uint64_t read_size, epoch_batches, batch_group;
 	uint64_t open_files;
 	struct pen_pairs for_store, for_format, for_sampler, for_cache;
-	/* Not a setting: while data is indexed, its being true ends that with
-	 * PEN_ECLOSED. NULL: nothing does. */
-	const atomic_bool *stop;
+	/* Not settings, and the caller's: pen_spec_on_stop() and the others. */
+	struct pen_stop stop;
+	struct pen_row_hook hook;
+	struct pen_kept_index *kept;
 };
 
 extern const struct pen_opt pen__spec_opts[];
 
-int pen__spec_copy(struct pen_spec **out, const struct pen_spec *,
-		   struct pen_err *);
 /* Which sampler `sampler` and `shuffle` ask for together. */
 const char *pen__spec_sampler(const struct pen_spec *);
-void pen__pairs_clear(struct pen_pairs *);
-/* The value of "key" among the pairs, or NULL. */
-const char *pen__pairs_get(const struct pen_pairs *, const char *key);
+/* Do the settings of a loader go together? (spec_check.c) */
+int pen__spec_check(const struct pen_spec *, struct pen_err *);
+/* Those of store and cache, which a data set has as well. */
+int pen__spec_check_parts(const struct pen_spec *, struct pen_err *);
+/* And with the store that is used? */
+struct pen_store;
+int pen__spec_check_store(const struct pen_spec *, const struct pen_store *,
+			  struct pen_err *);
 
 #endif

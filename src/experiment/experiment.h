@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "base/opt.h"
 #include "base/text.h"
-#include "engine/quality.h"
+#include "quality/quality.h"
 
 /* ---- grids ---- */
 
@@ -50,7 +50,12 @@ struct pen_fresh {
 	struct pen_field field;
 	size_t row; /* bytes of a sample */
 	uint64_t seed, nsamples;
+	/* float32 that are small whole numbers: of up to pen__fresh_exact()
+	 * rows the sum is exact in any order */
+	bool small;
 };
+uint64_t pen__fresh_exact(uint64_t columns);
+double pen__fresh_small(uint64_t row, uint64_t column); /* a value */
 /* Field and row from words: "3x224x224", "uint8". */
 int pen__fresh_init(struct pen_fresh *, const char *shape, const char *dtype,
 		    struct pen_err *);
@@ -96,6 +101,7 @@ struct pen_pass {
 	atomic_uint_fast64_t *done, *total;
 
 	uint64_t nsamples, nbatches, first_samples;
+	uint64_t window;	 /* samples that are mixed; 0: no such thing */
 	double seconds, first_s; /* from the start of the workers */
 	double open_s, cpu_s;
 	double p50_s, p99_s, max_s; /* of a batch, from one to the next */
@@ -118,6 +124,9 @@ struct pen_pass {
 };
 
 int pen__pass_run(struct pen_pass *, struct pen_err *);
+/* Is there a batch in an epoch, or were all dropped (tail=drop)? An error for
+ * those who would have nothing to tell. */
+int pen__check_any(const struct pen_loader *, struct pen_err *);
 void pen__pass_fini(struct pen_pass *);
 /* Into an open JSON object. */
 void pen__pass_json(struct pen_text *, const struct pen_pass *);

@@ -8,10 +8,11 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "engine/synth.h"
-#include "engine/write.h"
+#include "base/dtype.h"
+#include "base/rng.h"
+#include "make/maker.h"
+#include "make/synth.h"
 #include "experiment/experiment.h"
-#include "format/value.h"
 
 int pen__fresh_init(struct pen_fresh *m, const char *shape, const char *dtype,
 		    struct pen_err *err)
@@ -55,6 +56,29 @@ static void smooth(const struct pen_fresh *m, uint64_t off, uint8_t *p,
 	}
 }
 
+#define EXACT (1u << 24) /* whole numbers a float has */
+#define MARK 4096	 /* the first value of a row is its number below */
+
+double pen__fresh_small(uint64_t i, uint64_t k)
+{
+	return (double)(k ? pen__mix64(i * 0x9e3779b97f4a7c15 + k) & 3
+			  : i % MARK);
+}
+
+uint64_t pen__fresh_exact(uint64_t columns)
+{
+	return (EXACT - 1) / (MARK + 3 * columns);
+}
+
+static void fill_small(const struct pen_fresh *m, uint64_t at, float *to,
+		       size_t n)
+{
+	const uint64_t cols = m->row / 4;
+
+	for (size_t i = 0; i < n; i++, at++)
+		to[i] = (float)pen__fresh_small(at / cols, at % cols);
+}
+
 void pen__fresh_fill(const struct pen_fresh *m, uint64_t off, void *to,
 		     size_t n)
 {
@@ -62,6 +86,10 @@ void pen__fresh_fill(const struct pen_fresh *m, uint64_t off, void *to,
 				     .dtype = m->field.dtype,
 				     .unit = true };
 
+	if (m->small) {
+		fill_small(m, off / 4, to, n / 4);
+		return;
+	}
 	pen__synth_fill(&s, 0, off, to, n);
 	if (pen__fresh_is_image(m))
 		smooth(m, off, to, n);
@@ -92,21 +120,15 @@ int pen__fresh_write(const struct pen_fresh *m,
 				     .field = &m->field,
 				     .part = part,
 				     .arg = &s };
-	const struct pen_format_ops *ops = pen__format_find(file->format);
-	struct pen_write w = { .path = file->path };
-	struct pen_format *f = NULL;
-	int rc;
+	const struct pen_made_file to = { .path = file->path };
+	struct pen_maker *by = NULL;
+	int rc = pen__maker_open(&by, "posix", NULL, 0, err);
 
-	if (!ops || !ops->write)
-		return pen__fail(err, PEN_ENOTSUP, file->format,
-				 "cannot be written in this build");
-	rc = pen__format_open(&f, ops, file->kv, file->nkv, err);
 	if (!rc)
-		rc = pen__store_open(&w.st, "posix", NULL, 0, err);
+		rc = pen__maker_use(by, file->format, file->kv, file->nkv, err);
 	if (!rc)
-		rc = pen__write_object(&w, f, &t, err);
-	pen__store_close(w.st);
-	pen__format_close(f);
+		rc = pen__maker_write(by, &to, &t, err);
+	pen__maker_close(by);
 	return rc;
 }
 

@@ -11,9 +11,10 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "engine/loader.h"
+#include "base/page_cache.h"
+#include "base/show.h"
+#include "base/team.h"
 #include "experiment/experiment.h"
-#include "store/store.h"
 
 /* ---- the page cache ---- */
 
@@ -31,16 +32,17 @@ static void read_through(const char *path, void *buf, size_t cap)
 /* Files of more than half the memory would only push one another out. */
 static void warm_up(const struct pen_dataset *ds)
 {
+	struct pen_dataset_info info = { .size = sizeof(info) };
 	const size_t cap = (size_t)1 << 20;
 	char path[4096], *buf;
 
-	if (ds->resident > 0.999 ||
-	    ds->objs.total_bytes > pen__memory_available() / 2)
+	pen_dataset_info(ds, &info);
+	if (info.cached > 0.999 ||
+	    pen_dataset_nbytes(ds) > pen__memory_available() / 2)
 		return;
 	buf = pen__alloc(cap, 1);
-	for (uint64_t i = 0; buf && i < ds->objs.nobj; i++)
-		if (pen__object_path(&ds->objs, (uint32_t)i, path,
-				     sizeof(path)))
+	for (uint64_t i = 0; buf && i < pen_dataset_nobjects(ds); i++)
+		if (!pen_dataset_object(ds, i, path, sizeof(path), NULL))
 			read_through(path, buf, cap);
 	pen__free(buf);
 }
@@ -49,10 +51,9 @@ static void cool_down(const struct pen_dataset *ds)
 {
 	char path[4096];
 
-	for (uint64_t i = 0; i < ds->objs.nobj; i++)
-		if (pen__object_path(&ds->objs, (uint32_t)i, path,
-				     sizeof(path)))
-			pen__store_drop_cached(path);
+	for (uint64_t i = 0; i < pen_dataset_nobjects(ds); i++)
+		if (!pen_dataset_object(ds, i, path, sizeof(path), NULL))
+			pen__page_cache_drop(path);
 }
 
 /* Before the loader is opened, because that is when a store is chosen. */
@@ -77,6 +78,7 @@ static int set_temper(const struct pen_pass *p, struct pen_err *err)
 /* ---- memory ---- */
 
 #define LOOK_NS 1000000 /* no more often than this */
+#define LEAST_BLOCKS 10 /* that a rate without the first batch is told of */
 
 /* Resident pages that belong to no file. */
 static uint64_t own_memory(int fd)
@@ -175,12 +177,14 @@ static int take_batch(struct pen_pass *p, struct pen_quality *q,
 static int iterate(struct pen_pass *p, struct pen_loader *l,
 		   struct pen_quality *q, struct pen_err *err)
 {
-	const uint64_t start = l->open_at + l->open_ns;
 	struct look k = { open("/proc/self/statm", O_RDONLY | O_CLOEXEC), 0 };
-	uint64_t last = start;
+	struct pen_loader_info at = { .size = sizeof(at) };
+	uint64_t start, last;
 	struct pen_batch *b;
 	int rc = 0;
 
+	pen_loader_info(l, &at);
+	start = last = at.start_ns;
 	while (!rc && (!p->max_batches || p->nbatches < p->max_batches)) {
 		uint64_t now;
 
@@ -188,7 +192,8 @@ static int iterate(struct pen_pass *p, struct pen_loader *l,
 		if (rc == PEN_END) {
 			if (q)
 				pen__quality_epoch(q);
-			if (l->ended)
+			pen_loader_info(l, &at);
+			if (at.ended)
 				break;
 			rc = 0;
 			continue;
@@ -204,7 +209,7 @@ static int iterate(struct pen_pass *p, struct pen_loader *l,
 		last = now;
 	}
 	p->seconds = (double)(last - start) / 1e9;
-	p->cpu_s = (double)(pen__cpu_ns() - l->open_cpu_ns) / 1e9;
+	p->cpu_s = (double)(pen__cpu_ns() - at.start_cpu_ns) / 1e9;
 	p->peak_bytes = pen__memory_peak();
 	if (k.fd >= 0)
 		close(k.fd);
@@ -242,10 +247,13 @@ static void sum_up_times(struct pen_pass *p)
 	p->slow_share = all ? (double)slow / (double)all : 0;
 }
 
-static void set_total(struct pen_pass *p, const struct pen_loader *l)
+static void set_total(struct pen_pass *p, const struct pen_loader *l,
+		      const struct pen_loader_info *of)
 {
-	const uint64_t all = l->length * l->ds->spec->epochs / l->world;
-	const uint64_t most = p->max_batches * l->batch;
+	const struct pen_spec *spec = pen_dataset_spec(pen_loader_dataset(l));
+	const uint64_t all =
+		of->epoch_samples * pen_spec_number(spec, "epochs") / of->world;
+	const uint64_t most = p->max_batches * of->batch_samples;
 
 	if (p->total)
 		atomic_store(p->total,
@@ -261,11 +269,10 @@ static int run_open(struct pen_pass *p, struct pen_loader *l,
 
 	if (p->quality) {
 		rc = pen__quality_setup(&set, l, p->label, err);
-		if (!rc && p->quality_chunk) {
+		if (!rc && p->quality_chunk)
 			set.chunk = p->quality_chunk;
-			set.window = set.window > set.chunk ? set.window
-							    : set.chunk;
-		}
+		if (p->names)
+			set.sampler = NULL; /* ids are of another order */
 		if (!rc)
 			rc = pen__quality_new(&q, &set, err);
 	}
@@ -279,8 +286,28 @@ static int run_open(struct pen_pass *p, struct pen_loader *l,
 	return rc;
 }
 
+int pen__check_any(const struct pen_loader *l, struct pen_err *err)
+{
+	struct pen_loader_info i = { .size = sizeof(i) };
+	char ranks[48] = "";
+
+	pen_loader_info(l, &i);
+	if (!i.drops || pen_loader_nbatches(l))
+		return 0;
+	if (i.world > 1)
+		snprintf(ranks, sizeof(ranks), " for each of %llu ranks",
+			 (unsigned long long)i.world);
+	return pen__fail(err, PEN_EINVAL, "batch_size",
+			 "too few samples (%s) for one batch%s, and "
+			 "drop_last=true (tail=drop) drops what does not fill "
+			 "one: lower batch_size=, or give tail=keep",
+			 pen__show_grouped(i.epoch_samples).s, ranks);
+}
+
 int pen__pass_run(struct pen_pass *p, struct pen_err *err)
 {
+	struct pen_dataset_info data = { .size = sizeof(data) };
+	struct pen_loader_info of = { .size = sizeof(of) };
 	struct pen_loader *l;
 	int rc = set_temper(p, err);
 
@@ -288,12 +315,21 @@ int pen__pass_run(struct pen_pass *p, struct pen_err *err)
 		rc = pen_loader_open(&l, p->spec, err);
 	if (rc)
 		return rc;
-	p->resident = l->ds->resident;
-	p->open_s = (double)l->open_ns / 1e9;
-	snprintf(p->store, sizeof(p->store), "%s", l->ds->store->ops->name);
-	set_total(p, l);
+	rc = pen__check_any(l, err);
+	if (rc) {
+		pen_loader_close(l);
+		return rc;
+	}
+	pen_loader_info(l, &of);
+	pen_dataset_info(pen_loader_dataset(l), &data);
+	p->resident = data.cached;
+	snprintf(p->store, sizeof(p->store), "%s",
+		 pen_dataset_store(pen_loader_dataset(l)));
+	p->window = of.window;
+	set_total(p, l, &of);
 	rc = run_open(p, l, err);
 	pen_loader_stats(l, &p->stats);
+	p->open_s = (double)p->stats.open_ns / 1e9;
 	p->wait_s = (double)p->stats.wait_ns / 1e9;
 	p->wait_p50_s = (double)pen_loader_wait_percentile(l, 50) / 1e9;
 	p->wait_p99_s = (double)pen_loader_wait_percentile(l, 99) / 1e9;
@@ -333,7 +369,10 @@ void pen__pass_json(struct pen_text *j, const struct pen_pass *p)
 	pen__json_num(j, "first_batch_s", p->first_s);
 	pen__json_num(j, "seconds", p->seconds);
 	pen__json_num(j, "samples_per_s", per_second(n, p->seconds));
-	if (p->nbatches > 1)
+	/* while the first batch is waited for, the rest of its block is loaded:
+	 * of a few blocks what is left says nothing */
+	if (p->nbatches >= LEAST_BLOCKS &&
+	    p->nsamples / LEAST_BLOCKS >= p->window)
 		pen__json_num(j, "samples_per_s_rest",
 			      per_second(rest, p->seconds - p->first_s));
 	pen__json_int(j, "payload_bytes", p->stats.payload_bytes);

@@ -77,11 +77,11 @@ class Mapping(Items):
 
 
 def rows_of(q):
-    """The array as a tensor, in memory or, for one arm, mapped."""
+    """The array as a tensor, in memory or, for one variant, mapped."""
     import numpy
     import torch
     torch.set_num_threads(1)
-    mapped = q["arm"].endswith(" mapped")
+    mapped = q["variant"].endswith(" mapped")
     x = numpy.load(q["path"], mmap_mode="c" if mapped else None)
     x.reshape(-1).view("u1")[::4096].sum()
     return torch.from_numpy(x)
@@ -137,19 +137,19 @@ def own_loader(q):
 
 def batches_of(q):
     """What is iterated over."""
-    arm = q["arm"]
-    if arm == "penstock from Python":
+    variant = q["variant"]
+    if variant == "penstock from Python":
         import torch
         torch.set_num_threads(1)
         return own_loader(q)
     x = rows_of(q)
-    if arm == "DataLoader list":
+    if variant == "DataLoader list":
         return data_loader(q, Items([row.clone() for row in x]))
-    if arm == "DataLoader batched":
+    if variant == "DataLoader batched":
         return batched(q, Items(x))
-    if arm == "DataLoader mapping":
+    if variant == "DataLoader mapping":
         return mapping(q, x)
-    if arm == "slicing":
+    if variant == "slicing":
         return slices(q, x)
     if q["load_s"]:
         return data_loader(q, Items(x), collate_fn=Slow(q["load_s"]))
@@ -209,20 +209,20 @@ def assemble(q):
     blocks = [torch.ones(1, per) for _ in range(n)]
     for i, b in enumerate(blocks):
         b[0, 0] = i
-    arm = q["arm"]
+    variant = q["variant"]
     scratch = out = None
-    if arm == "reused":
+    if variant == "reused":
         out = torch.full((n, per), 2.0)
-    if arm == "TensorStore":
+    if variant == "TensorStore":
         import penstock
         scratch = tempfile.mkdtemp(prefix="penstock-bench.")
     try:
         start = now()
-        if arm == "torch.cat":
+        if variant == "torch.cat":
             out = torch.cat(blocks)
-        elif arm == "np.concatenate":
+        elif variant == "np.concatenate":
             out = numpy.concatenate([b.numpy() for b in blocks])
-        elif arm == "TensorStore":
+        elif variant == "TensorStore":
             store = penstock.TensorStore.create(
                 scratch + "/s", {"x": ((per,), "f4")}, n)
             for i, b in enumerate(blocks):
@@ -235,12 +235,13 @@ def assemble(q):
                 out[i] = b[0]
         took = now() - start
         total = int(numpy.asarray(out).sum(dtype="f8"))
-        say(samples=len(out), content_sum=str(total), seconds=took, end=True)
-        if arm == "TensorStore":
+        if variant == "TensorStore":
             store.discard()
     finally:
         if scratch:
             shutil.rmtree(scratch, ignore_errors=True)
+    # last: who has the answer may end us at once
+    say(samples=len(out), content_sum=str(total), seconds=took, end=True)
 
 
 def loads(name):

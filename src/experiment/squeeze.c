@@ -16,9 +16,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "engine/dataset.h"
+#include "base/page_cache.h"
 #include "experiment/experiment.h"
-#include "store/store.h"
 
 /* ---- a cgroup ---- */
 
@@ -155,10 +154,9 @@ void pen__squeeze_drop(struct pen_squeeze *q)
 	char path[4096];
 
 	unmap_pages(q->path);
-	for (uint64_t i = 0; i < q->ds->objs.nobj; i++)
-		if (pen__object_path(&q->ds->objs, (uint32_t)i, path,
-				     sizeof(path)))
-			pen__store_drop_cached(path);
+	for (uint64_t i = 0; i < pen_dataset_nobjects(q->ds); i++)
+		if (!pen_dataset_object(q->ds, i, path, sizeof(path), NULL))
+			pen__page_cache_drop(path);
 	q->ndrops++;
 	q->drop_ns += pen__now_ns() - start;
 	q->used = 0;

@@ -1,12 +1,11 @@
 /*
- * The loop, and the data it runs over when none is given. Simulated loading
- * waits in the engine's workers, through the same hook as emulated
- * preprocessing, so threads, prefetching and hand-over are the real ones.
+ * The loop. Simulated loading waits in the engine's workers, through the same
+ * hook as emulated preprocessing, so threads, prefetching and hand-over are the
+ * real ones.
  */
 #include "experiment/steps.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,14 +13,10 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/rng.h"
-#include "engine/loader.h"
-#include "engine/spec.h"
 #include "experiment/peer.h"
 
 #define SPIN_NS 80000	 /* a sleep ends so much late at most, mostly */
 #define LOOK_NS 10000000 /* at memory, no more often */
-#define EXACT (1u << 24) /* whole numbers a float has */
-#define MARK 4096	 /* the first value of a row is its number below */
 #define WHOLE(x) ((uint64_t)(x))
 
 /* To a few microseconds: sleeps, and spins the rest. */
@@ -104,7 +99,7 @@ struct run {
 	uint64_t wait_ns, looked_ns;
 };
 
-static void load_hook(void *arg, unsigned worker, uint32_t n)
+static void load_hook(void *arg, uint32_t worker, uint32_t n)
 {
 	const double *s = arg;
 
@@ -144,7 +139,7 @@ static int next(struct run *r, uint64_t step, struct pen_batch **out,
 	rc = r->s->threads ? pen_loader_next(r->l, out, err)
 			   : next_alone(r, step, out, err);
 	if (rc == PEN_END)
-		rc = pen__fail(err, PEN_EDATA, r->s->spec->paths[0],
+		rc = pen__fail(err, PEN_EDATA, pen_spec_path(r->s->spec, 0),
 			       "ended after %llu batches, not %llu",
 			       (unsigned long long)step,
 			       (unsigned long long)r->s->steps);
@@ -208,29 +203,28 @@ static int set(struct pen_spec *s, const char *key, uint64_t value,
 	return pen_spec_set(s, key, buf, err);
 }
 
-static int open_loader(struct run *r, struct pen_hook *hook,
-		       struct pen_err *err)
+static int open_loader(struct run *r, struct pen_err *err)
 {
 	struct pen_steps *s = r->s;
 	struct pen_spec *spec;
-	int rc = pen__spec_copy(&spec, s->spec, err);
+	int rc = pen_spec_copy(&spec, s->spec, err);
 
 	if (rc)
 		return rc;
 	rc = set(spec, "batch_size", s->batch, err);
 	if (!rc)
 		rc = set(spec, "threads", s->threads ? s->threads : 1, err);
-	if (!rc && !spec->prefetch && s->load_s > 0)
+	if (!rc && !pen_spec_number(spec, "prefetch") && s->load_s > 0)
 		rc = set(spec, "prefetch", s->threads ? 2 * s->threads : 1,
 			 err);
 	if (!rc)
 		rc = pen_spec_set(spec, "shuffle",
 				  s->shuffle ? "true" : "false", err);
+	if (s->threads && s->load_s > 0)
+		pen_spec_on_rows(spec, load_hook, &s->load_s);
 	if (!rc)
-		rc = s->threads
-			     ? pen__loader_open(&r->l, spec,
-						hook->rows ? hook : NULL, err)
-			     : pen_loader_open_asked(&r->l, spec, err);
+		rc = s->threads ? pen_loader_open(&r->l, spec, err)
+				: pen_loader_open_asked(&r->l, spec, err);
 	pen_spec_free(spec);
 	return rc;
 }
@@ -257,18 +251,14 @@ static int keep(struct run *r, struct pen_err *err)
 int pen__steps_run(struct pen_steps *s, struct pen_err *err)
 {
 	struct run r = { .s = s };
-	struct pen_hook hook = { 0 };
 	int rc;
 
-	if (s->load_s > 0)
-		hook = (struct pen_hook){ .rows = load_hook,
-					  .arg = &s->load_s };
 	if (s->memory)
 		s->base_bytes = pen__tree_memory(getpid());
 	r.ids = pen__calloc(s->batch, sizeof(*r.ids));
 	if (!r.ids)
 		return pen__fail_nomem(err, "batch", s->batch * 8);
-	rc = open_loader(&r, &hook, err);
+	rc = open_loader(&r, err);
 	if (!rc && s->cached)
 		rc = keep(&r, err);
 	if (!rc)
@@ -278,77 +268,5 @@ int pen__steps_run(struct pen_steps *s, struct pen_err *err)
 	pen__free(r.kept);
 	pen__free(r.ids);
 	pen_loader_close(r.l);
-	return rc;
-}
-
-/* ---- data ---- */
-
-float pen__made_value(uint64_t i, uint64_t k)
-{
-	return (float)(k ? pen__mix64(i * 0x9e3779b97f4a7c15 + k) & 3
-			 : i % MARK);
-}
-
-uint64_t pen__made_most(uint64_t cols)
-{
-	return (EXACT - 1) / (MARK + 3 * cols);
-}
-
-static int header(int fd, uint64_t rows, uint64_t cols)
-{
-	char h[128];
-	int n;
-
-	memset(h, ' ', sizeof(h));
-	memcpy(h, "\x93NUMPY\x01\0\x76\0", 10);
-	n = snprintf(h + 10, sizeof(h) - 10,
-		     "{'descr': '<f4', 'fortran_order': False, 'shape': (%llu, "
-		     "%llu), }",
-		     (unsigned long long)rows, (unsigned long long)cols);
-	h[10 + n] = ' ';
-	h[sizeof(h) - 1] = '\n';
-	return write(fd, h, sizeof(h)) == (ssize_t)sizeof(h) ? 0 : -1;
-}
-
-static int put(int fd, const void *p, size_t n)
-{
-	while (n) {
-		const ssize_t k = write(fd, p, n);
-
-		if (k < 0 && errno == EINTR)
-			continue;
-		if (k <= 0)
-			return -1;
-		p = (const char *)p + k;
-		n -= (size_t)k;
-	}
-	return 0;
-}
-
-int pen__made_write(const char *path, uint64_t rows, uint64_t cols,
-		    uint64_t counted, uint64_t *sum, struct pen_err *err)
-{
-	struct pen_tally t = { .floats = true };
-	float *row = pen__alloc(cols, sizeof(*row));
-	int fd = -1, rc = -1;
-
-	if (!row)
-		return pen__fail_nomem(err, path, cols * sizeof(*row));
-	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-	if (fd >= 0)
-		rc = header(fd, rows, cols);
-	for (uint64_t i = 0; !rc && i < rows; i++) {
-		for (uint64_t k = 0; k < cols; k++)
-			row[k] = pen__made_value(i, k);
-		if (i < counted)
-			pen__tally_values(&t, row, cols * 4);
-		rc = put(fd, row, cols * sizeof(*row));
-	}
-	if (rc)
-		rc = pen__fail_sys(err, errno, path, "cannot be written");
-	if (fd >= 0)
-		close(fd);
-	pen__free(row);
-	*sum = t.sum;
 	return rc;
 }

@@ -41,16 +41,6 @@ struct pen_steps {
 };
 int pen__steps_run(struct pen_steps *, struct pen_err *);
 
-/* ---- data made for it ---- */
-
-/* Value (i, k) of the data that we make. */
-float pen__made_value(uint64_t i, uint64_t k);
-/* Most rows a batch may have for its sum to be exact. */
-uint64_t pen__made_most(uint64_t cols);
-/* An .npy file of float32, and the sum of its first `counted` rows. */
-int pen__made_write(const char *path, uint64_t rows, uint64_t cols,
-		    uint64_t counted, uint64_t *sum, struct pen_err *);
-
 /* ---- arrays put together ---- */
 
 struct pen_blocks_job {

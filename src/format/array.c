@@ -24,7 +24,7 @@ int pen__array_samples(const struct pen_array *a, enum pen_samples mode,
 	if (!a->ndim)
 		return pen__fail(err, PEN_EINVAL, where,
 				 "a 0-d array has no %s axis to take samples "
-				 "from; use samples=file",
+				 "from; use format.samples=file",
 				 pen__samples_choices[mode]);
 	*out = (uint64_t)a->shape[mode == PEN_SAMPLES_FIRST ? 0 : a->ndim - 1];
 	return 0;

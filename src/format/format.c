@@ -1,48 +1,12 @@
 /*
  * What all formats share: finding one by name or suffix, opening it with its
- * options, and the element types. Names no implementation: registry.c does.
+ * options. Names no implementation: registry.c does.
  */
 #include "format/format.h"
 
 #include <strings.h>
 
 #include "base/mem.h"
-
-static const struct {
-	const char *name;
-	size_t size;
-} dtypes[PEN_NDTYPES] = {
-	[PEN_BOOL] = { "bool", 1 },	   [PEN_I8] = { "int8", 1 },
-	[PEN_U8] = { "uint8", 1 },	   [PEN_I16] = { "int16", 2 },
-	[PEN_U16] = { "uint16", 2 },	   [PEN_I32] = { "int32", 4 },
-	[PEN_U32] = { "uint32", 4 },	   [PEN_I64] = { "int64", 8 },
-	[PEN_U64] = { "uint64", 8 },	   [PEN_F16] = { "float16", 2 },
-	[PEN_F32] = { "float32", 4 },	   [PEN_F64] = { "float64", 8 },
-	[PEN_F80] = { "float128", 16 },	   [PEN_C64] = { "complex64", 8 },
-	[PEN_C128] = { "complex128", 16 }, [PEN_C160] = { "complex256", 32 },
-};
-
-size_t pen_dtype_size(enum pen_dtype t)
-{
-	return (unsigned)t < PEN_NDTYPES ? dtypes[t].size : 0;
-}
-
-const char *pen_dtype_name(enum pen_dtype t)
-{
-	return (unsigned)t < PEN_NDTYPES ? dtypes[t].name : "unknown";
-}
-
-bool pen__shape_bytes(const int64_t *shape, uint32_t ndim, enum pen_dtype t,
-		      size_t *out)
-{
-	size_t n = pen_dtype_size(t);
-
-	for (uint32_t i = 0; i < ndim; i++)
-		if (shape[i] < 0 || !pen__mul(n, (size_t)shape[i], &n))
-			return false;
-	*out = n;
-	return true;
-}
 
 const struct pen_format_ops *pen__format_find(const char *name)
 {
@@ -127,6 +91,13 @@ const struct pen_format_ops *pen__format_for(const char *file_name)
 	return best;
 }
 
+void pen__format_err(const struct pen_format_ops *ops, struct pen_err *err)
+{
+	/* this one is the loader's, too, and given as such */
+	if (err && strcmp(err->where, "fields") != 0)
+		pen__opt_err(ops->opts, "format.", err);
+}
+
 int pen__format_open(struct pen_format **out, const struct pen_format_ops *ops,
 		     const struct pen_opts_kv *kv, size_t nkv,
 		     struct pen_err *err)
@@ -143,7 +114,7 @@ int pen__format_open(struct pen_format **out, const struct pen_format_ops *ops,
 		pen__free(f);
 		return pen__fail_nomem(err, ops->name, ops->priv_size);
 	}
-	rc = pen__opt_fill(ops->opts, f->priv, kv, nkv, err);
+	rc = pen__opt_fill(ops->opts, f->priv, kv, nkv, "format.", err);
 	if (rc < 0) {
 		pen__free(f->priv);
 		pen__free(f);
@@ -151,6 +122,7 @@ int pen__format_open(struct pen_format **out, const struct pen_format_ops *ops,
 	}
 	rc = ops->open ? ops->open(f, err) : 0;
 	if (rc < 0) {
+		pen__format_err(ops, err);
 		pen__format_close(f);
 		return rc;
 	}

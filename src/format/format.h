@@ -20,41 +20,11 @@
 #include <stdbool.h>
 
 #include "base/bytes.h"
+#include "base/dtype.h"
 #include "base/opt.h"
+#include "base/peek.h"
+#include "base/table.h"
 #include "codec/scratch.h"
-
-struct pen_span {
-	const uint8_t *p;
-	size_t n;
-};
-
-/* How index() reads its object. */
-struct pen_peek {
-	const char *name; /* for messages: the object's path */
-	uint64_t size;
-	int (*read)(struct pen_peek *, uint64_t off, void *buf, size_t len,
-		    struct pen_err *err); /* exactly len bytes, or an error */
-	/*
-	 * All of what lies beside the object under its name and a suffix, at
-	 * most limit bytes; PEN_ENOTFOUND when it is not there. NULL when
-	 * there is nothing beside objects.
-	 */
-	int (*read_side)(struct pen_peek *, const char *suffix, uint64_t limit,
-			 struct pen_buf *out, struct pen_err *err);
-	/*
-	 * Formats with markers: another object of the data set, by its path
-	 * from the directory of this one ("a/b", "../a"); false when it is not
-	 * there. And exactly len bytes of it. NULL when there are no others.
-	 */
-	bool (*find)(struct pen_peek *, const char *path, uint32_t *object,
-		     uint64_t *size);
-	int (*read_of)(struct pen_peek *, uint32_t object, uint64_t off,
-		       void *buf, size_t len, struct pen_err *err);
-	/* Directories below that of this object which have objects, each by
-	 * its path from there. */
-	void (*dirs)(struct pen_peek *, void (*see)(void *arg, const char *dir),
-		     void *arg);
-};
 
 /* What index() found in one object. */
 struct pen_found {
@@ -152,6 +122,9 @@ struct pen_format {
 				necessarily of the first one, where one looks */
 	bool uniform;	     /* all_plain, 1 unit, same len for all samples,
 				those of an object one right after another */
+	bool paired;	     /* lists of a field number those of another */
+	bool decodes;	     /* emit() makes numbers out of something else
+				(pixels, text) and does not only copy */
 	size_t scratch_size; /* per thread, for emit() and unpack() */
 };
 
@@ -162,23 +135,6 @@ struct pen_describe {
 	void (*advice)(void *arg, const char *text);
 };
 
-/*
- * An object to write: n samples of some fields. A field's samples are in
- * memory one after another (data[field]), or made on demand by part() or, in
- * whole samples, by rows(); these give the same bytes each time.
- */
-struct pen_table {
-	uint64_t nsamples;
-	uint32_t nfields;
-	const struct pen_field *field; /* shape of one sample, dtype, name */
-	const void *const *data;       /* NULL: ask part() or rows() */
-	/* bytes [off, off + n) of all samples one after another */
-	int (*part)(const struct pen_table *, uint32_t field, uint64_t off,
-		    size_t n, void *to, struct pen_err *);
-	int (*rows)(const struct pen_table *, uint32_t field, uint64_t first,
-		    uint64_t n, void *to, struct pen_err *);
-	void *arg; /* for part() and rows() */
-};
 /* Where a writer's bytes go; returns 0 or a negative pen_code. */
 struct pen_out {
 	int (*write)(struct pen_out *, const void *, size_t, struct pen_err *);
@@ -219,6 +175,9 @@ struct pen_format_ops {
 	 * ones, too. NULL-terminated; NULL: files stand alone.
 	 */
 	const char *const *markers;
+	/* Is a file of a marker's name one, by its first bytes? NULL: by its
+	 * name alone. */
+	bool (*marks)(const void *head, size_t n);
 	/* The format that reads it together with others of its kind; NULL:
 	 * there is none. */
 	const char *family;
@@ -231,6 +190,13 @@ struct pen_format_ops {
 		     struct pen_found *, struct pen_err *);
 	int (*bind)(struct pen_format *, const struct pen_index *,
 		    struct pen_err *);
+	/*
+	 * After index(), of all that one folder has, unless a format was named:
+	 * *other is the format that these objects are of together, or NULL.
+	 * nbad of them could not be indexed. May be NULL.
+	 */
+	int (*together)(const struct pen_format *, const struct pen_index *,
+			uint64_t nbad, const char **other, struct pen_err *);
 	/* Shape of one sample's field, where field.shape has -1. */
 	void (*shape)(const struct pen_format *, uint32_t object, uint64_t k,
 		      uint32_t field, int64_t *shape);
@@ -257,6 +223,10 @@ struct pen_format_ops {
 		     char *buf, size_t cap);
 	/* inspect; may be NULL */
 	void (*describe)(const struct pen_format *, struct pen_describe *);
+	/* What is wrong with objects though they can be read, as
+	 * pen_dataset_warnings() has it. May be NULL. */
+	void (*warn)(const struct pen_format *, void *arg,
+		     void (*see)(void *arg, const struct pen_err *));
 	/* Writes one object; NULL when the format is only read. */
 	int (*write)(const struct pen_format *, const struct pen_table *,
 		     struct pen_out *, struct pen_err *);
@@ -272,6 +242,9 @@ bool pen__format_is(const struct pen_format_ops *a,
 		    const struct pen_format_ops *b);
 /* The format that a directory, or one it lies in, is of by its name. */
 const struct pen_format_ops *pen__format_of_dir(const char *dir);
+
+/* An error of open or bind that names an option names it as users do. */
+void pen__format_err(const struct pen_format_ops *, struct pen_err *);
 
 int pen__format_open(struct pen_format **out, const struct pen_format_ops *,
 		     const struct pen_opts_kv *kv, size_t nkv,
@@ -308,9 +281,5 @@ static inline void pen__index_find(const struct pen_index *ix, uint64_t s,
 		*k = s - ix->first[lo];
 	}
 }
-
-/* The field's row in bytes for a given shape; false on overflow. */
-bool pen__shape_bytes(const int64_t *shape, uint32_t ndim, enum pen_dtype,
-		      size_t *out);
 
 #endif

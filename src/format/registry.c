@@ -2,7 +2,7 @@
  * The only file that names formats, and writers of single cells: the lists
  * come from CMakeLists.txt.
  */
-#include "format/cells_write.h"
+#include "format/cells/cells_write.h"
 #include "format/format.h"
 
 #define PEN_ENTRY(x) extern const struct pen_format_ops pen__format_##x;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/quote.h"
 
 #define EOCD_LEN 22u
 #define LOCATOR_LEN 20u
@@ -128,6 +129,19 @@ static int read_eocd64(struct pen_peek *pk, struct tail *t, struct pen_err *err)
 	return 0;
 }
 
+static int no_end(struct pen_peek *pk, struct pen_err *err)
+{
+	const size_t n = pk->size < 8 ? (size_t)pk->size : 8;
+	uint8_t b[8];
+	int rc = n ? pk->read(pk, 0, b, n, err) : 0;
+
+	return rc ? rc
+		  : pen__fail(err, PEN_EDATA, pk->name,
+			      "not a zip archive, or a truncated one: it "
+			      "begins with %s, and the end record is missing",
+			      pen__quoted(b, n).s);
+}
+
 static int read_tail(struct pen_peek *pk, struct tail *t, struct pen_err *err)
 {
 	int rc = 0;
@@ -139,9 +153,7 @@ static int read_tail(struct pen_peek *pk, struct tail *t, struct pen_err *err)
 	if (rc < 0)
 		return rc;
 	if (!rc)
-		return pen__fail(err, PEN_EDATA, pk->name,
-				 "not a zip archive, or a truncated one: the "
-				 "end record is missing");
+		return no_end(pk, err);
 	/* Some writers put zip64 records there without need, so a gap before
 	 * the end record is a reason to look, too. */
 	if (t->n == UINT16_MAX || t->dir_len == UINT32_MAX ||

@@ -3,7 +3,7 @@
  * what was written is opened like any other source and compared. It gets its
  * name only then; until then it is a file beside, and gone if anything fails.
  */
-#include "engine/convert.h"
+#include "make/convert.h"
 
 #include <fts.h>
 #include <inttypes.h>
@@ -18,9 +18,10 @@
 #include "base/rng.h"
 #include "base/team.h"
 #include "base/text.h"
-#include "engine/convert_source.h"
-#include "engine/convert_sums.h"
-#include "engine/deal.h"
+#include "make/convert_source.h"
+#include "make/convert_sums.h"
+#include "make/row_shuffle.h"
+#include "format/cells/cells_write.h"
 
 #define LEAST_MEMORY ((uint64_t)64 << 20)
 
@@ -203,7 +204,7 @@ static int open_written(struct job *j, struct pen_cellsource *s)
 	if (rc >= 0)
 		rc = pen_spec_add_path(spec, j->w->tmp, j->err);
 	if (rc >= 0)
-		rc = pen_spec_set(spec, "format", j->c->to->name, j->err);
+		rc = pen_spec_set(spec, "format", j->c->to, j->err);
 	if (rc >= 0)
 		rc = pen_spec_set(spec, "index_cache", "off", j->err);
 	if (rc >= 0)
@@ -329,8 +330,9 @@ static int prepare(struct job *j)
 	if (rc >= 0 && j->c->shuffle)
 		rc = open_deal(j);
 	if (rc >= 0)
-		rc = pen__cells_writer_open(&j->w, j->c->to, j->c->path, s,
-					    j->c->kv, j->c->nkv, j->err);
+		rc = pen__cells_writer_open(
+			&j->w, pen__cells_writer_find(j->c->to), j->c->path, s,
+			j->c->kv, j->c->nkv, j->err);
 	return rc;
 }
 
@@ -361,6 +363,8 @@ int pen__convert(const struct pen_convert *c, struct pen_convert_result *r,
 	*r = (struct pen_convert_result){ 0 };
 	j.since = pen__now_ns();
 	rc = pen__cellsource_open(&j.src, c->source, NULL, j.err);
+	if (rc >= 0 && c->opened)
+		c->opened(j.src.l->ds);
 	if (rc >= 0)
 		rc = prepare(&j);
 	if (rc >= 0)

@@ -8,12 +8,11 @@
  * the tables that an index has anyway (obs, where rows begin), and by 16 bytes
  * for every thousand cells for comparing.
  */
-#ifndef PEN_ENGINE_CONVERT_H
-#define PEN_ENGINE_CONVERT_H
+#ifndef PEN_MAKE_CONVERT_H
+#define PEN_MAKE_CONVERT_H
 
-#include "engine/convert_left.h"
-#include "engine/spec.h"
-#include "format/cells_write.h"
+#include "base/opt.h"
+#include "make/convert_left.h"
 
 enum pen_convert_phase {
 	PEN_CONVERT_COUNT, /* of genes that are joined: numbers are counted */
@@ -25,13 +24,15 @@ enum pen_convert_phase {
 
 struct pen_convert {
 	const struct pen_spec *source; /* paths and settings */
-	const struct pen_cells_writer_ops *to;
+	const char *to;		       /* a format that cells are written to */
 	const char *path;
 	const struct pen_opts_kv *kv; /* the writer's settings */
 	size_t nkv;
 	bool shuffle, verify;
 	uint64_t seed;
 	uint64_t memory; /* for shuffling; 0: a quarter of what there is */
+	/* Called once, when it is known what is read. May be NULL. */
+	void (*opened)(const struct pen_dataset *);
 	/* Called now and then; a result other than 0 ends it all. May be
 	 * NULL. */
 	int (*tick)(void *arg, enum pen_convert_phase, uint64_t done,

@@ -3,12 +3,13 @@
  * matrix comes along when every file has it, of the same width, and can be
  * read; names with a comma cannot be asked for.
  */
-#include "engine/convert_left.h"
+#include "make/convert_left.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "format/cells/cells.h"
 
 #define MOST_LIST 60000u /* bytes of an option */
 

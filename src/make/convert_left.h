@@ -2,11 +2,15 @@
  * What of a source a conversion takes, and what it leaves: matrices that all
  * files have alike come along; all else is named, by kind.
  */
-#ifndef PEN_ENGINE_CONVERT_LEFT_H
-#define PEN_ENGINE_CONVERT_LEFT_H
+#ifndef PEN_MAKE_CONVERT_LEFT_H
+#define PEN_MAKE_CONVERT_LEFT_H
 
+#include <stdbool.h>
+
+#include "base/bytes.h"
 #include "base/text.h"
-#include "format/cells.h"
+
+struct pen_cells;
 
 #define PEN_LEFT_KINDS 16
 

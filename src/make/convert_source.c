@@ -3,7 +3,7 @@
  * twice: once to see which matrices there are, then for exactly these. Refuses
  * formats that have no cells. What no writer takes is left, and named.
  */
-#include "engine/convert_source.h"
+#include "make/convert_source.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -104,17 +104,6 @@ static uint32_t count_commas(const char *s)
 	return n;
 }
 
-static int check_cells(const struct pen_cellsource *s,
-		       const struct pen_dataset *ds, struct pen_err *err)
-{
-	return ds->format->ops->opts == pen__cells_opts
-		       ? 0
-		       : pen__fail(err, PEN_EINVAL, s->set->paths[0],
-				   "is of format %s, which has no cells; "
-				   "convert takes h5ad, zarr and packed",
-				   ds->format->ops->name);
-}
-
 /* What the user asked for, which the settings change on the way. */
 struct asked {
 	char *obs, *var, *matrix;
@@ -148,8 +137,6 @@ static int look(struct pen_cellsource *s, const struct asked *a,
 		rc = set(s, "format.var", "", err);
 	if (rc >= 0)
 		rc = pen_dataset_open(&ds, s->set, err);
-	if (rc >= 0)
-		rc = check_cells(s, ds, err);
 	if (rc >= 0) {
 		p = ds->format->priv;
 		rc = set_matrices(s, p, a->matrix, err);
@@ -522,15 +509,18 @@ int pen__cellsource_open(struct pen_cellsource *s, const struct pen_spec *spec,
 	int rc;
 
 	*s = (struct pen_cellsource){ .like = like };
-	rc = pen__spec_copy(&s->set, spec, err);
-	if (rc >= 0)
+	rc = pen_spec_copy(&s->set, spec, err);
+	if (rc >= 0) {
+		s->set->cells = pen__cells_opts;
 		rc = see_asked(s, &a, err);
+	}
 	if (rc >= 0)
 		rc = settle(s, &a, err);
 	if (rc >= 0)
 		rc = pen_loader_open(&s->l, s->set, err);
 	if (rc >= 0) {
 		s->p = s->l->ds->format->priv;
+		s->spec.converts = true;
 		rc = describe(s, &a, err);
 	}
 	pen__free(a.obs);

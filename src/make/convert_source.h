@@ -3,13 +3,13 @@
  * and handed on a batch at a time. Sources of a conversion and what is read
  * back of its result are both such.
  */
-#ifndef PEN_ENGINE_CONVERT_SOURCE_H
-#define PEN_ENGINE_CONVERT_SOURCE_H
+#ifndef PEN_MAKE_CONVERT_SOURCE_H
+#define PEN_MAKE_CONVERT_SOURCE_H
 
-#include "engine/convert_left.h"
+#include "make/convert_left.h"
 #include "engine/loader.h"
-#include "format/cells.h"
-#include "format/cells_write.h"
+#include "format/cells/cells.h"
+#include "format/cells/cells_write.h"
 
 /* Where a column of the spec comes from. */
 struct pen_cellsource_column {

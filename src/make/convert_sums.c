@@ -3,7 +3,7 @@
  * hashed by what they stand for: the same cells may count categories in
  * another way.
  */
-#include "engine/convert_sums.h"
+#include "make/convert_sums.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -4,10 +4,10 @@
  * rows can come in any order, of which number each is must be known, and one
  * that differs, is missing, or is another's shows, and roughly where.
  */
-#ifndef PEN_ENGINE_CONVERT_SUMS_H
-#define PEN_ENGINE_CONVERT_SUMS_H
+#ifndef PEN_MAKE_CONVERT_SUMS_H
+#define PEN_MAKE_CONVERT_SUMS_H
 
-#include "engine/convert_source.h"
+#include "make/convert_source.h"
 
 #define PEN_SUMS_ROWS 1024u /* neighbours that are added up */
 

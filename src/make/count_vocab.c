@@ -1,8 +1,8 @@
 /*
- * See vocab.h. Threads take batches of letters from one loader in turns, and
- * count each in a table of their own.
+ * See count_vocab.h. Threads take batches of letters from one loader in turns,
+ * and count each in a table of their own.
  */
-#include "engine/vocab.h"
+#include "make/count_vocab.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -154,7 +154,7 @@ static int open_loader(struct counting *c, struct pen_err *err)
 	struct pen_spec *s;
 	bool found = false;
 	uint64_t n;
-	int rc = pen__spec_copy(&s, c->job->source, err);
+	int rc = pen_spec_copy(&s, c->job->source, err);
 
 	if (rc)
 		return rc;
@@ -173,7 +173,7 @@ static int open_loader(struct counting *c, struct pen_err *err)
 	c->total = pen_dataset_nsamples(ds);
 	c->bytes = pen_dataset_nbytes(ds);
 	if (!found) {
-		rc = pen__fail(err, PEN_EINVAL, NULL,
+		rc = pen__fail(err, PEN_EINVAL, s->paths[0],
 			       "is no data of sequences: %s has no field seq "
 			       "(and vocab no tokens=)",
 			       pen_dataset_format(ds));

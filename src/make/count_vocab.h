@@ -1,6 +1,6 @@
 /* Counting the words of a data set of sequences with all CPUs. */
-#ifndef PEN_ENGINE_VOCAB_H
-#define PEN_ENGINE_VOCAB_H
+#ifndef PEN_MAKE_COUNT_VOCAB_H
+#define PEN_MAKE_COUNT_VOCAB_H
 
 #include "penstock.h"
 #include "token/count.h"

@@ -5,7 +5,7 @@
  * program; when all rows fit into one bucket there is none. Refuses data of
  * which a bucket would not fit into the given memory with a thousand buckets.
  */
-#include "engine/deal.h"
+#include "make/row_shuffle.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/show.h"
 #include "codec/cellpack.h"
 #include "codec/crc32c.h"
 
@@ -673,10 +674,11 @@ static int make_buckets(struct pen_deal *d, uint64_t memory,
 	d->nbuckets = all / half + 1;
 	if (d->nbuckets > BUCKETS)
 		return pen__fail(err, PEN_EINVAL, "memory",
-				 "%" PRIu64 " MB are too few to shuffle "
-				 "%" PRIu64 " MB; give at least %" PRIu64 "MB",
-				 memory >> 20, all >> 20,
-				 (all / BUCKETS * 2 >> 20) + 1);
+				 "%s are too few to shuffle %s; give at least "
+				 "%" PRIu64 "MB",
+				 pen__show_bytes((double)memory).s,
+				 pen__show_bytes((double)all).s,
+				 all / BUCKETS * 2 / 1000000 + 1);
 	if (d->nbuckets > s->nrows)
 		d->nbuckets = s->nrows ? s->nrows : 1;
 	d->limit = d->nbuckets == 1 ? SIZE_MAX : (size_t)(half / d->nbuckets);

@@ -6,11 +6,11 @@
  * number at(j) is the j-th that comes out. It depends on the seed and
  * the number of rows, and on nothing else.
  */
-#ifndef PEN_ENGINE_DEAL_H
-#define PEN_ENGINE_DEAL_H
+#ifndef PEN_MAKE_ROW_SHUFFLE_H
+#define PEN_MAKE_ROW_SHUFFLE_H
 
 #include "base/rng.h"
-#include "format/cells_write.h"
+#include "format/cells/cells_write.h"
 
 struct pen_deal;
 struct pen_deal_setup {

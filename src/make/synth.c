@@ -4,7 +4,7 @@
  * that they are valid for their type and nothing more. Refuses nothing: what
  * cannot be made is found out by who asks.
  */
-#include "engine/synth.h"
+#include "make/synth.h"
 
 #include <stdio.h>
 #include <string.h>

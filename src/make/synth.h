@@ -3,8 +3,8 @@
  * are a function of (seed, stream, position), so any piece can be made alone,
  * by any thread, and comes out the same.
  */
-#ifndef PEN_ENGINE_SYNTH_H
-#define PEN_ENGINE_SYNTH_H
+#ifndef PEN_MAKE_SYNTH_H
+#define PEN_MAKE_SYNTH_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

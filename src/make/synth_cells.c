@@ -8,7 +8,7 @@
  * through an alias table: one random word and two lookups each, whatever the
  * weights. Genes met are kept as bits, which gives them back in order.
  */
-#include "engine/synth_cells.h"
+#include "make/synth_cells.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -17,6 +17,7 @@
 #include "base/half.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "format/cells/cells_write.h"
 
 #define NSIZES 4096
 #define NTYPES 20

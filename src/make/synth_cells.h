@@ -4,10 +4,12 @@
  * markers of their own, plates one after another. A row is a function of
  * (seed, file, row), so any thread makes any rows, and they come out the same.
  */
-#ifndef PEN_ENGINE_SYNTH_CELLS_H
-#define PEN_ENGINE_SYNTH_CELLS_H
+#ifndef PEN_MAKE_SYNTH_CELLS_H
+#define PEN_MAKE_SYNTH_CELLS_H
 
-#include "format/cells_write.h"
+#include <stdbool.h>
+
+#include "base/opt.h"
 
 struct pen_synth_cells_setup {
 	uint64_t seed;
@@ -25,7 +27,12 @@ int pen__synth_cells_new(struct pen_synth_cells **out,
 			 const struct pen_synth_cells_setup *,
 			 struct pen_err *err);
 void pen__synth_cells_free(struct pen_synth_cells *);
+/* Numbers other than 0, and bytes of the matrix before anything is packed. */
+uint64_t pen__synth_cells_numbers(const struct pen_synth_cells *);
+uint64_t pen__synth_cells_bytes(const struct pen_synth_cells *);
 /* For a writer; the cells' until they are freed. */
+struct pen_cells_spec;
+struct pen_cells_rows;
 const struct pen_cells_spec *
 pen__synth_cells_spec(const struct pen_synth_cells *);
 
@@ -42,7 +49,7 @@ const struct pen_cells_rows *pen__synth_rows_make(struct pen_synth_rows *,
 
 /* All of them into one file, made by several threads. */
 struct pen_synth_cells_run {
-	const struct pen_cells_writer_ops *ops;
+	const char *format;	      /* that cells are written to */
 	const struct pen_opts_kv *kv; /* for the writer */
 	size_t nkv;
 	const char *path;

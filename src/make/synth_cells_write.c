@@ -8,7 +8,8 @@
 #include "base/mem.h"
 #include "base/ring.h"
 #include "base/team.h"
-#include "engine/synth_cells.h"
+#include "make/synth_cells.h"
+#include "format/cells/cells_write.h"
 
 #define BLOCK_NUMBERS ((uint64_t)1 << 18) /* about, and rows at most: */
 #define BLOCK_ROWS 1024
@@ -120,8 +121,8 @@ int pen__synth_cells_write(const struct pen_synth_cells *c,
 	struct pen_cells_writer *w = NULL;
 	int rc;
 
-	rc = pen__cells_writer_open(&w, run->ops, run->path, l.spec, run->kv,
-				    run->nkv, err);
+	rc = pen__cells_writer_open(&w, pen__cells_writer_find(run->format),
+				    run->path, l.spec, run->kv, run->nkv, err);
 	if (!rc)
 		rc = line_start(&l, c, run->threads, err);
 	if (!rc)
@@ -131,4 +132,18 @@ int pen__synth_cells_write(const struct pen_synth_cells *c,
 	line_end(&l);
 	pen__cells_writer_close(w);
 	return rc;
+}
+
+uint64_t pen__synth_cells_numbers(const struct pen_synth_cells *c)
+{
+	return pen__synth_cells_spec(c)->nnz;
+}
+
+uint64_t pen__synth_cells_bytes(const struct pen_synth_cells *c)
+{
+	const struct pen_cells_spec *s = pen__synth_cells_spec(c);
+	const uint64_t item = pen_dtype_size(s->dtype);
+
+	return s->sparse ? s->nnz * (item + pen_dtype_size(s->indices))
+			 : s->nrows * s->ncols * item;
 }

@@ -4,7 +4,7 @@
  * what is left); where it ends follows from that, so the caller finds the
  * beginning of the next one without making it.
  */
-#include "engine/synth_seqs.h"
+#include "make/synth_seqs.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -16,6 +16,7 @@
 #include "base/ring.h"
 #include "base/rng.h"
 #include "base/team.h"
+#include "make/maker_int.h"
 
 #define BLOCK ((uint64_t)983040) /* letters: whole words and whole lines */
 #define LINE 60u
@@ -297,4 +298,18 @@ int pen__synth_seqs_write(const struct pen_synth_seqs *s, struct pen_sink *out,
 		rc = write_blocks(&l, out, made, err);
 	line_end(&l);
 	return rc;
+}
+
+int pen__synth_seqs_make(const struct pen_synth_seqs *s,
+			 const struct pen_maker *m, const char *path,
+			 struct pen_synth_made *made, struct pen_err *err)
+{
+	struct pen_sink *sink = NULL;
+	int rc = pen__sink_open(&sink, m->st, path, err), end;
+
+	if (rc)
+		return rc;
+	rc = pen__synth_seqs_write(s, sink, made, err);
+	end = pen__sink_close(sink, !rc, rc ? NULL : err);
+	return rc ? rc : end;
 }

@@ -3,11 +3,12 @@
  * letter i of record n is, is a function of (seed, n, i), so that several
  * threads make one file and it always comes out the same.
  */
-#ifndef PEN_ENGINE_SYNTH_SEQS_H
-#define PEN_ENGINE_SYNTH_SEQS_H
+#ifndef PEN_MAKE_SYNTH_SEQS_H
+#define PEN_MAKE_SYNTH_SEQS_H
+
+#include <stdbool.h>
 
 #include "base/err.h"
-#include "store/store.h"
 
 enum pen_synth_letters {
 	PEN_SYNTH_DNA,
@@ -35,7 +36,13 @@ struct pen_synth_seqs {
 struct pen_synth_made {
 	uint64_t records, letters, bytes;
 };
+struct pen_sink;
 int pen__synth_seqs_write(const struct pen_synth_seqs *, struct pen_sink *,
 			  struct pen_synth_made *, struct pen_err *err);
+/* Into a file, through the maker's store. */
+struct pen_maker;
+int pen__synth_seqs_make(const struct pen_synth_seqs *,
+			 const struct pen_maker *, const char *path,
+			 struct pen_synth_made *, struct pen_err *err);
 
 #endif

@@ -5,7 +5,7 @@
  * Zip64 where sizes need it. Refuses compressed members and whatever
  * format/zip.c refuses.
  */
-#include "emulate/torch_file.h"
+#include "make/torch_file.h"
 
 #include <inttypes.h>
 #include <stdio.h>

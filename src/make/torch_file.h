@@ -5,11 +5,20 @@
  * checkpoints are made of is known: dicts of one-dimensional tensors, at most
  * two deep.
  */
-#ifndef PEN_EMULATE_TORCH_FILE_H
-#define PEN_EMULATE_TORCH_FILE_H
+#ifndef PEN_MAKE_TORCH_FILE_H
+#define PEN_MAKE_TORCH_FILE_H
 
 #include "base/bytes.h"
-#include "format/format.h"
+#include "base/peek.h"
+
+enum pen_state_dtype { /* of checkpoint tensors */
+		       PEN_SD_INT8,
+		       PEN_SD_UINT8,
+		       PEN_SD_FP16,
+		       PEN_SD_BF16,
+		       PEN_SD_FP32,
+		       PEN_SD_FP64
+};
 
 /* What is in a file, in the order of its dicts. */
 enum pen_torch_kind {

@@ -8,8 +8,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "emulate/config.h"
-#include "emulate/torch_file.h"
+#include "make/torch_file.h"
 
 #define BATCH 1000 /* items of a dict between two marks */
 #define NDTYPES (PEN_SD_FP64 + 1)

@@ -7,8 +7,7 @@
 #include <inttypes.h>
 
 #include "base/mem.h"
-#include "emulate/config.h"
-#include "emulate/torch_file.h"
+#include "make/torch_file.h"
 
 enum type {
 	V_MARK,

@@ -3,7 +3,7 @@
  * index of an indexed_binary) are sinks of their own, committed before the
  * object they belong to, so that no object is ever seen without them.
  */
-#include "engine/write.h"
+#include "make/write.h"
 
 #include <stdio.h>
 
@@ -71,6 +71,11 @@ int pen__write_object(const struct pen_write *w, const struct pen_format *f,
 	if (rc)
 		return rc;
 	rc = f->ops->write(f, t, &s.out, err);
+	/* a full disk shows before the first of them has its name */
+	if (rc >= 0 && s.nsides && s.out.patch)
+		rc = patch(&s.out, 0, "", 0, err);
+	for (unsigned i = 0; i < s.nsides && rc >= 0 && s.out.patch; i++)
+		rc = patch(&sides[i].out, 0, "", 0, err);
 	for (unsigned i = 0; i < s.nsides; i++) {
 		end = pen__sink_close(sides[i].sink, rc >= 0,
 				      rc >= 0 ? err : NULL);

@@ -1,6 +1,6 @@
 /* Writing one object of a format through a store, with its side files. */
-#ifndef PEN_ENGINE_WRITE_H
-#define PEN_ENGINE_WRITE_H
+#ifndef PEN_MAKE_WRITE_H
+#define PEN_MAKE_WRITE_H
 
 #include "format/format.h"
 #include "store/store.h"

@@ -7,7 +7,7 @@
  * The tables are hash tables that are never cleared: what was written in an
  * earlier batch has an older stamp, and counts as empty.
  */
-#include "engine/quality.h"
+#include "quality/quality.h"
 
 #include <math.h>
 #include <string.h>
@@ -19,10 +19,12 @@
 
 #define FOLLOWED ((uint64_t)1 << 20) /* samples whose successor is kept */
 #define LOGS 65536		     /* counts whose c log c is kept */
+#define LEAST_DRAWS 13 /* that the expected entropy is good to 0.07 bit for */
 
-/* A chunk and how many of a batch are from it. */
+/* A chunk, how many of a batch are from it, and the label of the first. */
 struct tally {
 	uint64_t chunk;
+	int64_t label;
 	uint32_t stamp, count;
 };
 
@@ -36,8 +38,10 @@ struct kind {
 /* What an epoch comes to. */
 struct sums {
 	uint64_t nbatches, nsamples, repeated;
-	double same;	 /* sum of shares over batches */
-	double mean, m2; /* of entropies, by Welford */
+	double same; /* sum of shares over batches, */
+	double want; /* and of what they are on average; NAN: not known */
+	uint64_t paired, unlike; /* share a chunk; of these, not the label */
+	double mean, m2;	 /* of entropies, by Welford */
 	double entropy;
 	uint32_t nclasses;
 	uint64_t asked[2], kept[2]; /* neighbours: forward, backward */
@@ -70,11 +74,15 @@ struct pen_quality {
 	uint32_t nlogs;
 };
 
-double pen__quality_same_chunk(uint64_t chunk, uint64_t window)
+double pen__quality_same_chunk(uint64_t chunk, uint64_t samples)
 {
-	if (window < 2 || chunk < 2)
+	const double b = (double)chunk, n = (double)samples;
+	const double full = (double)(samples / chunk);
+	const double last = (double)(samples % chunk);
+
+	if (samples < 2)
 		return 0;
-	return chunk >= window ? 1 : (double)(chunk - 1) / (double)(window - 1);
+	return (full * b * (b - 1) + last * (last - 1)) / (n * (n - 1));
 }
 
 double pen__quality_n_eff(double m, double same_chunk)
@@ -103,16 +111,18 @@ static bool is_integer(enum pen_dtype t)
 static int find_label(const struct pen_loader *l, const char *field, int *out,
 		      struct pen_err *err)
 {
-	const struct pen_format *f = l->ds->format;
+	const struct pen_dataset *ds = l->ds;
 	int at = -1; /* among the fields that batches have */
 
-	for (uint32_t i = 0; i < f->nfields; i++) {
+	for (uint32_t i = 0; i < pen_dataset_nfields(ds); i++) {
+		const struct pen_field *d = pen_dataset_field(ds, i);
+
 		if (l->pool->hide[i])
 			continue;
 		at++;
-		if (strcmp(f->field[i].name, field) != 0)
+		if (strcmp(d->name, field) != 0)
 			continue;
-		if (!is_integer(f->field[i].dtype) || f->field[i].ndim)
+		if (!is_integer(d->dtype) || d->ndim)
 			return pen__fail(err, PEN_EINVAL, field,
 					 "is no label: one integer a sample "
 					 "is needed");
@@ -135,14 +145,14 @@ int pen__quality_setup(struct pen_quality_setup *to, const struct pen_loader *l,
 		.expected = l->world == 1 ? l->choice.n : 0,
 		.batch = l->batch,
 		.chunk = s->chunk ? s->chunk : 1,
-		.window = s->window && s->window < s->length ? s->window
-							     : s->length,
+		.sampler = s,
+		.same_order = !l->ds->spec->reshuffle,
 		.label = -1,
 		.choice = &l->choice,
 	};
 	/* neighbours in a row: a batch is one chunk */
 	if (s->ops->in_order)
-		to->chunk = to->window = to->batch * l->world;
+		to->chunk = to->batch * l->world;
 	return field ? find_label(l, field, &to->label, err) : 0;
 }
 
@@ -321,19 +331,31 @@ static void add_entropy(struct sums *s, double h)
 	s->m2 += d * (h - s->mean);
 }
 
-static int count_labels(struct pen_quality *q, const struct pen_batch *b,
-			bool full, struct pen_err *err)
+/* The tensor of labels, or NULL when there is none to look at. */
+static int find_labels(const struct pen_quality *q, const struct pen_batch *b,
+		       const struct pen_tensor **out, struct pen_err *err)
 {
-	const struct pen_tensor *t;
-	uint32_t n = 0;
-	double sum = 0;
+	const struct pen_tensor *t = NULL;
 
-	t = (uint32_t)q->set.label < b->ntensors ? &b->tensors[q->set.label]
-						 : NULL;
+	*out = NULL;
+	if (q->set.label < 0)
+		return 0;
+	if ((uint32_t)q->set.label < b->ntensors)
+		t = &b->tensors[q->set.label];
 	if (!t || !is_integer(t->dtype) || t->layout != PEN_DENSE ||
 	    t->nbytes != b->nsamples * pen_dtype_size(t->dtype))
 		return pen__fail(err, PEN_EINVAL, t ? t->name : "quality",
 				 "is no label: one integer a sample is needed");
+	*out = t;
+	return 0;
+}
+
+static int count_labels(struct pen_quality *q, const struct pen_batch *b,
+			const struct pen_tensor *t, struct pen_err *err)
+{
+	uint32_t n = 0;
+	double sum = 0;
+
 	for (uint32_t i = 0; i < b->nsamples; i++) {
 		struct kind *k = kind_of(q, label_at(t, i));
 
@@ -349,7 +371,7 @@ static int count_labels(struct pen_quality *q, const struct pen_batch *b,
 	}
 	for (uint32_t i = 0; i < n; i++)
 		sum += clogc(q, q->kind[q->touched[i]].count);
-	if (full)
+	if (b->nsamples == q->set.batch)
 		add_entropy(&q->now,
 			    log2(b->nsamples) - sum / (double)b->nsamples);
 	return 0;
@@ -365,8 +387,9 @@ static uint64_t element_of(const struct pen_quality *q, uint64_t id)
 	return q->step == 1 ? id : id / q->step;
 }
 
-/* How many of this batch came from this chunk before. */
-static uint32_t tally(struct pen_quality *q, uint64_t chunk)
+/* How many of this batch came from this chunk before, the first with this
+ * label. */
+static struct tally *tally(struct pen_quality *q, uint64_t chunk)
 {
 	uint64_t at = (chunk * 0x9e3779b97f4a7c15u >> 20) & q->tally_mask;
 	struct tally *t = &q->tally[at];
@@ -377,7 +400,77 @@ static uint32_t tally(struct pen_quality *q, uint64_t chunk)
 	}
 	if (t->stamp != q->stamp)
 		*t = (struct tally){ .chunk = chunk, .stamp = q->stamp };
+	return t;
+}
+
+/* One more of a chunk; returns with how many it shares it. */
+static uint32_t count_chunk(struct pen_quality *q, uint64_t id,
+			    const struct pen_tensor *labels, uint32_t row)
+{
+	struct tally *t = tally(q, element_of(q, id) / q->set.chunk);
+	const int64_t label = labels ? label_at(labels, row) : 0;
+
+	if (!t->count)
+		t->label = label;
+	q->now.paired += t->count > 0;
+	q->now.unlike += t->label != label;
 	return t->count++;
+}
+
+/* The positions around pos whose chunks are mixed with one another. */
+static bool mixed_at(const struct pen_quality *q, uint64_t epoch, uint64_t pos,
+		     uint64_t *start, uint64_t *end)
+{
+	const struct pen_sampler *s = q->set.sampler;
+
+	if (s->ops->in_order) { /* a chunk by itself */
+		*start = pos - pos % q->set.chunk;
+		*end = *start + q->set.chunk;
+		if (*end > s->length)
+			*end = s->length;
+		return true;
+	}
+	if (!s->ops->mixed || (s->chunk && s->chunk != q->set.chunk))
+		return false;
+	return s->ops->mixed(s, q->set.same_order ? 0 : epoch, pos, start, end);
+}
+
+/*
+ * The share of pairs from one chunk that a batch of m samples from pos on has
+ * on average; NAN: there is no closed form. Pairs from two windows share no
+ * chunk. What is past the epoch's end is taken from its start, and may be in
+ * the window that the batch began in.
+ */
+static double expect(const struct pen_quality *q, uint64_t epoch, uint64_t pos,
+		     uint64_t m)
+{
+	const struct pen_sampler *s = q->set.sampler;
+	double sum = 0, first = 0, first_share = 0;
+	uint64_t first_start = UINT64_MAX;
+
+	if (!s || m > s->length || s->ops->repeats)
+		return NAN;
+	if (q->set.chunk == 1)
+		return 0; /* each comes once */
+	for (uint64_t left = m, n; left; left -= n, pos += n) {
+		uint64_t start, end;
+		double share;
+
+		if (!mixed_at(q, epoch, pos % s->length, &start, &end))
+			return NAN;
+		n = end - pos % s->length < left ? end - pos % s->length : left;
+		share = pen__quality_same_chunk(q->set.chunk, end - start);
+		if (first_start == UINT64_MAX) {
+			first_start = start;
+			first_share = share;
+		}
+		if (start == first_start)
+			first += (double)n;
+		else
+			sum += (double)n * (double)(n - 1) * share;
+	}
+	sum += first * (first - 1) * first_share;
+	return sum / ((double)m * (double)(m - 1));
 }
 
 static void mark(struct pen_quality *q, uint64_t id)
@@ -432,11 +525,14 @@ static void next_stamp(struct pen_quality *q)
 int pen__quality_batch(struct pen_quality *q, const struct pen_batch *b,
 		       struct pen_err *err)
 {
-	const uint64_t m = b->nsamples, chunk = q->set.chunk;
+	const uint64_t m = b->nsamples;
 	const bool full = m == q->set.batch;
+	const struct pen_tensor *labels = NULL;
 	uint64_t pairs = 0;
 	int rc = check_ids(q, b, err);
 
+	if (!rc && m)
+		rc = find_labels(q, b, &labels, err);
 	if (rc || !m)
 		return rc;
 	next_stamp(q);
@@ -448,13 +544,15 @@ int pen__quality_batch(struct pen_quality *q, const struct pen_batch *b,
 	q->last_end = b->position + m;
 	for (uint32_t i = 0; i < m; i++) {
 		mark(q, b->ids[i]);
-		pairs += tally(q, element_of(q, b->ids[i]) / chunk);
+		pairs += count_chunk(q, b->ids[i], labels, i);
 	}
 	q->now.nsamples += m;
 	q->now.nbatches += full;
-	if (full && m > 1)
+	if (full && m > 1) {
 		q->now.same += 2 * (double)pairs / (double)m / (double)(m - 1);
-	return q->set.label < 0 ? 0 : count_labels(q, b, full, err);
+		q->now.want += expect(q, b->epoch, b->position, m);
+	}
+	return labels ? count_labels(q, b, labels, err) : 0;
 }
 
 /* ---- sums ---- */
@@ -517,16 +615,18 @@ void pen__quality_result(const struct pen_quality *q,
 		.batch_entropy = s.mean,
 		.neighbours_kept = -1,
 	};
-	r->same_chunk_expected =
-		pen__quality_same_chunk(q->set.chunk, q->set.window);
+	r->same_chunk_expected = s.want / (double)s.nbatches;
 	r->n_eff_expected = pen__quality_n_eff(m, r->same_chunk_expected);
 	if (s.nbatches) {
 		r->same_chunk = s.same / (double)s.nbatches;
 		r->n_eff = pen__quality_n_eff(m, r->same_chunk);
 		r->batch_entropy_sd = sqrt(s.m2 / (double)s.nbatches);
 	}
-	r->batch_entropy_expected =
-		pen__quality_entropy(s.entropy, s.nclasses, r->n_eff_expected);
+	r->batch_entropy_expected = NAN;
+	if (r->n_eff_expected >= fmax(LEAST_DRAWS, s.nclasses) &&
+	    20 * s.unlike <= s.paired)
+		r->batch_entropy_expected = pen__quality_entropy(
+			s.entropy, s.nclasses, r->n_eff_expected);
 	if (q->nepochs > 1)
 		r->neighbours_kept = share(s.kept[0], s.asked[0]) +
 				     share(s.kept[1], s.asked[1]);

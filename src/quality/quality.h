@@ -7,8 +7,8 @@
  * batch is worth. Entropy says the same by a label: of the labels of a batch,
  * the mean over batches, beside the entropy of the whole.
  */
-#ifndef PEN_ENGINE_QUALITY_H
-#define PEN_ENGINE_QUALITY_H
+#ifndef PEN_QUALITY_QUALITY_H
+#define PEN_QUALITY_QUALITY_H
 
 #include <stdbool.h>
 
@@ -16,6 +16,7 @@
 
 struct pen_choice;
 struct pen_loader;
+struct pen_sampler;
 struct pen_text;
 
 struct pen_quality_setup {
@@ -23,7 +24,10 @@ struct pen_quality_setup {
 	uint64_t expected; /* different samples in an epoch; 0: unknown */
 	uint32_t batch;	   /* samples a batch */
 	uint64_t chunk;	   /* neighbours kept together; 1: single samples */
-	uint64_t window;   /* samples mixed with one another */
+	/* Whose order it is: borrowed, for what theory expects. NULL: it
+	 * expects nothing. */
+	const struct pen_sampler *sampler;
+	bool same_order; /* every epoch has that of epoch 0 */
 	/* Which tensor of a batch has the label; an integer a sample. -1:
 	 * none. */
 	int label;
@@ -37,14 +41,17 @@ struct pen_quality_result {
 	uint64_t nsamples;	    /* all, of short batches as well */
 	uint64_t repeated, missing; /* missing: 0 unless complete */
 	bool complete;		    /* a whole epoch was seen */
-	/* pairs of a batch that come from one chunk */
+	/* Pairs of a batch that come from one chunk, and m / (1 + (m - 1) x
+	 * that). Expected: the exact mean over the same batches; NAN where the
+	 * order has none in closed form. */
 	double same_chunk, same_chunk_expected;
-	/* m / (1 + (m - 1) x same_chunk), and with (chunk - 1)/(window - 1) */
 	double n_eff, n_eff_expected;
 	/* bits; the label's over the whole, its mean and deviation over
-	 * batches, and what n_eff_expected lets one expect of that mean.
-	 * expected is for labels that stay the same over whole chunks: others
-	 * mix better. nclasses is 0 without a label. */
+	 * batches, and what n_eff_expected lets one expect of that mean: a
+	 * first-order term, so NAN where n_eff_expected is below 13 or the
+	 * number of classes, and where the label changes within chunks (over
+	 * one in twenty that share one), which mix better. nclasses is 0
+	 * without a label. */
 	uint32_t nclasses;
 	double entropy, batch_entropy, batch_entropy_sd, batch_entropy_expected;
 	/* neighbours in the order that were neighbours in the epoch before;
@@ -52,8 +59,9 @@ struct pen_quality_result {
 	double neighbours_kept;
 };
 
-/* Two of m samples share a chunk: (chunk - 1) / (window - 1). */
-double pen__quality_same_chunk(uint64_t chunk, uint64_t window);
+/* Two of these samples share a chunk: (chunk - 1) / (samples - 1) of whole
+ * chunks; the last one may be short. */
+double pen__quality_same_chunk(uint64_t chunk, uint64_t samples);
 double pen__quality_n_eff(double m, double same_chunk);
 /* Of n_eff draws from a label of this entropy and so many classes. */
 double pen__quality_entropy(double entropy, uint64_t nclasses, double n_eff);

@@ -1,12 +1,13 @@
 /*
  * Charts as SVG, drawn twice: wide, and narrow for a phone, of which a style
- * sheet shows one. Axes begin at 0. Every mark says in words what it stands
- * for, to a pointer, a keyboard and a screen reader alike.
+ * sheet shows one. Linear axes include 0. Every mark says in words what it
+ * stands for, to a pointer, a keyboard and a screen reader alike.
  */
 #ifndef PEN_REPORT_CHART_H
 #define PEN_REPORT_CHART_H
 
 #include "report/page.h"
+#include "report/spread.h"
 
 /* On a light and on a dark page: "#rrggbb". */
 struct pen_colour {
@@ -18,7 +19,7 @@ struct pen_colour pen__colour_at(double);
 struct pen_axis {
 	const char *label;
 	struct pen_shown (*show)(double);
-	double max; /* of the data */
+	double max; /* where it ends; 0: as the data does */
 };
 
 struct pen_mark {
@@ -44,10 +45,13 @@ void pen__chart_scatter(struct pen_text *, const struct pen_chart *);
 struct pen_bar {
 	const char *group; /* new ones begin a group */
 	const char *name;
-	double value;
+	struct pen_range value; /* drawn from 0 to its middle, with the rest */
 	struct pen_shown shown;
 	struct pen_colour colour;
 };
+#define PEN_BARS_ABOUT                                                         \
+	" Bars are medians; the thin lines go from the lowest to the highest " \
+	"run."
 struct pen_bars {
 	const char *id, *title, *about;
 	const struct pen_bar *bar;
@@ -55,10 +59,7 @@ struct pen_bars {
 };
 void pen__chart_bars(struct pen_text *, const struct pen_bars *);
 
-/*
- * Lines over a common x, and the table behind them, which is where the numbers
- * are that a pointer or the arrow keys show. NAN: a gap.
- */
+/* NAN is a gap. */
 struct pen_series {
 	const char *name;
 	const double *y;
@@ -68,14 +69,25 @@ struct pen_tick {
 	double at; /* 0..1 along the axis */
 	const char *label;
 };
+enum pen_plot_kind {
+	PEN_LINES,  /* over a common x */
+	PEN_STACKED /* parts of wholes: a bar a row, its parts the series */
+};
+/*
+ * A figure with a legend, and the table behind it, which is where the numbers
+ * are that a pointer or the arrow keys show.
+ */
 struct pen_plot {
+	enum pen_plot_kind kind;
 	const char *id, *title, *about;
-	struct pen_axis x, y; /* max 0: as the data has it */
-	bool log_y;
-	const double *x_at;
-	size_t n;
+	struct pen_axis x, y;
+	bool log_x, log_y;
+	const double *x_at;	  /* lines */
+	const char *const *names; /* stacked: of the rows */
+	size_t n;		  /* points, rows */
 	const struct pen_series *series;
 	size_t nseries;
+	const double *low, *high; /* of the first one's repeats, or NULL */
 	/* x is not to scale: where its points lie along the axis, and what is
 	 * written there; NULL: x is to scale, from 0 on. */
 	const double *place;
@@ -85,20 +97,5 @@ struct pen_plot {
 void pen__chart_plot(struct pen_text *, const struct pen_plot *);
 /* Colours that are told apart: 0, 1, 2, ... */
 struct pen_colour pen__colour_of(unsigned);
-
-/* Parts of wholes, one below the other: names are those of the parts. */
-struct pen_stack {
-	const char *name;
-	const double *part;
-};
-struct pen_stacks {
-	const char *id, *title, *about;
-	const char *const *parts;
-	size_t nparts;
-	const struct pen_stack *stack;
-	size_t n;
-	struct pen_shown (*show)(double);
-};
-void pen__chart_stacks(struct pen_text *, const struct pen_stacks *);
 
 #endif

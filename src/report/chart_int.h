@@ -1,27 +1,44 @@
-/* What the files that draw charts share. */
+/* Scales of charts: which numbers stand at an axis, and where values lie. */
 #ifndef PEN_REPORT_CHART_INT_H
 #define PEN_REPORT_CHART_INT_H
 
 #include "report/chart.h"
 
-/* Steps of an axis: about a tenth of it, unless numbers come to their end. */
-#define MOST_TICKS 64
+/* What the data of an axis spans; starts as zeros. */
+struct pen_extent {
+	double least, most;
+	double positive; /* the least above zero; 0: none */
+	bool broken;	 /* not all are whole numbers */
+	size_t n;
+};
+void pen__extent_add(struct pen_extent *, double); /* not of NAN and infinity */
 
-struct pen_frame {
-	double w, h, left, right, top, bottom; /* margins */
-	double xmax, ymax, most_r;
-	int xticks, yticks;
-	const char *kind, *role; /* group: its parts speak for themselves */
+enum {
+	PEN_ACROSS = 1, /* labels stand side by side, not one above another */
+	PEN_TIGHT = 2,	/* ends where the data ends, not at a tick */
+	PEN_LOG = 4
 };
 
-extern const struct pen_frame pen__frame_wide, pen__frame_narrow;
+#define PEN_MOST_TICKS 16
 
-/* 1, 2 or 5 times a power of ten, so that about n steps reach max. */
-double pen__chart_step(double max, int n);
-/* A number of an axis: no zeros at the end that say nothing. */
-struct pen_shown pen__chart_tick(const struct pen_axis *, double);
-/* <svg> with its title and description; the caller closes it. */
-void pen__chart_open(struct pen_text *, const struct pen_frame *,
-		     const char *id, const char *title, const char *about);
+struct pen_scale {
+	bool log;	  /* asked for, and there is something above zero */
+	double low, high; /* of the axis; their logarithms when log */
+	double at[PEN_MOST_TICKS];
+	struct pen_shown label[PEN_MOST_TICKS];
+	size_t n; /* ticks: at least one */
+};
+/*
+ * Ticks are 1, 2 or 5 times a power of ten. As many as can be read in room
+ * pixels: no label is there twice or touches the next one. A linear scale
+ * includes 0, but for counts along x, which begin where the data does.
+ */
+void pen__scale_fit(struct pen_scale *, const struct pen_axis *,
+		    const struct pen_extent *, double room, unsigned flags);
+/* 0..1 along the axis, a little outside for what is off it; NAN: nowhere. */
+double pen__scale_place(const struct pen_scale *, double);
+
+/* About the width of text in a chart, in pixels. */
+double pen__text_width(const char *);
 
 #endif

@@ -74,12 +74,9 @@ static const char *verdict(const struct pen_figure *f,
 	return (c->share > 0) == !f->less ? "better" : "WORSE";
 }
 
-static const char *share_text(double v, char *buf, size_t cap)
+static struct pen_shown change_text(double v)
 {
-	if (!isfinite(v))
-		return "";
-	snprintf(buf, cap, "%+.1f %%", 100 * v);
-	return buf;
+	return isfinite(v) ? pen__show_change(v) : (struct pen_shown){ "" };
 }
 
 static void figure_text(const struct pen_figure *f, double v, char *buf,
@@ -135,29 +132,26 @@ static bool next_pair(const struct pen_side *a, const struct pen_side *b,
 static void row_text(struct pen_text *t, const struct pen_figure *f,
 		     const struct pen_change *c)
 {
-	char from[64], to[64], share[32], low[32], high[32], range[80] = "";
+	char from[64], to[64], range[104] = "";
 	size_t start;
 
 	figure_text(f, c->from, from, sizeof(from));
 	figure_text(f, c->to, to, sizeof(to));
 	if (isfinite(c->low))
 		snprintf(range, sizeof(range), "%s .. %s",
-			 share_text(c->low, low, sizeof(low)),
-			 share_text(c->high, high, sizeof(high)));
+			 change_text(c->low).s, change_text(c->high).s);
 	pen__text_add(t, "  ");
 	start = t->n;
 	pen__text_quote(t, f->name);
 	pen__text_add(t, "%*s %18s %18s  %9s  %-22s %s\n",
 		      t->n - start < 14 ? (int)(14 - (t->n - start)) : 0, "",
-		      from, to, share_text(c->share, share, sizeof(share)),
-		      range, verdict(f, c));
+		      from, to, change_text(c->share).s, range, verdict(f, c));
 }
 
 static void words(struct pen_text *t, const struct pen_side *a,
 		  const struct pen_side *b, double least)
 {
 	size_t better = 0, worse = 0, untold = 0;
-	char share[32];
 
 	for (size_t i = 0; i < a->nfigures; i++) {
 		struct pen_change c = pen__compare(a, b, &a->figure[i], least);
@@ -169,9 +163,8 @@ static void words(struct pen_text *t, const struct pen_side *a,
 		else if (!isfinite(c.low))
 			untold++;
 		if (c.differs && !strcmp(a->figure[i].name, "throughput"))
-			pen__text_add(
-				t, "Throughput changed by %s. ",
-				share_text(c.share, share, sizeof(share)));
+			pen__text_add(t, "Throughput changed by %s. ",
+				      change_text(c.share).s);
 	}
 	if (!better && !worse)
 		pen__text_add(t, "No figure differs beyond its noise");
@@ -338,12 +331,9 @@ static void figures_html(struct pen_text *t, const char *id,
 		pen__table_number(t, c.from, shown);
 		snprintf(shown.s, sizeof(shown.s), "%.39s", to);
 		pen__table_number(t, c.to, shown);
-		share_text(c.share, shown.s, sizeof(shown.s));
-		pen__table_number(t, c.share, shown);
-		share_text(c.low, shown.s, sizeof(shown.s));
-		pen__table_number(t, c.low, shown);
-		share_text(c.high, shown.s, sizeof(shown.s));
-		pen__table_number(t, c.high, shown);
+		pen__table_number(t, c.share, change_text(c.share));
+		pen__table_number(t, c.low, change_text(c.low));
+		pen__table_number(t, c.high, change_text(c.high));
 		pen__table_text(t, verdict(f, &c));
 		pen__table_row_end(t);
 	}

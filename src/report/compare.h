@@ -3,7 +3,7 @@
 #ifndef PEN_REPORT_COMPARE_H
 #define PEN_REPORT_COMPARE_H
 
-#include "report/side.h"
+#include "report/samples.h"
 #include "report/spread.h"
 
 /* The change of a figure from one side to another. least 0: 2 %, and 5 % when

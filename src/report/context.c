@@ -1,24 +1,23 @@
-/* Runs of one setting taken together, and what a group is about. */
+/* What rows have in common: figures, other work on the machine, the data. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/mem.h"
-#include "report/arms.h"
-
-double pen__line_rate(const struct pen_line *r)
-{
-	const double all = pen__line_number(r, "samples_per_s");
-	const double rest = pen__line_number(r, "samples_per_s_rest");
-
-	return pen__line_true(r, "drop_first") && !isnan(rest) ? rest : all;
-}
+#include "report/report.h"
 
 double pen__line_memory(const struct pen_line *r)
 {
 	const double own = pen__line_number(r, "own_memory_bytes");
 
 	return isnan(own) ? pen__line_number(r, "peak_memory_bytes") : own;
+}
+
+double pen__line_rest(const struct pen_line *r)
+{
+	const double blocks = pen__line_number(r, "n_rows") /
+			      pen__line_number(r, "block_rows");
+
+	return blocks >= 10 ? pen__line_number(r, "samples_per_s_rest") : NAN;
 }
 
 const char *pen__line_unit(const struct pen_line *r)
@@ -28,58 +27,73 @@ const char *pen__line_unit(const struct pen_line *r)
 	return *unit ? unit : "samples";
 }
 
-static double seconds_of(const struct pen_line *r)
+/* ---- other work on the machine ---- */
+
+struct others {
+	double seconds, cpus, cpu_s, stolen_s, load; /* 0: not known */
+};
+
+#define SHORTEST 0.5 /* seconds: the kernel counts in hundredths */
+#define OTHERS 0.2   /* of all CPUs: then ours had to wait, now and then */
+#define STOLEN 0.05
+
+static double known(double v)
 {
-	return pen__line_number(r, "seconds");
+	return v > 0 ? v : 0;
 }
 
-static double n_eff_of(const struct pen_line *r)
+static void put_others(struct pen_text *t, const struct others *o)
 {
-	return pen__line_number(r, "quality.n_eff");
+	const double all = o->seconds * o->cpus;
+	const bool busy = o->cpu_s >= OTHERS * all;
+	const bool stolen = o->stolen_s >= STOLEN * all;
+
+	if (o->seconds < SHORTEST || !(all > 0) || (!busy && !stolen))
+		return;
+	pen__text_add(t, "The machine was busy: ");
+	if (busy)
+		pen__text_add(t, "other programs used %s of its %s CPUs%s",
+			      pen__show_number(o->cpu_s / o->seconds).s,
+			      pen__show_whole(o->cpus).s,
+			      stolen ? ", and " : "");
+	if (stolen)
+		pen__text_add(t, "its host kept %s of the CPU time for others",
+			      pen__show_share(o->stolen_s / all).s);
+	if (o->load > 0)
+		pen__text_add(t, " (load average %s)",
+			      pen__show_number(o->load).s);
+	pen__text_add(t, ". A quiet machine gives other figures.\n");
 }
 
-/* The median of a figure over all runs of a setup; NAN: none has it. */
-static double median(const struct pen_arms *a, const struct pen_arm *m,
-		     double (*what)(const struct pen_line *))
+void pen__others_rows(struct pen_text *t, const struct pen_line *const *row,
+		      size_t n)
 {
-	size_t n = 0;
+	struct others o = { 0 };
 
-	for (size_t i = 0; i < a->n; i++) {
-		const double v = what(a->row[i]);
+	for (size_t i = 0; i < n; i++) {
+		const struct pen_line *r = row[i];
 
-		if (!isnan(v) && pen__arms_is_run(m, a->row[i]))
-			a->buf[n++] = v;
+		o.seconds += known(pen__line_number(r, "others.seconds"));
+		o.cpu_s += known(pen__line_number(r, "others.cpu_s"));
+		o.stolen_s += known(pen__line_number(r, "others.stolen_s"));
+		o.cpus = fmax(o.cpus, pen__line_number(r, "others.cpus"));
+		o.load = fmax(o.load,
+			      pen__line_number(r, "others.load_average"));
 	}
-	return n ? pen__median(a->buf, n) : NAN;
+	put_others(t, &o);
 }
 
-int pen__cases(const struct pen_group *g, struct pen_case **out, size_t *n,
-	       struct pen_err *err)
+void pen__others_doc(struct pen_text *t, const struct pen_doc *d)
 {
-	struct pen_arms a;
-	struct pen_case *c;
-	int rc = pen__arms_init(&a, NULL, g->row, g->n, err);
+	const struct others o = {
+		known(pen__doc_number(d, 0, "others.seconds")),
+		known(pen__doc_number(d, 0, "others.cpus")),
+		known(pen__doc_number(d, 0, "others.cpu_s")),
+		known(pen__doc_number(d, 0, "others.stolen_s")),
+		known(pen__doc_number(d, 0, "others.load_average")),
+	};
 
-	if (rc)
-		return rc;
-	c = pen__calloc(a.narms ? a.narms : 1, sizeof(*c));
-	for (size_t i = 0; c && i < a.narms; i++) {
-		const struct pen_arm *m = &a.arm[i];
-
-		c[i] = (struct pen_case){
-			.row = m->row,
-			.n = m->n,
-			.oom = !m->n,
-			.rate = median(&a, m, pen__line_rate),
-			.memory = median(&a, m, pen__line_memory),
-			.seconds = median(&a, m, seconds_of),
-			.n_eff = median(&a, m, n_eff_of),
-		};
-	}
-	*n = a.narms;
-	pen__arms_fini(&a);
-	*out = c;
-	return c ? 0 : pen__fail_nomem(err, "report", *n * sizeof(*c));
+	put_others(t, &o);
 }
 
 /* ---- the machine and the data ---- */
@@ -150,6 +164,7 @@ static void when(struct pen_text *t, const struct pen_group *g)
 void pen__about(struct pen_text *t, const struct pen_group *g)
 {
 	const struct pen_line *r = g->row[0];
+	const double memory = pen__line_number(r, "memory_bytes");
 	char buf[256];
 
 	pen__text_add(t, "<h3>Machine and data</h3>\n<dl>\n");
@@ -165,10 +180,12 @@ void pen__about(struct pen_text *t, const struct pen_group *g)
 		item(t, "Size", buf);
 	items(t, "Settings", g, "settings");
 	items(t, "Machine", g, "host");
-	snprintf(buf, sizeof(buf), "%.120s (%s usable), %s of memory",
+	snprintf(buf, sizeof(buf), "%.120s (%s usable)%s%s%s",
 		 pen__line_text(r, "cpu"),
 		 pen__show_whole(pen__line_number(r, "cpus")).s,
-		 pen__show_bytes(pen__line_number(r, "memory_bytes")).s);
+		 isnan(memory) ? "" : ", ",
+		 isnan(memory) ? "" : pen__show_bytes(memory).s,
+		 isnan(memory) ? "" : " of memory");
 	if (*pen__line_text(r, "cpu"))
 		item(t, "CPU", buf);
 	items(t, "Kernel", g, "kernel");

@@ -2,6 +2,7 @@
 #include "report/doc.h"
 
 #include <errno.h>
+#include <fts.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "base/mem.h"
 
 #define MAX_FILE ((size_t)256 << 20)
+#define MAX_DEPTH 4
 
 static int read_whole(const char *path, struct pen_buf *out,
 		      struct pen_err *err)
@@ -38,23 +40,17 @@ static int read_whole(const char *path, struct pen_buf *out,
 int pen__doc_open(struct pen_doc *d, const char *path, struct pen_err *err)
 {
 	struct pen_buf text = { 0 };
-	char inside[4096];
-	struct stat st;
-	int rc;
+	int rc = read_whole(path, &text, err);
 
 	d->name = path;
-	snprintf(inside, sizeof(inside), "%s", path);
-	if (!stat(path, &st) && S_ISDIR(st.st_mode))
-		snprintf(inside, sizeof(inside), "%s/result.json", path);
-	rc = read_whole(inside, &text, err);
 	if (!rc)
-		rc = pen__jdoc_open(&d->j, text.p, text.n, inside, err);
+		rc = pen__jdoc_open(&d->j, text.p, text.n, path, err);
 	pen__buf_fini(&text);
 	if (rc)
 		return rc;
 	if (!pen__doc_is(d, "penstock.")) {
 		pen__jdoc_close(&d->j);
-		return pen__fail(err, PEN_EDATA, inside,
+		return pen__fail(err, PEN_EDATA, path,
 				 "is no result of penstock's: there are run's "
 				 "result.json, load --json, capacity --json, "
 				 "and .jsonl files of bench and sweep");
@@ -70,6 +66,42 @@ void pen__doc_close(struct pen_doc *d)
 bool pen__doc_is(const struct pen_doc *d, const char *schema)
 {
 	return !strncmp(pen__doc_text(d, 0, "schema"), schema, strlen(schema));
+}
+
+/* ---- directories ---- */
+
+static int by_name(const FTSENT **a, const FTSENT **b)
+{
+	return strcmp((*a)->fts_name, (*b)->fts_name);
+}
+
+int pen__doc_walk(const char *dir, pen_doc_fn *found, void *arg,
+		  struct pen_err *err)
+{
+	char path[4096];
+	char *const paths[] = { path, NULL };
+	const FTSENT *e;
+	FTS *tree;
+	int rc = 0;
+
+	snprintf(path, sizeof(path), "%s", dir);
+	tree = fts_open(paths, FTS_COMFOLLOW | FTS_PHYSICAL | FTS_NOCHDIR,
+			by_name);
+	if (!tree)
+		return pen__fail_sys(err, errno, dir, "cannot be listed");
+	while (!rc && (e = fts_read(tree))) {
+		if (e->fts_info == FTS_DNR)
+			rc = pen__fail_sys(err, e->fts_errno, e->fts_path,
+					   "cannot be listed");
+		else if (e->fts_info == FTS_D && e->fts_level &&
+			 (e->fts_name[0] == '.' || e->fts_level > MAX_DEPTH))
+			fts_set(tree, (FTSENT *)(uintptr_t)e, FTS_SKIP);
+		else if (e->fts_info == FTS_F &&
+			 !strcmp(e->fts_name, "result.json"))
+			rc = found(arg, e->fts_path, err);
+	}
+	fts_close(tree);
+	return rc;
 }
 
 uint32_t pen__doc_at(const struct pen_doc *d, uint32_t node, const char *path)

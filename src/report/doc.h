@@ -13,9 +13,14 @@ struct pen_doc {
 	struct pen_jdoc j;
 };
 
-/* A file, or a directory with a result.json. PEN_EDATA: it is none of ours. */
+/* A file. PEN_EDATA: it is none of ours. */
 int pen__doc_open(struct pen_doc *, const char *path, struct pen_err *);
 void pen__doc_close(struct pen_doc *);
+/* Calls found() with every result.json below a directory, sorted by path,
+ * until it fails. */
+typedef int pen_doc_fn(void *arg, const char *path, struct pen_err *);
+int pen__doc_walk(const char *dir, pen_doc_fn *found, void *arg,
+		  struct pen_err *);
 /* "penstock.run/" is the schema's name with the slash before its number. */
 bool pen__doc_is(const struct pen_doc *, const char *schema);
 

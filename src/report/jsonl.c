@@ -3,7 +3,7 @@
  * 256 MB a file, 1 MB a line, 16 levels, 4,096 values a line. What is not is
  * counted and skipped, because the rest of a file is worth keeping.
  */
-#include "report/lines.h"
+#include "report/jsonl.h"
 
 #include <errno.h>
 #include <fcntl.h>

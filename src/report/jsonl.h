@@ -4,8 +4,8 @@
  * into, which readers skip. Nested objects are flattened while reading:
  * {"a": {"b": 1}} has the key "a.b". Keys nobody knows are kept.
  */
-#ifndef PEN_REPORT_LINES_H
-#define PEN_REPORT_LINES_H
+#ifndef PEN_REPORT_JSONL_H
+#define PEN_REPORT_JSONL_H
 
 #include <stdbool.h>
 

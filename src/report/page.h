@@ -7,24 +7,15 @@
 
 #include <stdbool.h>
 
+#include "base/show.h"
 #include "base/text.h"
 
-extern const char pen__page_css[], pen__page_js[];
+/* The hash is that of the script, as a Content-Security-Policy has it. */
+extern const char pen__page_css[], pen__page_js[], pen__page_js_hash[];
 
 void pen__html(struct pen_text *, const char *text); /* escaped */
 void pen__page_open(struct pen_text *, const char *title);
 void pen__page_close(struct pen_text *);
-
-/* Numbers as people read them: good until the end of the statement. */
-struct pen_shown {
-	char s[40];
-};
-struct pen_shown pen__show_count(double);  /* "81.2 k" */
-struct pen_shown pen__show_bytes(double);  /* "1.35 GB" */
-struct pen_shown pen__show_time(double s); /* "12.3 ms" */
-struct pen_shown pen__show_share(double);  /* "38 %" */
-struct pen_shown pen__show_whole(double);  /* "65,536" */
-struct pen_shown pen__show_number(double); /* "340", "4.2" */
 
 /*
  * A table that can be sorted and copied as CSV. names end with NULL; one that
@@ -37,7 +28,13 @@ void pen__table_open(struct pen_text *, const char *caption,
 void pen__table_row(struct pen_text *, const char *id, size_t number);
 void pen__table_text(struct pen_text *, const char *text);
 void pen__table_number(struct pen_text *, double, struct pen_shown);
+/* A number with its spread, as pen__show_range() has it. */
+void pen__put_range(struct pen_text *, const char *shown);
 void pen__table_row_end(struct pen_text *);
 void pen__table_close(struct pen_text *);
+
+/* On a page: lines of plain text as paragraphs of this class, and freed. */
+void pen__put_words(struct pen_text *, struct pen_text *words,
+		    const char *class);
 
 #endif

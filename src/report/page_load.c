@@ -1,10 +1,13 @@
 /* What `load --json` printed, and what `capacity --json` did, on a page. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "report/chart.h"
-#include "report/run.h"
+#include "report/page_run.h"
+#include "report/report.h"
+#include "report/spread.h"
 
 static void put_card(struct pen_text *t, const char *what, double v,
 		     struct pen_shown shown, const char *unit)
@@ -33,35 +36,6 @@ static void put_cards(struct pen_text *t, const struct pen_doc *d)
 	put_card(t, "CPU time a GB", cpu, pen__show_time(cpu), "");
 	put_card(t, "memory at most", memory, pen__show_bytes(memory), "");
 	pen__text_add(t, "</ul>\n");
-}
-
-static void put_stages(struct pen_text *t, const struct pen_run *r)
-{
-	static const char *const parts[] = { "reading", "unpacking",
-					     "making batches", "planning",
-					     "idle" };
-	static const char *const keys[] = { "stage_ns.read", "stage_ns.unpack",
-					    "stage_ns.emit", "stage_ns.plan",
-					    "stage_ns.idle" };
-	double v[5];
-	struct pen_stack stack = { "threads", v };
-	struct pen_id id = pen__run_id(r, "stages");
-	struct pen_stacks c = {
-		.id = id.s,
-		.title = "Where the loader's time goes",
-		.about = "All threads of the loader, summed. Idle: they were "
-			 "ahead of whoever took the batches.",
-		.parts = parts,
-		.nparts = 5,
-		.stack = &stack,
-		.n = 1,
-		.show = pen__show_time,
-	};
-
-	for (int i = 0; i < 5; i++)
-		v[i] = pen__doc_number(r->d, 0, keys[i]) * 1e-9;
-	if (v[0] + v[1] + v[2] + v[3] > 0)
-		pen__chart_stacks(t, &c);
 }
 
 /* The rate of every epoch. */
@@ -109,10 +83,10 @@ static void put_quality(struct pen_text *t, const struct pen_run *r)
 		{ "every sample once an epoch", "quality.exactly_once" },
 		{ "samples that count as independent, a batch",
 		  "quality.n_eff" },
-		{ "the same by the closed form", "quality.n_eff_expected" },
+		{ "the same, expected", "quality.n_eff_expected" },
 		{ "entropy of labels, all data", "quality.label.entropy" },
 		{ "entropy of labels, a batch", "quality.label.batch_entropy" },
-		{ "the same, expected",
+		{ "the same, expected (about)",
 		  "quality.label.batch_entropy_expected" },
 		{ "classes", "quality.label.classes" },
 	};
@@ -128,8 +102,9 @@ static void put_quality(struct pen_text *t, const struct pen_run *r)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		uint32_t node = pen__doc_at(r->d, 0, rows[i].path);
 
-		if (node == PEN_JDOC_NONE)
-			continue;
+		if (node == PEN_JDOC_NONE ||
+		    pen__jdoc_type(&r->d->j, node) == PEN_JDOC_NULL)
+			continue; /* not measured, or not known */
 		pen__table_row(t, id.s, i);
 		pen__table_text(t, rows[i].name);
 		pen__table_text(t,
@@ -143,21 +118,23 @@ static void put_settings(struct pen_text *t, const struct pen_doc *d)
 {
 	static const struct {
 		const char *name, *path;
+		struct pen_shown (*show)(double); /* NULL: as it is */
 	} facts[] = {
-		{ "format", "data.format" },
-		{ "files", "data.objects" },
-		{ "samples", "data.samples" },
-		{ "bytes", "data.bytes" },
-		{ "share in the page cache", "data.page_cache_share" },
-		{ "store", "store" },
-		{ "because", "store_reason" },
-		{ "sampler", "sampler" },
-		{ "seed", "seed" },
-		{ "batch size", "batch_size" },
-		{ "threads", "threads" },
-		{ "batches ahead", "prefetch" },
-		{ "reads in flight a thread", "queue_depth" },
-		{ "penstock", "version" },
+		{ "format", "data.format", NULL },
+		{ "files", "data.objects", pen__show_whole },
+		{ "samples", "data.samples", pen__show_whole },
+		{ "size", "data.bytes", pen__show_bytes },
+		{ "in the page cache at start", "data.page_cache_share",
+		  pen__show_share },
+		{ "store", "store", NULL },
+		{ "because", "store_reason", NULL },
+		{ "sampler", "sampler", NULL },
+		{ "seed", "seed", NULL },
+		{ "batch size", "batch_size", NULL },
+		{ "threads", "threads", NULL },
+		{ "batches ahead", "prefetch", NULL },
+		{ "reads in flight a thread", "queue_depth", NULL },
+		{ "penstock", "version", NULL },
 	};
 	char text[64];
 
@@ -169,7 +146,13 @@ static void put_settings(struct pen_text *t, const struct pen_doc *d)
 		    pen__doc_number(d, node, "") < 0) /* not known */
 			continue;
 		pen__text_add(t, "<dt>%s</dt><dd>", facts[i].name);
-		pen__html(t, pen__doc_shown(d, node, text, sizeof(text)));
+		if (facts[i].show)
+			pen__html(
+				t,
+				facts[i].show(pen__doc_number(d, node, "")).s);
+		else
+			pen__html(t,
+				  pen__doc_shown(d, node, text, sizeof(text)));
 		pen__text_add(t, "</dd>\n");
 	}
 	pen__text_add(t, "</dl>\n");
@@ -184,6 +167,22 @@ static void put_partial(struct pen_text *t, const char *phase)
 	pen__text_add(t, ": its figures are of what ran.</p>\n");
 }
 
+/* The verdict, where the document has one. */
+static void put_why(struct pen_text *t, const struct pen_doc *d)
+{
+	const char *what = pen__doc_text(d, 0, "why.what");
+
+	if (!what[0])
+		return;
+	pen__text_add(t, "<p>");
+	pen__html(t, what);
+	pen__text_add(t, ": ");
+	pen__html(t, pen__doc_text(d, 0, "why.evidence"));
+	pen__text_add(t, ". ");
+	pen__html(t, pen__doc_text(d, 0, "why.advice"));
+	pen__text_add(t, "</p>\n");
+}
+
 void pen__load_show(struct pen_text *t, const struct pen_doc *d, size_t number)
 {
 	struct pen_run r = { d, number };
@@ -196,13 +195,17 @@ void pen__load_show(struct pen_text *t, const struct pen_doc *d, size_t number)
 	pen__html(t, d->name);
 	pen__text_add(t,
 		      "</p>\n<div class=\"verdict\"><p>%s samples a second "
-		      "were loaded.</p></div>\n",
+		      "were loaded.</p>\n",
 		      isfinite(rate) ? pen__show_count(rate).s : "No");
+	put_why(t, d);
+	pen__text_add(t, "</div>\n");
 	if (pen__doc_true(d, 0, "partial"))
 		put_partial(t, phase);
 	put_cards(t, d);
 	put_epochs(t, &r);
-	put_stages(t, &r);
+	pen__run_stages(t, &r,
+			"All threads of the loader, summed. Idle: they were "
+			"ahead of whoever took the batches.");
 	put_quality(t, &r);
 	put_settings(t, d);
 	pen__text_add(t, "</section>\n");
@@ -210,23 +213,115 @@ void pen__load_show(struct pen_text *t, const struct pen_doc *d, size_t number)
 
 /* ---- capacity ---- */
 
+/* The repeats of a number of accelerators. */
+static struct pen_range repeats_of(const struct pen_doc *d, uint32_t point)
+{
+	const uint32_t list = pen__doc_at(d, point, "au_repeats");
+	size_t n;
+	double *v = pen__doc_numbers(d, list, NULL, &n);
+	const struct pen_range r = pen__range(v, n);
+
+	pen__free(v);
+	return r;
+}
+
+/*
+ * Few repeats differ from what is wanted, as from one another, when none of
+ * them is on the other side: what every repeat reached, and what some did.
+ */
+static void put_doubt(struct pen_text *t, const struct pen_doc *d, double want)
+{
+	double every = 0, some = 0, fewest = INFINITY;
+	const uint32_t list = pen__doc_at(d, 0, "curve");
+
+	for (uint32_t c = pen__jdoc_first(&d->j, list); c != PEN_JDOC_NONE;
+	     c = pen__jdoc_next(&d->j, c)) {
+		const double n = pen__doc_number(d, c, "accelerators");
+		const struct pen_range r = repeats_of(d, c);
+
+		fewest = fmin(fewest, (double)r.n);
+		every = r.low >= want ? fmax(every, n) : every;
+		some = r.high >= want ? fmax(some, n) : some;
+	}
+	if (fewest < PEN_LEAST_RUNS)
+		pen__text_add(t,
+			      "Every number was measured %s: how sure this is, "
+			      "is not known. --repeats 3 or more tells.\n",
+			      fewest < 2 ? "once" : "twice");
+	else if (every < some)
+		pen__text_add(t,
+			      "Within noise: %s reached it in every repeat, %s "
+			      "in some.\n",
+			      every > 0 ? pen__show_whole(every).s : "none",
+			      pen__show_whole(some).s);
+}
+
+void pen__capacity_words(struct pen_text *t, const struct pen_doc *d)
+{
+	const double fed = pen__doc_number(d, 0, "accelerators");
+	const double want = pen__doc_number(d, 0, "au_wanted_percentage");
+	const bool partial = pen__doc_true(d, 0, "partial");
+	const char *of = pen__doc_text(d, 0, "workload");
+	const char *stopped = pen__doc_text(d, 0, "stopped");
+
+	if (fed > 0)
+		pen__text_add(t, "This machine and storage feed %s of ",
+			      pen__show_counted((uint64_t)fmin(fed, 1e15),
+						"emulated accelerator")
+				      .s);
+	else if (!partial)
+		pen__text_add(t, "This machine and storage cannot feed one "
+				 "accelerator of ");
+	if (fed > 0 || !partial) {
+		pen__text_quote(t, of);
+		pen__text_add(t, " at %s%s.\n", pen__show_share(want / 100).s,
+			      fed > 0 ? " or more" : "");
+	}
+	if (!partial)
+		put_doubt(t, d, want);
+	else
+		pen__text_add(t,
+			      "The search was interrupted: how many%s are fed "
+			      "is not known.\n",
+			      fed > 0 ? " more" : "");
+	if (*stopped) {
+		pen__text_add(t, "More were not tried: ");
+		pen__text_quote(t, stopped);
+		pen__text_add(t, ".\n");
+	}
+}
+
+/* The lowest and highest repeat of every point; NAN where there is none. */
+static void fill_spread(const struct pen_doc *d, uint32_t list, double *low,
+			double *high)
+{
+	for (uint32_t c = pen__jdoc_first(&d->j, list); c != PEN_JDOC_NONE;
+	     c = pen__jdoc_next(&d->j, c)) {
+		const struct pen_range r = repeats_of(d, c);
+
+		*low++ = r.low;
+		*high++ = r.high;
+	}
+}
+
 static void put_curve(struct pen_text *t, const struct pen_run *r)
 {
 	uint32_t list = pen__doc_at(r->d, 0, "curve");
 	size_t n = 0, m = 0;
 	double *at = pen__doc_numbers(r->d, list, "accelerators", &n);
 	double *au = pen__doc_numbers(r->d, list, "au_percentage", &m);
-	double *want = n ? pen__alloc(n, sizeof(*want)) : NULL;
+	double *more = n ? pen__alloc(3 * n, sizeof(*more)) : NULL;
 	const struct pen_series series[] = {
 		{ "utilisation", au, pen__colour_of(0) },
-		{ "wanted", want, pen__colour_of(1) },
+		{ "wanted", more, pen__colour_of(1) },
 	};
 	struct pen_id id = pen__run_id(r, "curve");
 	struct pen_plot p = {
 		.id = id.s,
 		.title = "Utilisation by number of accelerators",
-		.about = "Medians of the repeats. Where the curve leaves the "
-			 "wanted line, storage, loader or CPU are the limit.",
+		.about = "Medians, from the lowest to the highest repeat. "
+			 "Where the curve leaves the wanted line, storage, "
+			 "loader or CPU are the limit.",
 		.x = { "accelerators", pen__show_whole, 0 },
 		.y = { "utilisation", pen__show_percent, 100 },
 		.x_at = at,
@@ -235,42 +330,40 @@ static void put_curve(struct pen_text *t, const struct pen_run *r)
 		.nseries = 2,
 	};
 
-	for (size_t i = 0; want && i < n; i++)
-		want[i] = pen__doc_number(r->d, 0, "au_wanted_percentage");
-	if (at && au && want && n == m)
+	for (size_t i = 0; more && i < n; i++)
+		more[i] = pen__doc_number(r->d, 0, "au_wanted_percentage");
+	/* they are doubled, until one is too many */
+	p.log_x = n && at && at[n - 1] > 16;
+	if (at && au && more && n == m) {
+		p.low = more + n;
+		p.high = more + 2 * n;
+		fill_spread(r->d, list, more + n, more + 2 * n);
 		pen__chart_plot(t, &p);
+	}
 	pen__free(at);
 	pen__free(au);
-	pen__free(want);
+	pen__free(more);
 }
 
 void pen__capacity_show(struct pen_text *t, const struct pen_doc *d,
 			size_t number)
 {
 	struct pen_run r = { d, number };
-	double fed = pen__doc_number(d, 0, "accelerators");
-	double want = pen__doc_number(d, 0, "au_wanted_percentage");
-	bool partial = pen__doc_true(d, 0, "partial");
+	struct pen_text busy = { 0 }, words = { 0 };
 
 	pen__text_add(t, "<section>\n<h2>Capacity: ");
 	pen__html(t, pen__doc_text(d, 0, "workload"));
 	pen__text_add(t, "</h2>\n<p class=\"sub\">");
 	pen__html(t, d->name);
-	pen__text_add(t, "</p>\n<div class=\"verdict\"><p>");
-	if (fed > 0)
-		pen__text_add(t,
-			      "This machine and storage feed %s emulated "
-			      "accelerators at %s utilisation or more.",
-			      pen__show_whole(fed).s,
-			      pen__show_share(want / 100).s);
-	else if (!partial)
-		pen__text_add(t, "Not even one accelerator is fed at %s.",
-			      pen__show_share(want / 100).s);
-	if (partial)
-		pen__text_add(t, " The search was interrupted: how many more "
-				 "are fed is not known.");
-	pen__text_add(t, "</p>");
-	if (pen__doc_number(d, 0, "cached_share") > 0.1)
+	pen__text_add(t, "</p>\n");
+	pen__others_doc(&busy, d);
+	pen__put_words(t, &busy, " class=\"warn\"");
+	pen__text_add(t, "<div class=\"verdict\">");
+	pen__capacity_words(&words, d);
+	pen__put_words(t, &words, "");
+	put_why(t, d);
+	if (pen__doc_number(d, 0, "cached_share") > 0.1 &&
+	    strncmp(pen__doc_text(d, 0, "why.cause"), "storage", 7) != 0)
 		pen__text_add(
 			t,
 			"<p>%s of the bytes came from the page cache, "

@@ -4,7 +4,7 @@
  * numbers are of the document; long series were thinned out when it was
  * written, so a page stays small however long the run was.
  */
-#include "report/run.h"
+#include "report/page_run.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -21,52 +21,32 @@ struct pen_id pen__run_id(const struct pen_run *r, const char *part)
 	return id;
 }
 
-/* ---- words ---- */
+/* ---- by stage ---- */
 
 static const struct {
 	const char *key, *name;
 } stages[] = {
-	{ "stages.read_ns", "reading" },
-	{ "stages.unpack_ns", "unpacking" },
-	{ "stages.emit_ns", "making batches" },
-	{ "stages.plan_ns", "planning" },
+	{ "open", "opening files" }, { "read", "reading" },
+	{ "unpack", "unpacking" },   { "decode", "decoding" },
+	{ "emit", "copying" },	     { "preprocess", "preprocessing" },
+	{ "plan", "planning" },	     { "idle", "idle" },
 };
 #define NSTAGES (sizeof(stages) / sizeof(stages[0]))
 
-/* What the loader's threads were busy with most. */
-static void put_bound(struct pen_text *t, const struct pen_run *r)
+/* Seconds of a stage; 0: not known. */
+static double stage_s(const struct pen_run *r, size_t i)
 {
-	double all = 0, most = 0;
-	size_t which = 0;
+	const bool of_load = pen__doc_at(r->d, 0, "stages") == PEN_JDOC_NONE;
+	char key[64];
+	double v;
 
-	for (size_t i = 0; i < NSTAGES; i++) {
-		double v = pen__doc_number(r->d, 0, stages[i].key);
-
-		if (!(v > 0))
-			continue;
-		all += v;
-		if (v > most) {
-			most = v;
-			which = i;
-		}
-	}
-	if (!(all > 0))
-		return;
-	pen__text_add(t,
-		      "<p>The loader's threads were busy for %s, %s of it "
-		      "%s",
-		      pen__show_time(all * 1e-9).s,
-		      pen__show_share(most / all).s, stages[which].name);
-	all += pen__doc_number(r->d, 0, "stages.idle_ns");
-	if (all > 0 && pen__doc_number(r->d, 0, "stages.idle_ns") > 0)
-		pen__text_add(
-			t, ", and idle for %s of their time",
-			pen__show_share(
-				pen__doc_number(r->d, 0, "stages.idle_ns") /
-				all)
-				.s);
-	pen__text_add(t, ".</p>\n");
+	snprintf(key, sizeof(key), of_load ? "stage_ns.%s" : "stages.%s_ns",
+		 stages[i].key);
+	v = pen__doc_number(r->d, 0, key);
+	return v > 0 ? v * 1e-9 : 0;
 }
+
+/* ---- words ---- */
 
 /* The first sentence is the result, and stands out. */
 static void put_sentences(struct pen_text *t, const char *text)
@@ -86,6 +66,18 @@ static void put_sentences(struct pen_text *t, const char *text)
 	pen__text_add(t, "</p>\n");
 }
 
+static void put_verdict(struct pen_text *t, const struct pen_doc *d)
+{
+	struct pen_text own = { 0 };
+
+	if (pen__doc_at(d, 0, "why") == PEN_JDOC_NONE &&
+	    pen__doc_number(d, 0, "totals.samples") > 0)
+		pen__run_why(&own, d);
+	put_sentences(t, own.p ? own.p : pen__doc_text(d, 0, "verdict"));
+	t->failed |= own.failed;
+	pen__text_fini(&own);
+}
+
 static void put_head(struct pen_text *t, const struct pen_run *r)
 {
 	pen__text_add(t, "<h2>");
@@ -95,8 +87,7 @@ static void put_head(struct pen_text *t, const struct pen_run *r)
 	pen__text_add(t, " · ");
 	pen__html(t, pen__doc_text(r->d, 0, "start"));
 	pen__text_add(t, "</p>\n<div class=\"verdict\">\n");
-	put_sentences(t, pen__doc_text(r->d, 0, "verdict"));
-	put_bound(t, r);
+	put_verdict(t, r->d);
 	pen__text_add(t, "</div>\n");
 	if (pen__doc_true(r->d, 0, "partial"))
 		pen__text_add(t, "<p class=\"warn\">This run was interrupted: "
@@ -136,11 +127,9 @@ static void put_cards(struct pen_text *t, const struct pen_run *r)
 	double cpu = pen__doc_number(d, 0, "totals.cpu_s") /
 		     pen__doc_number(d, 0, "totals.train_s");
 	double memory = most_memory(d);
-	struct pen_shown s;
 
-	snprintf(s.s, sizeof(s.s), "%.1f %%", au);
 	pen__text_add(t, "<ul class=\"cards\">\n");
-	put_card(t, "utilisation", au, s, "");
+	put_card(t, "utilisation", au, pen__show_percent(au), "");
 	put_card(t, "accelerators", n, pen__show_whole(n), "");
 	put_card(t, "samples a second", rate, pen__show_count(rate), "");
 	put_card(t, "read", read, pen__show_bytes(read), "/s");
@@ -154,62 +143,67 @@ static void put_cards(struct pen_text *t, const struct pen_run *r)
 
 /* ---- by part ---- */
 
-static void put_stages(struct pen_text *t, const struct pen_run *r)
+void pen__run_stages(struct pen_text *t, const struct pen_run *r,
+		     const char *about)
 {
-	static const char *const parts[] = { "reading", "unpacking",
-					     "making batches", "planning",
-					     "idle" };
-	double v[NSTAGES + 1];
-	struct pen_stack stack = { "threads", v };
-	struct pen_stacks c = {
-		.title = "Where the loader's time goes",
-		.about = "All threads of the loader, summed. Idle is good "
-			 "when the accelerators are busy: it is room for "
-			 "more of them.",
-		.parts = parts,
-		.nparts = NSTAGES + 1,
-		.stack = &stack,
-		.n = 1,
-		.show = pen__show_time,
-	};
+	static const char *const names[] = { "threads" };
+	struct pen_series part[NSTAGES];
+	double v[NSTAGES], all = 0;
 	struct pen_id id = pen__run_id(r, "stages");
+	struct pen_plot p = {
+		.kind = PEN_STACKED,
+		.id = id.s,
+		.title = "Where the loader's time goes",
+		.about = about,
+		.y = { "time", pen__show_time, 0 },
+		.names = names,
+		.n = 1,
+		.series = part,
+	};
 
-	for (size_t i = 0; i < NSTAGES; i++)
-		v[i] = pen__doc_number(r->d, 0, stages[i].key) * 1e-9;
-	v[NSTAGES] = pen__doc_number(r->d, 0, "stages.idle_ns") * 1e-9;
-	if (!(v[0] + v[1] + v[2] + v[3] > 0))
-		return;
-	c.id = id.s;
-	pen__chart_stacks(t, &c);
+	for (size_t i = 0; i < NSTAGES; i++) {
+		const size_t k = p.nseries;
+
+		v[k] = stage_s(r, i);
+		part[k] = (struct pen_series){ stages[i].name, &v[k],
+					       pen__colour_of((unsigned)k) };
+		all += i + 1 < NSTAGES ? v[k] : 0;
+		p.nseries += v[k] > 0;
+	}
+	if (all > 0)
+		pen__chart_plot(t, &p);
 }
 
 static void put_accelerators(struct pen_text *t, const struct pen_run *r)
 {
-	static const char *const parts[] = { "computing", "waiting for data",
-					     "other" };
-	double v[3] = {
+	static const char *const names[] = { "accelerators" };
+	const double v[3] = {
 		pen__doc_number(r->d, 0, "totals.accelerator_compute_s"),
 		pen__doc_number(r->d, 0, "totals.accelerator_load_s"),
 		pen__doc_number(r->d, 0, "totals.accelerator_slack_s"),
 	};
-	struct pen_stack stack = { "accelerators", v };
-	struct pen_stacks c = {
+	const struct pen_series part[] = {
+		{ "computing", &v[0], pen__colour_of(0) },
+		{ "waiting for data", &v[1], pen__colour_of(1) },
+		{ "other", &v[2], pen__colour_of(2) },
+	};
+	struct pen_id id = pen__run_id(r, "accel");
+	struct pen_plot p = {
+		.kind = PEN_STACKED,
+		.id = id.s,
 		.title = "What the accelerators did",
 		.about = "Seconds of all emulated accelerators, summed: "
 			 "computing, waiting for a batch, and what is between "
 			 "(barriers, overshoot).",
-		.parts = parts,
-		.nparts = 3,
-		.stack = &stack,
+		.y = { "time", pen__show_time, 0 },
+		.names = names,
 		.n = 1,
-		.show = pen__show_time,
+		.series = part,
+		.nseries = 3,
 	};
-	struct pen_id id = pen__run_id(r, "accel");
 
-	if (!(v[0] + v[1] > 0))
-		return;
-	c.id = id.s;
-	pen__chart_stacks(t, &c);
+	if (v[0] + v[1] > 0)
+		pen__chart_plot(t, &p);
 }
 
 /* One line a rank; of very many, every so many-th. */
@@ -244,7 +238,7 @@ static void put_checkpoints(struct pen_text *t, const struct pen_run *r,
 			    const char *key, const char *title)
 {
 	static const char *const names[] = { "#number", "#epoch", "#seconds",
-					     "#bytes",	"#GiB/s", NULL };
+					     "#bytes",	"#per s", NULL };
 	uint32_t list = pen__doc_at(r->d, 0, key);
 	struct pen_id id = pen__run_id(r, key);
 	size_t i = 0;
@@ -259,14 +253,15 @@ static void put_checkpoints(struct pen_text *t, const struct pen_run *r,
 				pen__doc_number(r->d, c, "epoch"),
 				pen__doc_number(r->d, c, "seconds"),
 				pen__doc_number(r->d, c, "bytes"),
-				pen__doc_number(r->d, c, "gib_per_s") };
+				1073741824 *
+					pen__doc_number(r->d, c, "gib_per_s") };
 
 		pen__table_row(t, id.s, i++);
 		pen__table_number(t, v[0], pen__show_whole(v[0]));
 		pen__table_number(t, v[1], pen__show_whole(v[1]));
 		pen__table_number(t, v[2], pen__show_time(v[2]));
 		pen__table_number(t, v[3], pen__show_bytes(v[3]));
-		pen__table_number(t, v[4], pen__show_number(v[4]));
+		pen__table_number(t, v[4], pen__show_bytes(v[4]));
 		pen__table_row_end(t);
 	}
 	pen__table_close(t);
@@ -288,9 +283,17 @@ static void part(char text[128], const char *what, const char *unit)
 {
 	const size_t n = strlen(text);
 
-	if (what[0])
+	if (what[0] && strcmp(what, "-"))
 		snprintf(text + n, 128 - n, "%s%s%s", n ? ", " : "", what,
 			 unit);
+}
+
+/* "4 threads" */
+static void part_of(char text[128], double n, const char *what,
+		    const char *more)
+{
+	if (n >= 0 && n < 1e18)
+		part(text, pen__show_counted((uint64_t)n, what).s, more);
 }
 
 static void put_loader(struct pen_text *t, const struct pen_doc *d)
@@ -303,15 +306,13 @@ static void put_loader(struct pen_text *t, const struct pen_doc *d)
 	put_fact(t, "store", text);
 	put_fact(t, "sampler", pen__doc_text(d, 0, "loader.sampler"));
 	text[0] = '\0';
-	part(text, pen__show_whole(pen__doc_number(d, 0, "loader.threads")).s,
-	     " threads");
-	part(text, pen__show_whole(pen__doc_number(d, 0, "loader.prefetch")).s,
-	     " batches ahead");
+	part_of(text, pen__doc_number(d, 0, "loader.threads"), "thread", "");
+	part_of(text, pen__doc_number(d, 0, "loader.prefetch"), "batch",
+		" ahead");
 	put_fact(t, "loader", text);
 	text[0] = '\0';
-	part(text,
-	     pen__show_whole(pen__doc_number(d, 0, "data.samples_train")).s,
-	     " samples");
+	part_of(text, pen__doc_number(d, 0, "data.samples_train"), "sample",
+		"");
 	part(text, pen__show_bytes(pen__doc_number(d, 0, "data.bytes_train")).s,
 	     "");
 	put_fact(t, "data", text);
@@ -330,18 +331,14 @@ static void put_machine(struct pen_text *t, const struct pen_run *r)
 	pen__text_add(t, "<h3>Machine and data</h3>\n<dl>\n");
 	put_fact(t, "host", pen__doc_text(d, host, "name"));
 	part(text, pen__doc_text(d, host, "cpu"), "");
-	part(text, pen__show_whole(pen__doc_number(d, host, "cpus")).s,
-	     " CPUs");
+	part_of(text, pen__doc_number(d, host, "cpus"), "CPU", "");
 	part(text, pen__show_bytes(memory).s, "");
 	put_fact(t, "machine", text);
 	put_fact(t, "kernel", pen__doc_text(d, host, "kernel"));
 	snprintf(text, sizeof(text), "%s %s", device,
 		 pen__doc_text(d, host, "device.model"));
 	if (isfinite(ahead))
-		part(text, "read-ahead ", pen__show_whole(ahead).s);
-	if (isfinite(ahead))
-		snprintf(text + strlen(text), sizeof(text) - strlen(text),
-			 " KiB");
+		part(text, "read-ahead ", pen__show_bytes(1024 * ahead).s);
 	if (order[0])
 		part(text, "scheduler ", order);
 	if (device[0])
@@ -406,7 +403,10 @@ void pen__run_show(struct pen_text *t, const struct pen_doc *d, size_t number)
 	put_cards(t, &r);
 	pen__run_time(t, &r);
 	put_accelerators(t, &r);
-	put_stages(t, &r);
+	pen__run_stages(t, &r,
+			"All threads of the loader, summed. Idle is good "
+			"when the accelerators are busy: it is room for "
+			"more of them.");
 	pen__run_waits(t, &r);
 	pen__run_epochs(t, &r);
 	put_ranks(t, &r);

@@ -1,19 +1,11 @@
 /* A run over time: utilisation, waits, epochs, and the machine below it. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "report/chart.h"
-#include "report/run.h"
-
-struct pen_shown pen__show_percent(double v)
-{
-	struct pen_shown s;
-
-	snprintf(s.s, sizeof(s.s), "%.*f %%", v < 99.95 && v >= 0.05 ? 1 : 0,
-		 v);
-	return s;
-}
+#include "report/page_run.h"
 
 static size_t least(size_t a, size_t b)
 {
@@ -46,12 +38,15 @@ static void put_lines(struct pen_text *t, const struct pen_run *r,
 		series[i] = p->series[i];
 		series[i].y = v[i];
 	}
+	/* of one accelerator, the mean is the longest */
+	if (n && p->nseries == 2 && !memcmp(v[0], v[1], n * sizeof(**v)))
+		p->nseries = 1;
 	p->series = series;
 	p->x_at = at;
 	p->n = n;
 	if (at && n > 1)
 		pen__chart_plot(t, p);
-	for (size_t i = 0; i < p->nseries; i++)
+	for (size_t i = 0; i < 4; i++)
 		pen__free(v[i]);
 	pen__free(at);
 }
@@ -126,6 +121,7 @@ void pen__run_epochs(struct pen_text *t, const struct pen_run *r)
 
 /* ---- waits by percentile ---- */
 
+#define NMARKS 7
 #define MOST 400 /* points; a histogram has some hundreds at most */
 
 /* So many nines as there are: 99.99 % is not all of them. */
@@ -155,15 +151,16 @@ void pen__run_waits(struct pen_text *t, const struct pen_run *r)
 	static const struct {
 		double share;
 		const char *label;
-	} marks[] = { { 0, "0 %" },	     { 0.9, "90 %" },
-		      { 0.99, "99 %" },	     { 0.999, "99.9 %" },
-		      { 0.9999, "99.99 %" }, { 0.99999, "99.999 %" } };
+	} marks[] = { { 0, "0 %" },	      { 0.5, "50 %" },
+		      { 0.9, "90 %" },	      { 0.99, "99 %" },
+		      { 0.999, "99.9 %" },    { 0.9999, "99.99 %" },
+		      { 0.99999, "99.999 %" } };
 	uint32_t list = pen__doc_at(r->d, 0, "histograms.wait.buckets");
 	double all = pen__doc_number(r->d, 0, "histograms.wait.count");
 	double x[MOST], y[MOST], place[MOST], sum = 0;
 	struct pen_series series = { "wait", y, pen__colour_of(0) };
 	struct pen_id id = pen__run_id(r, "waits");
-	struct pen_tick tick[6];
+	struct pen_tick tick[NMARKS + 1];
 	size_t n = 0, nticks = 0, every;
 
 	if (!(all > 0))
@@ -183,11 +180,12 @@ void pen__run_waits(struct pen_text *t, const struct pen_run *r)
 		y[n] = pen__doc_number(r->d, value, "") * 1e-9;
 		place[n++] = place_of(sum / all, all);
 	}
-	for (size_t i = 0; i < 6; i++)
+	for (size_t i = 0; i < NMARKS; i++)
 		if (place_of(marks[i].share, all) < 1)
 			tick[nticks++] = (struct pen_tick){
 				place_of(marks[i].share, all), marks[i].label
 			};
+	tick[nticks++] = (struct pen_tick){ 1, "100 %" };
 	if (n > 1)
 		pen__chart_plot(
 			t,

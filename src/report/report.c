@@ -7,18 +7,15 @@
 #include <sys/stat.h>
 
 #include "base/mem.h"
-#include "report/arms.h"
-#include "report/run.h"
+#include "report/variants.h"
+#include "report/page_run.h"
 
 /* ---- rows nobody knows more about ---- */
 
-static int no_verdict(struct pen_text *t, const struct pen_group *g,
-		      struct pen_err *err)
+static void count_rows(struct pen_text *t, const struct pen_variants *a)
 {
-	(void)err;
-	pen__text_add(t, "<p>%zu %s of other experiments.</p>\n", g->n,
-		      g->n == 1 ? "row" : "rows");
-	return 0;
+	pen__text_add(t, "%s of other experiments.\n",
+		      pen__show_counted(a->nrows, "row").s);
 }
 
 /* Every value as it stands. */
@@ -47,50 +44,26 @@ static int show_cells(struct pen_text *t, const struct pen_group *g,
 
 static const struct pen_kind other = {
 	.title = "Other results",
-	.verdict = no_verdict,
+	.facts = count_rows,
 	.show = show_cells,
 };
 
-static const struct pen_kind *const kinds[] = {
-	&pen__kind_blocks,
-	&pen__kind_chunks,
-	&pen__kind_prefetch,
-	&pen__kind_batch_size,
-	&pen__kind_formats,
-	&pen__kind_shuffle,
-	&pen__kind_startup,
-	&pen__kind_resume,
-	&pen__kind_mmap,
-	&pen__kind_neighbour,
-	&pen__kind_overlap,
-	&pen__kind_workers,
-	&pen__kind_iterate,
-	&pen__kind_prealloc,
-	&pen__kind_memory,
-	&pen__kind_headspace,
-	&pen__kind_sweep,
-	&pen__kind_dna,
-	&other,
-};
-#define NKINDS (sizeof(kinds) / sizeof(kinds[0]))
-
 static const struct pen_kind *kind_of(const struct pen_line *r)
 {
-	size_t i = 0;
+	const char *name = pen__line_text(r, "experiment");
 
-	while (kinds[i]->experiment &&
-	       strcmp(kinds[i]->experiment, pen__line_text(r, "experiment")))
-		i++;
-	return kinds[i];
+	for (size_t i = 0; pen__kinds[i]; i++)
+		if (!strcmp(pen__kinds[i]->experiment, name))
+			return pen__kinds[i];
+	return &other;
 }
 
 /* ---- groups ---- */
 
 static bool together(const struct pen_line *a, const struct pen_line *b)
 {
-	/* a cell of a sweep is named by what varies: the rest has to be alike
-	 */
-	if (kind_of(a) == &pen__kind_sweep &&
+	/* where a variant is named by its settings, the rest has to be alike */
+	if (kind_of(a)->by &&
 	    (strcmp(pen__line_text(a, "settings"),
 		    pen__line_text(b, "settings")) != 0 ||
 	     pen__line_true(a, "cold") != pen__line_true(b, "cold")))
@@ -167,13 +140,12 @@ static int put_section(struct pen_text *t, const struct section *s, bool alone,
 	pen__text_add(t, "<section>\n<h%d>%s%s", alone ? 1 : 2, s->kind->title,
 		      *name ? ": " : "");
 	pen__html(t, name);
-	pen__text_add(t, "</h%d>\n<div class=\"verdict\">\n", alone ? 1 : 2);
-	rc = s->kind->columns ? pen__arms_verdict(t, s->kind, &s->g, err)
-			      : s->kind->verdict(t, &s->g, err);
-	pen__text_add(t, "</div>\n");
+	pen__text_add(t, "</h%d>\n", alone ? 1 : 2);
+	rc = pen__variants_verdict(t, s->kind, &s->g, err);
 	if (!rc)
-		rc = s->kind->columns ? pen__arms_show(t, s->kind, &s->g, err)
-				      : s->kind->show(t, &s->g, err);
+		rc = s->kind->columns
+			     ? pen__variants_show(t, s->kind, &s->g, err)
+			     : s->kind->show(t, &s->g, err);
 	if (!rc)
 		pen__about(t, &s->g);
 	pen__text_add(t, "</section>\n");
@@ -203,32 +175,65 @@ static bool put_document(struct pen_text *t, const struct pen_doc *d,
 	return false;
 }
 
+/* A run is called by its folder. */
+static char *name_of(const char *path)
+{
+	static const char file[] = "/result.json";
+	const size_t n = strlen(path), m = sizeof(file) - 1;
+
+	return pen__strndup(path,
+			    n > m && !strcmp(path + n - m, file) ? n - m : n);
+}
+
+static int read_document(void *arg, const char *path, struct pen_err *err)
+{
+	struct pen_results *r = arg;
+	char *name = name_of(path);
+	struct pen_doc *more;
+	int rc;
+
+	more = pen__realloc(r->doc, r->ndocs + 1, sizeof(*more));
+	if (more)
+		r->doc = more;
+	if (!more || !name) {
+		pen__free(name);
+		return pen__fail_nomem(err, path, sizeof(*more));
+	}
+	rc = pen__doc_open(&more[r->ndocs], path, err);
+	if (rc) {
+		pen__free(name);
+		return rc;
+	}
+	more[r->ndocs++].name = name;
+	return 0;
+}
+
 int pen__results_read(struct pen_results *r, const char *path,
 		      struct pen_err *err)
 {
-	size_t n = strlen(path);
-	struct pen_doc *more;
+	const size_t n = strlen(path), before = r->ndocs;
 	struct stat st;
 	int rc;
 
-	if ((stat(path, &st) || !S_ISDIR(st.st_mode)) &&
-	    (n < 5 || strcmp(path + n - 5, ".json")))
+	if (!stat(path, &st) && S_ISDIR(st.st_mode)) {
+		rc = pen__doc_walk(path, read_document, r, err);
+		return rc || r->ndocs > before
+			       ? rc
+			       : pen__fail(err, PEN_ENOTFOUND, path,
+					   "has no result.json in it");
+	}
+	if (n < 5 || strcmp(path + n - 5, ".json"))
 		return pen__lines_read(&r->rows, path, err);
-	more = pen__realloc(r->doc, r->ndocs + 1, sizeof(*more));
-	if (!more)
-		return pen__fail_nomem(err, path, sizeof(*more));
-	r->doc = more;
-	rc = pen__doc_open(&more[r->ndocs], path, err);
-	if (!rc)
-		r->ndocs++;
-	return rc;
+	return read_document(r, path, err);
 }
 
 void pen__results_fini(struct pen_results *r)
 {
 	pen__lines_fini(&r->rows);
-	for (size_t i = 0; i < r->ndocs; i++)
+	for (size_t i = 0; i < r->ndocs; i++) {
+		pen__free((void *)(uintptr_t)r->doc[i].name);
 		pen__doc_close(&r->doc[i]);
+	}
 	pen__free(r->doc);
 }
 

@@ -7,13 +7,11 @@
 #define PEN_REPORT_REPORT_H
 
 #include "report/doc.h"
+#include "report/jsonl.h"
 #include "report/page.h"
-#include "report/lines.h"
 
-struct pen_arms; /* arms.h */
-struct pen_arm_column;
-struct pen_arm_chart;
-struct pen_versus;
+struct pen_variants; /* variants.h */
+struct pen_variant;
 
 struct pen_group {
 	const struct pen_line **row;
@@ -21,29 +19,68 @@ struct pen_group {
 	size_t number; /* of the group on the page: makes ids differ */
 };
 
+#define PEN_MOST_CHARTS 4
+
+/* A chart with a bar a variant. */
+struct pen_bars_of {
+	const char *title, *about, *key;
+};
+
+/* Who is best, as a sentence. */
+struct pen_ranking {
+	const char *what; /* "Fastest in order"; NULL: the end of them */
+	const char *key;
+	const char *group;	 /* that takes part; NULL: all */
+	const char *with, *also; /* another figure, "in 12 MB" */
+	bool (*takes)(const struct pen_variants *, const struct pen_variant *);
+	bool cold;	  /* only cold ones */
+	const char *unit; /* of a rate; NULL: samples */
+};
+
+/* One variant that all others are compared with, group by group. */
+struct pen_versus {
+	const char *vars[3];  /* keys that a group's rows have alike */
+	bool workers;	      /* variants differ in their number of them */
+	const char *hero;     /* the variant */
+	const char *key;      /* the figure */
+	const char *what;     /* "a step", of the figure */
+	const char *compared; /* "takes %s times as long" of another one */
+	/* More about a group, that of this one; may be NULL. */
+	void (*more)(struct pen_text *, const struct pen_variants *,
+		     const struct pen_variant *);
+};
+
 /* What a result of this kind is, and how it is shown. */
 struct pen_kind {
 	const char *experiment; /* of the rows; NULL: of any others */
 	const char *title;
-	/* Paragraphs: the result first. */
-	int (*verdict)(struct pen_text *, const struct pen_group *,
-		       struct pen_err *);
-	/* Charts and tables. */
+	/*
+	 * What came out, in plain text: sentences, a line each, when there are
+	 * runs enough to tell noise. First who is best, or how all compare with
+	 * one; then what else there is to say. NULL, all of them: nothing is
+	 * compared.
+	 */
+	const struct pen_ranking *best;
+	struct pen_versus versus; /* without a hero: none */
+	void (*words)(struct pen_text *, const struct pen_variants *);
+	/* What holds whatever the noise, in the same way; may be NULL. */
+	void (*facts)(struct pen_text *, const struct pen_variants *);
+	/*
+	 * The table: "title=key" with '|' between them, or "key" that is its
+	 * own title. In front of it: '+' only on a page, '<' and '>' the lowest
+	 * and highest run of it there, '~' not on paper. NULL: no such table.
+	 */
+	const char *columns;
+	struct pen_bars_of chart[PEN_MOST_CHARTS]; /* as many as have titles */
+	/* Of rows that have no "arm"; NULL: all have one. */
+	void (*name)(const struct pen_line *, char *buf, size_t cap);
+	const char *by; /* shows those with most of this figure first */
+	/* Charts and tables: all, or what comes before the table. */
 	int (*show)(struct pen_text *, const struct pen_group *,
 		    struct pen_err *);
-	/* Instead of these two, arms held against one another (arms.h). */
-	const struct pen_arm_column *columns; /* end with title NULL */
-	const struct pen_arm_chart *charts;   /* the same */
-	/* What came out, in plain text: sentences, a line each. */
-	void (*words)(struct pen_text *, const struct pen_arms *);
-	const struct pen_versus *versus; /* may be NULL */
 };
-extern const struct pen_kind pen__kind_blocks, pen__kind_chunks,
-	pen__kind_prefetch, pen__kind_batch_size, pen__kind_formats,
-	pen__kind_shuffle, pen__kind_startup, pen__kind_resume, pen__kind_mmap,
-	pen__kind_neighbour, pen__kind_overlap, pen__kind_workers,
-	pen__kind_iterate, pen__kind_prealloc, pen__kind_memory,
-	pen__kind_headspace, pen__kind_sweep, pen__kind_dna;
+/* Of all experiments, where these are listed; ends with NULL. */
+extern const struct pen_kind *const pen__kinds[];
 
 /* What a report is of. */
 struct pen_results {
@@ -69,25 +106,22 @@ int pen__report_csv(const struct pen_lines *, struct pen_text *,
 
 /* ---- what kinds share ---- */
 
-/* A setting that was run once or more: medians over its runs. */
-struct pen_case {
-	const struct pen_line *row; /* the first */
-	size_t n;		    /* runs that have figures */
-	bool oom;
-	double rate, memory, seconds, n_eff;
-};
-/*
- * One for each different "setup", in the order of the first row; the caller
- * frees. Runs that ran out of memory count when there is no other.
- */
-int pen__cases(const struct pen_group *, struct pen_case **out, size_t *n,
-	       struct pen_err *);
-/* The headline rate: without the first batch, unless the row says otherwise. */
-double pen__line_rate(const struct pen_line *);
 /* The most memory it had: without pages of mapped files, when that is known. */
 double pen__line_memory(const struct pen_line *);
+/* A rate without the first batch and its time: what goes on and on. Only where
+ * there were blocks enough: with one or two, the rest of the first block is
+ * ready when its first batch is. */
+double pen__line_rest(const struct pen_line *);
 /* "cells" or "samples" */
 const char *pen__line_unit(const struct pen_line *);
+/* Was the machine busy with other work? A line of plain text that says so, by
+ * "others" of rows or of a document; nothing when it was not. */
+void pen__others_rows(struct pen_text *, const struct pen_line *const *row,
+		      size_t n);
+void pen__others_doc(struct pen_text *, const struct pen_doc *);
+/* How many accelerators `capacity --json` found to be fed, and how sure that
+ * is, as lines of plain text. */
+void pen__capacity_words(struct pen_text *, const struct pen_doc *);
 /* The machine and the data, as a list. */
 void pen__about(struct pen_text *, const struct pen_group *);
 

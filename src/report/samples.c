@@ -7,9 +7,8 @@
  * value, its median: epochs of a run have more in common with one another than
  * with those of the next, so counting them apart would make noise look small.
  */
-#include "report/side.h"
+#include "report/samples.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -18,13 +17,12 @@
 #include <sys/stat.h>
 
 #include "base/mem.h"
-#include "report/arms.h"
+#include "report/variants.h"
 #include "report/doc.h"
-#include "report/lines.h"
+#include "report/jsonl.h"
 #include "report/report.h"
 #include "report/spread.h"
 
-#define MAX_DEPTH 4
 #define MAX_FACTS 4096 /* each is looked for among the others */
 
 /* A figure: a number, or numbers over the members of a list; `per` divides. */
@@ -36,11 +34,6 @@ struct source {
 	const char *at, *per;
 };
 
-static struct pen_shown show_percent(double v)
-{
-	return pen__show_share(v / 100);
-}
-
 static struct pen_shown show_ns(double v)
 {
 	return pen__show_time(v * 1e-9);
@@ -48,16 +41,13 @@ static struct pen_shown show_ns(double v)
 
 static struct pen_shown show_gib(double v)
 {
-	struct pen_shown s;
-
-	snprintf(s.s, sizeof(s.s), "%.3g GiB", v);
-	return s;
+	return pen__show_bytes(v * 1073741824);
 }
 
 static const struct source of_run[] = {
 	{ "throughput", "samples/s", pen__show_count, false, "epochs",
 	  "samples_per_s", NULL },
-	{ "utilisation", "", show_percent, false, "epochs", "au", NULL },
+	{ "utilisation", "", pen__show_percent, false, "epochs", "au", NULL },
 	/* how fast is throughput; what was read for nothing shows here */
 	{ "read", "a sample", pen__show_bytes, true, "epochs", "read_bytes",
 	  "samples" },
@@ -357,9 +347,9 @@ static int read_document(struct pen_side *s, const char *path, bool alone,
 
 /* ---- rows ---- */
 
-static double own_memory(const struct pen_line *r)
+static double rate_of(const struct pen_line *r)
 {
-	return pen__line_memory(r);
+	return pen__line_number(r, "samples_per_s");
 }
 
 static const struct {
@@ -367,8 +357,8 @@ static const struct {
 	double (*of)(const struct pen_line *);
 } of_rows[] = {
 	{ { "throughput", "samples/s", pen__show_count, false, 0, 0, 0 },
-	  pen__line_rate },
-	{ { "memory", "", pen__show_bytes, true, 0, 0, 0 }, own_memory },
+	  rate_of },
+	{ { "memory", "", pen__show_bytes, true, 0, 0, 0 }, pen__line_memory },
 };
 
 static int read_rows(struct pen_side *s, const char *path, struct pen_err *err)
@@ -380,8 +370,7 @@ static int read_rows(struct pen_side *s, const char *path, struct pen_err *err)
 	for (size_t i = 0; !rc && i < rows.n; i++) {
 		const struct pen_line *r = &rows.row[i];
 		const char *setup = pen__line_text(r, "setup");
-		const bool none = pen__line_true(r, "oom") ||
-				  pen__arms_row_wrong(r);
+		const bool none = pen__line_true(r, "oom") || pen__row_wrong(r);
 
 		for (size_t k = 0; k < 2 && !none; k++) {
 			double v = of_rows[k].of(r);
@@ -408,33 +397,18 @@ static int read_rows(struct pen_side *s, const char *path, struct pen_err *err)
 
 /* ---- directories ---- */
 
-/* Every result.json below; found counts, or, with s, they are read. */
-static int walk(struct pen_side *s, const char *dir, int depth, size_t *found,
-		bool alone, struct pen_err *err)
+struct below {
+	struct pen_side *s; /* NULL: they are only counted */
+	size_t n;
+	bool alone;
+};
+
+static int found(void *arg, const char *path, struct pen_err *err)
 {
-	DIR *list = opendir(dir);
-	const struct dirent *e;
-	int rc = 0;
+	struct below *b = arg;
 
-	if (!list)
-		return pen__fail_sys(err, errno, dir, "cannot be listed");
-	while (!rc && (e = readdir(list))) {
-		char path[4096];
-		struct stat st;
-
-		snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
-		if (e->d_name[0] == '.' || lstat(path, &st))
-			continue;
-		if (S_ISDIR(st.st_mode) && depth < MAX_DEPTH)
-			rc = walk(s, path, depth + 1, found, alone, err);
-		if (!S_ISREG(st.st_mode) || strcmp(e->d_name, "result.json"))
-			continue;
-		++*found;
-		if (s)
-			rc = read_document(s, path, alone, err);
-	}
-	closedir(list);
-	return rc;
+	b->n++;
+	return b->s ? read_document(b->s, path, b->alone, err) : 0;
 }
 
 static bool ends_with(const char *s, const char *end)
@@ -446,7 +420,7 @@ static bool ends_with(const char *s, const char *end)
 
 int pen__side_read(struct pen_side *s, const char *path, struct pen_err *err)
 {
-	size_t found = 0, again = 0;
+	struct below b = { 0 };
 	struct stat st;
 	int rc;
 
@@ -454,12 +428,13 @@ int pen__side_read(struct pen_side *s, const char *path, struct pen_err *err)
 	if (stat(path, &st))
 		return pen__fail_sys(err, errno, path, "is not there");
 	if (S_ISDIR(st.st_mode)) {
-		rc = walk(NULL, path, 0, &found, false, err);
-		if (!rc && !found)
+		rc = pen__doc_walk(path, found, &b, err);
+		if (!rc && !b.n)
 			return pen__fail(err, PEN_ENOTFOUND, path,
 					 "has no result.json in it");
+		b = (struct below){ s, 0, b.n == 1 };
 		if (!rc)
-			rc = walk(s, path, 0, &again, found == 1, err);
+			rc = pen__doc_walk(path, found, &b, err);
 	} else if (ends_with(path, ".jsonl")) {
 		rc = read_rows(s, path, err);
 	} else {

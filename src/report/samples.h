@@ -3,8 +3,8 @@
  * and under which conditions. Reads result.json of `run`, what `load --json`
  * prints, and files of rows (bench, sweep).
  */
-#ifndef PEN_REPORT_SIDE_H
-#define PEN_REPORT_SIDE_H
+#ifndef PEN_REPORT_SAMPLES_H
+#define PEN_REPORT_SAMPLES_H
 
 #include <stdbool.h>
 

@@ -2,6 +2,7 @@
 #include "report/spread.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -138,4 +139,74 @@ struct pen_change pen__change(double *from, size_t nfrom, double *to,
 		c.why = apart && fabs(c.share) < least ? "too small to matter"
 						       : "within noise";
 	return c;
+}
+
+size_t pen__best_of(const struct pen_repeats *r, size_t n, bool less,
+		    double least, bool *alike)
+{
+	size_t best = n;
+	double at = NAN;
+
+	for (size_t i = 0; i < n; i++) {
+		const double mid = pen__median(r[i].v, r[i].n);
+
+		alike[i] = false;
+		if (isnan(mid) || (best < n && (less ? mid >= at : mid <= at)))
+			continue;
+		best = i;
+		at = mid;
+	}
+	for (size_t i = 0; best < n && i < n; i++)
+		alike[i] = r[i].n &&
+			   (i == best || !pen__change(r[best].v, r[best].n,
+						      r[i].v, r[i].n, least)
+						  .differs);
+	return best;
+}
+
+size_t pen__choose(const struct pen_repeats *r, size_t n, size_t dflt,
+		   double least, bool *alike)
+{
+	const size_t best = pen__best_of(r, n, false, least, alike);
+
+	return dflt < n && alike[dflt] ? dflt : best;
+}
+
+struct pen_range pen__range(double *v, size_t n)
+{
+	struct pen_range r = { NAN, NAN, NAN, n };
+
+	if (!n)
+		return r;
+	r.mid = pen__median(v, n);
+	r.low = v[0];
+	r.high = v[n - 1];
+	return r;
+}
+
+struct pen_shown pen__show_spread(struct pen_range r,
+				  struct pen_shown (*show)(double))
+{
+	const double off = fmax(r.high - r.mid, r.mid - r.low) / fabs(r.mid);
+	struct pen_shown out = { "" };
+
+	if (!isfinite(off) || off < 0.005)
+		return out;
+	if (off < 0.995)
+		snprintf(out.s, sizeof(out.s), " +-%.0f %%", 100 * off);
+	else /* farther than to nothing: both ends say more */
+		snprintf(out.s, sizeof(out.s), " (%.20s..%.20s)", show(r.low).s,
+			 show(r.high).s);
+	return out;
+}
+
+struct pen_shown pen__show_range(struct pen_range r,
+				 struct pen_shown (*show)(double))
+{
+	struct pen_shown out = { "-" };
+
+	if (!isnan(r.mid))
+		snprintf(out.s, sizeof(out.s), "%.18s%.29s", show(r.mid).s,
+			 pen__show_spread(r, show).s);
+	return out;
 }

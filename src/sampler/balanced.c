@@ -218,6 +218,7 @@ const struct pen_sampler_ops pen__sampler_balanced = {
 	.name = "balanced",
 	.help = "all labels equally often, rare ones repeated",
 	.opts = options,
+	.repeats = true,
 	.priv_size = sizeof(struct balanced),
 	.open = balanced_open,
 	.close = balanced_close,

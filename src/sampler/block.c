@@ -162,6 +162,27 @@ uint64_t pen__blocks_end(struct pen_sampler *s, uint64_t epoch, uint64_t pos)
 	return b->start + b->rows.n;
 }
 
+/* Tables of the epoch at hand are the planner's: here only what open() set. */
+bool pen__blocks_mixed(const struct pen_sampler *s, uint64_t epoch,
+		       uint64_t pos, uint64_t *start, uint64_t *end)
+{
+	const struct pen_blocks *all = s->priv;
+	struct pen_blocks b = { .chunk = all->chunk,
+				.per_block = all->per_block,
+				.missing = all->missing };
+	uint64_t i;
+
+	pen__perm_init(&b.chunks, all->nchunks, pen__rng_key(s->seed, epoch),
+		       0);
+	b.short_slot = pen__perm_inverse(&b.chunks, all->nchunks - 1);
+	i = block_at(&b, pos);
+	*start = start_of(&b, i);
+	*end = start_of(&b, i + 1);
+	if (*end > s->length)
+		*end = s->length;
+	return all->mix;
+}
+
 const struct pen_sampler_ops pen__sampler_block = {
 	.name = "block",
 	.help = "shuffled chunks of neighbours, mixed within blocks",

@@ -58,10 +58,12 @@ void pen__blocks_close(struct pen_sampler *);
 int pen__blocks_ids(struct pen_sampler *, uint64_t epoch, uint64_t pos,
 		    size_t n, uint64_t *out, struct pen_err *);
 uint64_t pen__blocks_end(struct pen_sampler *, uint64_t epoch, uint64_t pos);
+bool pen__blocks_mixed(const struct pen_sampler *, uint64_t epoch, uint64_t pos,
+		       uint64_t *start, uint64_t *end);
 
 #define PEN_BLOCKS_OPS                                                         \
 	.priv_size = sizeof(struct pen_blocks), .open = pen__blocks_open,      \
 	.close = pen__blocks_close, .ids = pen__blocks_ids,                    \
-	.window_end = pen__blocks_end
+	.window_end = pen__blocks_end, .mixed = pen__blocks_mixed
 
 #endif

@@ -74,6 +74,21 @@ static struct pen_sampler *make(const struct pen_sampler_ops *ops)
 	return s;
 }
 
+int pen__sampler_try(const char *name, const struct pen_opts_kv *kv, size_t nkv,
+		     struct pen_err *err)
+{
+	const struct pen_sampler_ops *ops = pen__sampler_find(name);
+	struct pen_sampler *s = ops ? make(ops) : NULL;
+	int ret;
+
+	if (!s)
+		return ops ? pen__fail_nomem(err, name, ops->priv_size)
+			   : fail_unknown(name, err);
+	ret = pen__opt_fill(ops->opts, s->priv, kv, nkv, "sampler.", err);
+	free_sampler(s);
+	return ret;
+}
+
 int pen__sampler_open(struct pen_sampler **out, const char *name,
 		      const struct pen_population *pop, uint64_t seed,
 		      const struct pen_opts_kv *kv, size_t nkv,
@@ -97,13 +112,14 @@ int pen__sampler_open(struct pen_sampler **out, const char *name,
 	s->pop = *pop;
 	s->seed = seed;
 	s->length = pop->n;
-	ret = pen__opt_fill(ops->opts, s->priv, kv, nkv, err);
+	ret = pen__opt_fill(ops->opts, s->priv, kv, nkv, "sampler.", err);
 	if (ret) {
 		free_sampler(s);
 		return ret;
 	}
 	ret = ops->open ? ops->open(s, err) : 0;
 	if (ret) {
+		pen__opt_err(ops->opts, "sampler.", err);
 		pen__sampler_close(s);
 		return ret;
 	}

@@ -47,6 +47,8 @@ struct pen_sampler_ops {
 	size_t priv_size;
 	bool in_order;	/* neighbours come one after another */
 	bool by_length; /* needs pop.lengths */
+	bool repeats;	/* an element may come several times an epoch */
+	bool by_weight; /* needs pop.weights */
 	/* Options parsed, pop and seed set. length defaults to pop.n. */
 	int (*open)(struct pen_sampler *, struct pen_err *);
 	void (*close)(struct pen_sampler *);
@@ -61,6 +63,14 @@ struct pen_sampler_ops {
 	 * together. Called only when `window` is not 0. */
 	uint64_t (*window_end)(struct pen_sampler *, uint64_t epoch,
 			       uint64_t pos);
+	/*
+	 * The positions [*start, *end) around pos that hold whole chunks in a
+	 * uniformly random order, and no part of other chunks. False, or NULL:
+	 * the order is not of this kind. Any thread, while others use the
+	 * sampler.
+	 */
+	bool (*mixed)(const struct pen_sampler *, uint64_t epoch, uint64_t pos,
+		      uint64_t *start, uint64_t *end);
 	/* With pop.tokens: a batch that begins at pos ends there at the
 	 * latest. NULL: batches end anywhere. */
 	uint64_t (*batch_end)(struct pen_sampler *, uint64_t epoch,
@@ -75,5 +85,8 @@ int pen__sampler_open(struct pen_sampler **out, const char *name,
 		      const struct pen_opts_kv *kv, size_t nkv,
 		      struct pen_err *err);
 void pen__sampler_close(struct pen_sampler *);
+/* Is there one of that name, with these options? */
+int pen__sampler_try(const char *name, const struct pen_opts_kv *kv, size_t nkv,
+		     struct pen_err *err);
 
 #endif

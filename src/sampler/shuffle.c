@@ -28,9 +28,20 @@ static int ids(struct pen_sampler *s, uint64_t epoch, uint64_t pos, size_t n,
 	return 0;
 }
 
+static bool mixed(const struct pen_sampler *s, uint64_t epoch, uint64_t pos,
+		  uint64_t *start, uint64_t *end)
+{
+	(void)epoch;
+	(void)pos;
+	*start = 0;
+	*end = s->length;
+	return true;
+}
+
 const struct pen_sampler_ops pen__sampler_shuffle = {
 	.name = "shuffle",
 	.help = "all samples in random order, another every epoch",
 	.priv_size = sizeof(struct shuffle),
 	.ids = ids,
+	.mixed = mixed,
 };

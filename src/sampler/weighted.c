@@ -17,6 +17,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
+#include "base/show.h"
 
 struct arrival {
 	double time;
@@ -103,17 +104,18 @@ static int weighted_open(struct pen_sampler *s, struct pen_err *err)
 	if (w->replacement)
 		return open_with(s, err);
 	if (w->drawn.chunk > 1)
-		return pen__fail(err, PEN_EINVAL, "chunk",
-				 "chunks are drawn with replacement: leave out "
-				 "replacement=false, or chunk=");
+		return pen__fail(
+			err, PEN_EINVAL, "chunk",
+			"chunks are drawn with replacement: leave out "
+			"sampler.replacement=false, or sampler.chunk=");
 	if (!w->length)
 		s->length = w->npositive;
 	if (s->length > w->npositive)
 		return pen__fail(err, PEN_EINVAL, "length",
-				 "%llu draws without replacement, but only "
-				 "%llu samples have a weight above 0",
-				 (unsigned long long)s->length,
-				 (unsigned long long)w->npositive);
+				 "%s without replacement, but %s with a weight "
+				 "above 0",
+				 pen__show_counted(s->length, "draw").s,
+				 pen__show_counted(w->npositive, "sample").s);
 	w->order = pen__alloc(w->npositive, sizeof(*w->order));
 	if (!w->order)
 		return pen__fail_nomem(err, "weighted", 0);
@@ -192,7 +194,9 @@ const struct pen_sampler_ops pen__sampler_weighted = {
 	.name = "weighted",
 	.help = "drawn in proportion to given weights",
 	.opts = options,
+	.repeats = true,
 	.priv_size = sizeof(struct weighted),
+	.by_weight = true,
 	.open = weighted_open,
 	.close = weighted_close,
 	.ids = ids,

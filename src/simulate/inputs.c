@@ -4,6 +4,8 @@
 
 #include "simulate/simulate_int.h"
 
+#include "base/show.h"
+
 static int check_count(const char *name, uint64_t n, uint64_t most,
 		       struct pen_err *err)
 {
@@ -37,11 +39,11 @@ static int check_counts(const struct pen_sim *m, struct pen_err *err)
 			return rc;
 	}
 	if (m->nodes * m->ranks > PEN_SIM_MOST_RANKS)
-		return pen__fail(err, PEN_EINVAL, "nodes x ranks",
-				 "%llu accelerators, and at most %u can be "
-				 "simulated",
-				 (unsigned long long)(m->nodes * m->ranks),
-				 PEN_SIM_MOST_RANKS);
+		return pen__fail(
+			err, PEN_EINVAL, "nodes x ranks",
+			"%s, and at most %s can be simulated",
+			pen__show_counted(m->nodes * m->ranks, "accelerator").s,
+			pen__show_grouped(PEN_SIM_MOST_RANKS).s);
 	if ((double)(m->nodes * m->ranks) * (double)m->steps *
 		    (double)m->epochs >
 	    PEN_SIM_MOST_BATCHES)

@@ -19,7 +19,7 @@
 #include "simulate/simulate_int.h"
 
 #define TICK 65536  /* events */
-#define MOST_FAN 64 /* as check.c has it */
+#define MOST_FAN 64 /* as inputs.c has it */
 
 enum { ASK, MOVE, WORK, DONE };
 

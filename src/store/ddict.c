@@ -27,7 +27,7 @@
 #include "base/clock.h"
 #include "base/guard.h"
 #include "base/rng.h"
-#include "ddict/ddict.h"
+#include "ddict/dictionary.h"
 #include "store/files.h"
 #include "store/over.h"
 #include "store/tier.h"

@@ -4,13 +4,16 @@
  * everything; users can see what a slow or broken store does to a run.
  *
  * A delay is slept in submit, so it holds its queue up as a slow synchronous
- * store does. Listing and writing are passed on as they are.
+ * store does. Reads in flight wait out their delays at the same time; with a
+ * rate they pass one after another, all queues together, as through one line.
+ * Listing and writing are passed on as they are.
  */
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "store/files.h"
 #include "store/over.h"
@@ -18,10 +21,11 @@
 struct fault {
 	struct pen_over over;
 	char *under, *fail_object;
-	uint64_t delay_ns, delay_every;
+	uint64_t delay_ns, delay_every, rate;
 	uint64_t fail_nth, fail_every, short_nth, short_bytes, truncate;
 	int64_t fail_errno;
 	atomic_uint_fast64_t nreads;
+	atomic_uint_fast64_t free_at; /* rate: when all before have passed */
 };
 
 /* A read on its way: the store beneath gets a copy it may do with as it
@@ -57,6 +61,12 @@ static const struct pen_opt opts[] = {
 	  .off = offsetof(struct fault, delay_every),
 	  .dflt = "1",
 	  .help = "delay every n-th read" },
+	{ .name = "rate",
+	  .type = PEN_OPT_SIZE,
+	  .off = offsetof(struct fault, rate),
+	  .dflt = "0",
+	  .help = "bytes a second at most, of all threads together; 0: no "
+		  "limit" },
 	{ .name = "fail_nth",
 	  .type = PEN_OPT_COUNT,
 	  .off = offsetof(struct fault, fail_nth),
@@ -98,9 +108,11 @@ static const struct pen_opt opts[] = {
 
 static void follow(struct pen_store *st)
 {
+	const struct fault *f = st->priv;
+
 	st->align = st->under->align;
 	st->lends = st->under->lends;
-	st->waits = st->under->waits;
+	st->waits = st->under->waits || f->delay_ns || f->rate;
 }
 
 static int fault_open(struct pen_store *st, struct pen_err *err)
@@ -155,6 +167,29 @@ static void sleep_ns(uint64_t ns)
 		;
 }
 
+/* Until all bytes that were asked for before, and these, have passed. */
+static void wait_turn(struct fault *f, uint64_t bytes)
+{
+	const uint64_t takes = (uint64_t)((double)bytes * 1e9 /
+					  (double)f->rate),
+		       now = pen__now_ns();
+	uint64_t at = atomic_load(&f->free_at), end;
+
+	do {
+		end = (at > now ? at : now) + takes;
+	} while (!atomic_compare_exchange_weak(&f->free_at, &at, end));
+	sleep_ns(end - now);
+}
+
+/* Bytes of this read that the object has. */
+static uint64_t there(const struct pen_store *st, const struct pen_io *io)
+{
+	const uint64_t size = st->objs->obj[io->object].size,
+		       left = io->offset < size ? size - io->offset : 0;
+
+	return io->len < left ? io->len : left;
+}
+
 static bool fails(const struct pen_store *st, uint64_t n, uint32_t object)
 {
 	const struct fault *f = st->priv;
@@ -186,6 +221,8 @@ static int fault_submit(struct pen_queue *q, struct pen_io *io)
 	}
 	if (n != p->ticket && f->delay_every && n % f->delay_every == 0)
 		sleep_ns(f->delay_ns);
+	if (n != p->ticket && f->rate)
+		wait_turn(f, there(q->st, io));
 	r->io = *io;
 	r->io.user = r;
 	r->orig = io;

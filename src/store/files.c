@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/clock.h"
 
 #define DENTS_SIZE (256u << 10)
 
@@ -421,10 +422,8 @@ static int walk_pattern(struct walk *w, const char *pattern)
 		w->found = (struct pen_buf){ 0 };
 	}
 	if (!rc && !w->nmatches)
-		rc = pen__fail(
-			w->err, PEN_ENOTFOUND, pattern,
-			"nothing matches this pattern; check the path, "
-			"and quote it so that the shell leaves it alone");
+		rc = pen__fail(w->err, PEN_ENOTFOUND, pattern,
+			       "nothing matches this pattern; check the path");
 	/* what matched last and is a directory counts with all it has */
 	for (size_t at = 0; at < level.n && !rc;) {
 		const char *dir = (const char *)level.p + at;
@@ -447,6 +446,9 @@ int pen__files_list(struct pen_store *st, const char *path, pen_keep_fn *keep,
 	(void)st;
 	if (!*path)
 		return pen__fail(err, PEN_EINVAL, "path", "is empty");
+	rc = pen__check_local(path, err);
+	if (rc)
+		return rc;
 	if (!normalise(norm, path))
 		return fail_path(err, ENAMETOOLONG, path);
 	w = pen__calloc(1, sizeof(*w));
@@ -533,8 +535,8 @@ int pen__files_bind_direct(struct pen_store *st, struct pen_err *err)
 	return 0;
 }
 
-int pen__files_init(struct pen_files *fs, const struct pen_store *st,
-		    unsigned cap, int flags, struct pen_err *err)
+int pen__files_init(struct pen_files *fs, struct pen_store *st, unsigned cap,
+		    int flags, struct pen_err *err)
 {
 	const struct pen_objects *s = st->objs;
 	uint32_t nhead = 2;
@@ -555,8 +557,11 @@ int pen__files_init(struct pen_files *fs, const struct pen_store *st,
 	fs->ndirfd = fs->dirfd ? (uint32_t)s->ndir : 0;
 	for (uint32_t i = 0; i < fs->ndirfd; i++)
 		fs->dirfd[i] = -1;
-	if (fs->slot && fs->head)
+	if (fs->slot && fs->head) {
+		pen__descriptors_reserve((uint64_t)st->nqueues *
+					 (fs->cap + fs->ndirfd));
 		return 0;
+	}
 	pen__files_fini(fs);
 	return pen__fail_nomem(err, "", fs->cap * sizeof(*fs->slot));
 }
@@ -612,13 +617,16 @@ static int open_object(struct pen_files *fs, uint32_t object)
 	return open(fs->path, fs->flags);
 }
 
+static int open_checked(struct pen_files *, uint32_t object, int *out,
+			int *sys);
+
 /* EINVAL: the file system has no O_DIRECT, or this is not the file it was. */
 static int refused(struct pen_files *fs, uint32_t object, int *sys)
 {
 	int fd, rc;
 
 	fs->flags &= ~O_DIRECT;
-	rc = pen__files_open(fs, object, &fd, sys);
+	rc = open_checked(fs, object, &fd, sys);
 	fs->flags |= O_DIRECT;
 	if (rc)
 		return rc;
@@ -627,7 +635,8 @@ static int refused(struct pen_files *fs, uint32_t object, int *sys)
 	return PEN_ENOTSUP;
 }
 
-int pen__files_open(struct pen_files *fs, uint32_t object, int *out, int *sys)
+static int open_checked(struct pen_files *fs, uint32_t object, int *out,
+			int *sys)
 {
 	const struct pen_object *o = &fs->st->objs->obj[object];
 	struct stat sb;
@@ -651,6 +660,16 @@ int pen__files_open(struct pen_files *fs, uint32_t object, int *out, int *sys)
 		return 0;
 	close(fd);
 	return PEN_ESTALE;
+}
+
+int pen__files_open(struct pen_files *fs, uint32_t object, int *out, int *sys)
+{
+	const uint64_t t0 = pen__now_ns();
+	int rc = open_checked(fs, object, out, sys);
+
+	atomic_fetch_add_explicit(&fs->st->open_ns, pen__now_ns() - t0,
+				  memory_order_relaxed);
+	return rc;
 }
 
 static uint32_t *chain_of(struct pen_files *fs, uint32_t object)

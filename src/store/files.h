@@ -40,6 +40,9 @@ int pen__file_code(int sys);
 int pen__files_list(struct pen_store *, const char *path, pen_keep_fn *keep,
 		    void *arg, struct pen_objects *set, struct pen_err *);
 
+/* Settings of the page cache that direct reads go past. */
+int pen__files_check(const struct pen_file_opts *, struct pen_err *);
+
 /* pen_store_ops.read_whole of a store of files. */
 int pen__files_read_whole(struct pen_store *, const char *path, uint64_t limit,
 			  struct pen_buf *out, struct pen_err *);
@@ -68,7 +71,7 @@ struct pen_file {
  * never while pinned. All operations are O(1) and allocate nothing.
  */
 struct pen_files {
-	const struct pen_store *st;
+	struct pen_store *st;
 	struct pen_file *slot;
 	uint32_t *head; /* hash: slot + 1, 0 = end of chain */
 	int *dirfd;	/* per directory when there are few, else NULL */
@@ -78,7 +81,15 @@ struct pen_files {
 	char path[PATH_MAX];
 };
 
-int pen__files_init(struct pen_files *, const struct pen_store *, unsigned cap,
+/*
+ * Makes room for n descriptors. The kernel's table of them doubles whenever it
+ * is full. In a process with threads that takes about 10 ms a time, in which no
+ * thread can open a file. So it gets its full size before there are threads, or
+ * at least in one step. Failing that, it grows as before.
+ */
+void pen__descriptors_reserve(uint64_t n);
+
+int pen__files_init(struct pen_files *, struct pen_store *, unsigned cap,
 		    int flags, struct pen_err *);
 void pen__files_fini(struct pen_files *);
 /*

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/rng.h"
 
 /* Room for one more element of `size` bytes; at least doubles. */
 static int grow(void **array, uint64_t n, uint64_t *cap, uint64_t more,
@@ -158,24 +159,73 @@ out:
 	pen__free(dir);
 }
 
+void pen__objects_sort_from(struct pen_objects *s, uint64_t from)
+{
+	uint64_t kept = from;
+
+	if (s->nobj - from > 1)
+		qsort_r(s->obj + from, s->nobj - from, sizeof(*s->obj), compare,
+			s);
+	for (uint64_t i = from; i < s->nobj; i++) {
+		if (kept > from &&
+		    by_path(s, &s->obj[kept - 1], &s->obj[i]) == 0)
+			s->total_bytes -= s->obj[i].size;
+		else
+			s->obj[kept++] = s->obj[i];
+	}
+	s->nobj = kept;
+}
+
 void pen__objects_sort(struct pen_objects *s)
 {
-	uint64_t kept = 0;
-
 	if (s->borrowed)
 		return; /* was sorted before it was cached */
 	if (s->ndir > 1)
 		sort_dirs(s);
-	if (s->nobj)
-		qsort_r(s->obj, s->nobj, sizeof(*s->obj), compare, s);
-	s->total_bytes = 0;
-	for (uint64_t i = 0; i < s->nobj; i++) {
-		if (kept && by_path(s, &s->obj[kept - 1], &s->obj[i]) == 0)
+	pen__objects_sort_from(s, 0);
+}
+
+static int compare_at(const void *va, const void *vb, void *set)
+{
+	const struct pen_objects *s = set;
+
+	return compare(&s->obj[*(const uint32_t *)va],
+		       &s->obj[*(const uint32_t *)vb], set);
+}
+
+static bool sorted(const struct pen_objects *s)
+{
+	for (uint64_t i = 1; i < s->nobj; i++)
+		if (by_path(s, &s->obj[i - 1], &s->obj[i]) >= 0)
+			return false;
+	return true;
+}
+
+int pen__objects_join(struct pen_objects *s, uint32_t *twice)
+{
+	uint32_t *at;
+	int rc = 0;
+
+	if (s->ndir > 1)
+		sort_dirs(s);
+	s->order = 0;
+	if (sorted(s))
+		return 0;
+	at = pen__alloc(s->nobj, sizeof(*at));
+	if (!at)
+		return PEN_ENOMEM;
+	for (uint64_t i = 0; i < s->nobj; i++)
+		at[i] = (uint32_t)i;
+	qsort_r(at, s->nobj, sizeof(*at), compare_at, s);
+	for (uint64_t i = 0; !rc && i < s->nobj; i++) {
+		s->order = pen__mix64(s->order ^ at[i]) | 1;
+		if (!i || by_path(s, &s->obj[at[i - 1]], &s->obj[at[i]]))
 			continue;
-		s->obj[kept++] = s->obj[i];
-		s->total_bytes += s->obj[i].size;
+		*twice = at[i];
+		rc = PEN_EINVAL;
 	}
-	s->nobj = kept;
+	pen__free(at);
+	return rc;
 }
 
 void pen__objects_fini(struct pen_objects *s)

@@ -32,7 +32,8 @@ struct pen_objects {
 	uint64_t nobj, ndir, nnames;
 	uint64_t obj_cap, dir_cap, names_cap;
 	uint64_t total_bytes;
-	bool borrowed; /* arrays belong to a mapped cache: never freed here */
+	uint64_t order; /* 0: sorted by path; else a hash of their order */
+	bool borrowed;	/* arrays belong to a mapped cache: never freed here */
 };
 
 /* Adds; returns 0, PEN_ENOMEM, or PEN_EINVAL past 2^32-1 objects. */
@@ -42,6 +43,13 @@ int pen__objects_add(struct pen_objects *, uint32_t dir, const char *name,
 		     uint64_t size, int64_t mtime_ns);
 /* By directory path, then name, bytewise; equal paths are kept once. */
 void pen__objects_sort(struct pen_objects *);
+/* The same for the objects from `from` on: those that one path has. */
+void pen__objects_sort_from(struct pen_objects *, uint64_t from);
+/*
+ * After the objects of several paths were sorted path by path: sets `order`.
+ * PEN_ENOMEM, or PEN_EINVAL when two paths have an object in common: *twice.
+ */
+int pen__objects_join(struct pen_objects *, uint32_t *twice);
 void pen__objects_fini(struct pen_objects *);
 
 static inline const char *pen__object_name(const struct pen_objects *s,

@@ -22,6 +22,8 @@ static void hand_down(const struct pen_store *st)
 		st->under->checks_stale = st->checks_stale;
 	if (st->under->max_open != st->max_open)
 		st->under->max_open = st->max_open;
+	if (st->under->nqueues != st->nqueues)
+		st->under->nqueues = st->nqueues;
 }
 
 int pen__over_bind(struct pen_store *st, struct pen_err *err)

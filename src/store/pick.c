@@ -13,7 +13,9 @@
 #include "store/store.h"
 
 #define PROBES 32
-#define SMALL_FILE (256u << 10)
+/* Above this a copy out of a mapping takes the time of a read, and its pages
+ * count as memory of ours. */
+#define SMALL_FILE (64u << 10)
 #define PROBE_BYTES (1u << 20) /* a page takes 0.1 us to be asked about */
 
 /* Share of one window of an object that is in the page cache; < 0: unknown. */
@@ -55,17 +57,6 @@ static double object_resident(const struct pen_objects *o, uint32_t i,
 		fd, off, size - off < PROBE_BYTES ? size - off : PROBE_BYTES);
 	close(fd);
 	return r;
-}
-
-void pen__store_drop_cached(const char *path)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-
-	if (fd < 0)
-		return;
-	(void)!fdatasync(fd); /* dirty pages cannot be dropped */
-	(void)!posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-	close(fd);
 }
 
 double pen__store_resident(const struct pen_objects *o)

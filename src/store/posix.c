@@ -18,6 +18,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/show.h"
+
 #define STAGE_SIZE (256u << 10)
 #define STAGE_FIRST (16u << 10) /* small files need no more */
 #define NEAR (1u << 20)		/* a gap that still counts as going on */
@@ -116,9 +118,12 @@ static int fail_write(struct pen_file_sink *k, int sys, size_t more,
 	k->bad = true;
 	if ((sys == ENOSPC || sys == EDQUOT) && fstatvfs(k->fd, &vfs) == 0) {
 		pen__fail(err, PEN_EIO, k->path,
-			  "no space left (needed %zu bytes more, free %" PRIu64
-			  "): free some or choose another place",
-			  more, (uint64_t)vfs.f_bavail * vfs.f_frsize);
+			  "no space left (%s more are needed, %s are free): "
+			  "free some or choose another place",
+			  pen__show_bytes((double)more).s,
+			  pen__show_bytes((double)vfs.f_bavail *
+					  (double)vfs.f_frsize)
+				  .s);
 		if (err)
 			err->sys = sys;
 		return PEN_EIO;
@@ -289,10 +294,14 @@ static int sync_parent(const struct pen_file_sink *k)
 	char *slash = strrchr(k->path, '/');
 	int fd, rc;
 
-	/* the path is not needed any more: cut it where it is */
 	if (slash)
-		slash[slash == k->path] = '\0';
-	fd = open(slash ? k->path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		*slash = '\0';
+	fd = open(!slash     ? "."
+		  : *k->path ? k->path
+			     : "/",
+		  O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (slash)
+		*slash = '/';
 	if (fd < 0)
 		return -1;
 	rc = fsync(fd);
@@ -324,8 +333,8 @@ int pen__file_sink_close(struct pen_sink *s, bool commit, struct pen_err *err)
 		unlink(k->tmp);
 	else if (o->fsync && sync_parent(k))
 		rc = pen__fail_sys(err, errno, k->path,
-				   "its folder cannot be "
-				   "made durable");
+				   "is there, but its name may be lost in a "
+				   "crash: its folder cannot be synced");
 	sink_fini(k);
 	return rc;
 }
@@ -372,14 +381,27 @@ static const struct pen_opt opts[] = {
 	{ .name = NULL },
 };
 
+int pen__files_check(const struct pen_file_opts *o, struct pen_err *err)
+{
+	const char *key = o->dropcache			 ? "dropcache"
+			  : o->advice != PEN_ADVISE_AUTO ? "fadvise"
+			  : o->readahead		 ? "readahead"
+							 : NULL;
+
+	if (!o->direct || !key)
+		return 0;
+	return pen__fail(err, PEN_EINVAL, key,
+			 "has no effect with store.direct=true, which reads "
+			 "past the page cache: leave one of them out");
+}
+
 static int posix_open(struct pen_store *st, struct pen_err *err)
 {
 	const struct pen_file_opts *o = st->priv;
 
-	(void)err;
 	st->align = o->direct ? 4096 : 1;
 	st->waits = true;
-	return 0;
+	return pen__files_check(o, err);
 }
 
 static int posix_queue_open(struct pen_queue *q, struct pen_err *err)

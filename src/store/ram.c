@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/show.h"
 #include "base/team.h"
 #include "store/files.h"
 
@@ -276,10 +277,11 @@ static int plan(const struct pen_store *st, size_t *total, struct pen_err *err)
 	if (n <= free_bytes)
 		return 0;
 	return pen__fail(err, PEN_ENOMEM, "store=ram",
-			 "the data set has %" PRIu64 " bytes, but only %" PRIu64
-			 " bytes of memory are available: use store=mmap or "
-			 "store=posix, or fewer files",
-			 s->total_bytes, free_bytes);
+			 "the data set has %s, but only %s of memory are "
+			 "available: use store=mmap or store=posix, or fewer "
+			 "files",
+			 pen__show_bytes((double)s->total_bytes).s,
+			 pen__show_bytes((double)free_bytes).s);
 }
 
 static int ram_bind(struct pen_store *st, struct pen_err *err)

@@ -11,6 +11,8 @@
 
 #include "store/files.h"
 
+#include "base/show.h"
+
 #define STEP ((size_t)64 << 10)
 
 static int read_all(int fd, const char *path, struct pen_buf *out,
@@ -50,8 +52,8 @@ int pen__files_read_whole(struct pen_store *st, const char *path,
 	else if (!S_ISREG(sb.st_mode) || (uint64_t)sb.st_size > limit)
 		rc = pen__fail(err, PEN_EDATA, path,
 			       "is no index: it is not a file, or has more "
-			       "than %" PRIu64 " bytes",
-			       limit);
+			       "than %s",
+			       pen__show_bytes((double)limit).s);
 	else
 		rc = read_all(fd, path, out, err);
 	close(fd);

@@ -6,13 +6,17 @@
  */
 #include "store/store.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/guard.h"
 #include "base/mem.h"
+#include "store/files.h"
 
 #define MAX_NAMES 32
 #define BOUNCE_SIZE (1u << 20)
@@ -55,16 +59,48 @@ static int fail_unknown(const char *name, struct pen_err *err)
 			 near ? "?" : "");
 }
 
-/* Open files one queue may have: a share of the limit, for 16 queues. */
-static unsigned default_max_open(void)
+#define FEW_QUEUES 16
+#define FEW_DESCRIPTORS 32 /* what else the process has open */
+
+/* Open files a queue may have, of so many; a ring takes one, too. */
+static unsigned max_open(unsigned nqueues)
 {
+	const unsigned n = nqueues > FEW_QUEUES ? nqueues : FEW_QUEUES;
 	struct rlimit lim;
-	rlim_t n;
+	rlim_t share;
 
 	if (getrlimit(RLIMIT_NOFILE, &lim))
 		return 1;
-	n = lim.rlim_cur > 64 ? (lim.rlim_cur - 64) / 16 : 1;
-	return n < 1 ? 1 : n > 1024 ? 1024 : (unsigned)n;
+	share = lim.rlim_cur > 64 ? (lim.rlim_cur - 64) / n : 1;
+	share -= share > 1 && nqueues > FEW_QUEUES;
+	return share < 1 ? 1 : share > 1024 ? 1024 : (unsigned)share;
+}
+
+void pen__store_share_files(struct pen_store *st, unsigned nqueues,
+			    unsigned open_files)
+{
+	st->nqueues = nqueues;
+	st->max_open = open_files ? open_files : max_open(nqueues);
+}
+
+void pen__descriptors_reserve(uint64_t n)
+{
+	struct rlimit lim;
+	int fd, high;
+
+	n += FEW_DESCRIPTORS;
+	if (getrlimit(RLIMIT_NOFILE, &lim) || !lim.rlim_cur)
+		return;
+	if (n >= lim.rlim_cur)
+		n = lim.rlim_cur - 1;
+	fd = n > FEW_DESCRIPTORS && n <= INT_MAX ? open("/", O_PATH | O_CLOEXEC)
+						 : -1;
+	if (fd < 0)
+		return;
+	high = fcntl(fd, F_DUPFD_CLOEXEC, (int)n);
+	if (high >= 0)
+		close(high);
+	close(fd);
 }
 
 /*
@@ -100,7 +136,9 @@ static int fill(struct pen_store *st, const struct pen_opts_kv *kv, size_t nkv,
 	if (!sorted)
 		return pen__fail_nomem(err, ops->name, 0);
 	split(ops, opens, kv, nkv, sorted, &nmine);
-	rc = pen__opt_fill(ops->opts, st->priv, sorted, nmine, err);
+	/* over another store it is what cache= names */
+	rc = pen__opt_fill(ops->opts, st->priv, sorted, nmine,
+			   st->under ? "cache." : "store.", err);
 	if (!rc && opens) {
 		char *const *name = (void *)((char *)st->priv + u->off);
 
@@ -131,7 +169,7 @@ int pen__store_open_over(struct pen_store **out, const char *name,
 	st->under = under;
 	st->align = 1;
 	st->checks_stale = true;
-	st->max_open = under ? under->max_open : default_max_open();
+	st->max_open = under ? under->max_open : max_open(FEW_QUEUES);
 	st->priv = pen__calloc(1, ops->priv_size + !ops->priv_size);
 	rc = st->priv ? fill(st, kv, nkv, err)
 		      : pen__fail_nomem(err, name, ops->priv_size);
@@ -142,6 +180,7 @@ int pen__store_open_over(struct pen_store **out, const char *name,
 		*out = st;
 		return 0;
 	}
+	pen__opt_err(ops->opts, "store.", err);
 	pen__opt_fini(ops->opts, st->priv);
 fail:
 	pen__store_close(st->under);
@@ -297,12 +336,18 @@ static int fail_read(const struct pen_io *io, const char *path,
 		pen__fail_sys(err, io->sys, path,
 			      "is gone since it was indexed: put it back or "
 			      "run again");
+	else if (io->sys == EMFILE)
+		pen__fail(err, code, path,
+			  "too many files are open to open it: raise `ulimit "
+			  "-n` or lower threads=");
 	else
 		pen__fail_sys(err, io->sys, path,
 			      "reading %zu bytes at offset %" PRIu64 " failed",
 			      io->len, io->offset);
-	if (err)
+	if (err) {
 		err->code = code;
+		err->sys = io->sys;
+	}
 	return code;
 }
 

@@ -9,6 +9,7 @@
 #ifndef PEN_STORE_STORE_H
 #define PEN_STORE_STORE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -42,9 +43,11 @@ struct pen_store {
 	bool by_range;	   /* what was read is kept by its range: the same bytes
 			      have to be asked for in the same pieces */
 	unsigned max_open; /* open files allowed per queue */
+	unsigned nqueues;  /* that will be open at once; 0: not known */
 	/* The reason of reads that end with PEN_ECLOSED: the store as a whole
 	 * cannot go on. */
 	const struct pen_err *lost;
+	atomic_uint_fast64_t open_ns; /* spent opening files, all queues */
 };
 
 struct pen_queue {
@@ -104,7 +107,8 @@ struct pen_store_ops {
 	int (*sink_open)(struct pen_sink *, const char *path, struct pen_err *);
 	int (*sink_write)(struct pen_sink *, const void *, size_t,
 			  struct pen_err *);
-	/* Changes bytes that were written before; may be NULL. */
+	/* Changes bytes that were written before, which are out then, also
+	 * with n = 0; may be NULL. */
 	int (*sink_patch)(struct pen_sink *, uint64_t at, const void *, size_t,
 			  struct pen_err *);
 	/* commit: durable under its final name; else nothing stays behind */
@@ -133,9 +137,6 @@ struct pen_pick pen__store_pick(const struct pen_objects *, bool whole_objects,
 				double resident);
 /* Is there a uring store, and does the kernel let us use it? */
 bool pen__store_uring_works(void);
-/* Takes a file out of the page cache, as far as the kernel will; one that
- * cannot be opened is left alone. */
-void pen__store_drop_cached(const char *path);
 /* Share of the bytes that is in the page cache, by samples; < 0: unknown. */
 double pen__store_resident(const struct pen_objects *);
 int pen__store_open(struct pen_store **out, const char *name,
@@ -149,6 +150,11 @@ int pen__store_open_over(struct pen_store **out, const char *name,
 void pen__store_close(struct pen_store *);
 int pen__store_bind(struct pen_store *, const struct pen_objects *,
 		    struct pen_err *);
+/* So many queues will be open at once: what the process may open is for all of
+ * them, unless each is given its open_files. Called before the first is opened.
+ */
+void pen__store_share_files(struct pen_store *, unsigned nqueues,
+			    unsigned open_files);
 int pen__queue_open(struct pen_queue **out, struct pen_store *, unsigned depth,
 		    struct pen_err *err);
 void pen__queue_close(struct pen_queue *);

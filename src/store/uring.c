@@ -89,9 +89,8 @@ static int uring_open(struct pen_store *st, struct pen_err *err)
 {
 	const struct uring_store *u = st->priv;
 
-	(void)err;
 	st->align = u->files.direct ? 4096 : 1;
-	return 0;
+	return pen__files_check(&u->files, err);
 }
 
 /* Newer kernels interrupt less when told that one thread does it all. */
@@ -119,6 +118,10 @@ static int fail_ring(int sys, struct pen_err *err)
 		break;
 	case ENOSYS:
 		why = "this kernel does not have it";
+		break;
+	case EMFILE:
+		why = "too many files are open, and each thread needs one more "
+		      "(raise `ulimit -n` or lower threads=)";
 		break;
 	case ENOMEM:
 		why = "not enough memory may be locked (ulimit -l)";

@@ -229,9 +229,10 @@ static int64_t bpe_list(const struct pen_tokens *t,
 	int64_t made;
 
 	if (s->n > LETTERS_MOST)
-		return pen__fail(err, PEN_ENOTSUP, NULL,
-				 "sample %llu is too long for tokens=bpe",
-				 (unsigned long long)s->number);
+		return pen__fail(
+			err, PEN_ENOTSUP, NULL,
+			"sample %llu is too long for format.tokens=bpe",
+			(unsigned long long)s->number);
 	if (!s->n)
 		return 0;
 	lay_out(&w, s->n, room);
@@ -288,9 +289,10 @@ static int bpe_open(struct pen_tokens *t, const struct pen_token_opts *o,
 		return pen__fail_nomem(err, "tokens", sizeof(*p));
 	t->priv = p;
 	if (!o->merges)
-		return pen__fail(err, PEN_EINVAL, "merges",
-				 "is needed with tokens=bpe: merges.txt (and "
-				 "vocab=), or tokenizer.json");
+		return pen__fail(
+			err, PEN_EINVAL, "merges",
+			"is needed with format.tokens=bpe: merges.txt (and "
+			"format.vocab=), or tokenizer.json");
 	rc = pen__bpe_load(p, o->vocab, o->merges, err);
 	if (!rc)
 		rc = pen__tokens_file_specials(t, &p->words, err);

@@ -168,7 +168,7 @@ static int check_model(const struct pen_jdoc *d, uint32_t model,
 	if (type != PEN_JDOC_NONE && !pen__jdoc_is(d, type, "BPE"))
 		return pen__fail(err, PEN_ENOTSUP, where,
 				 "is not of byte-pair merges: try "
-				 "tokens=vocab");
+				 "format.tokens=vocab");
 	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
 		const uint32_t x = pen__jdoc_get(d, model, odd[i]);
 		const enum pen_jdoc_type t = pen__jdoc_type(d, x);

@@ -74,7 +74,7 @@ static int weigh(struct pen_dm *p, double power, struct pen_err *err)
 	if (!any)
 		rc = pen__fail(err, PEN_EDATA, w->where,
 			       "has no counts to draw noise by: make it with "
-			       "`penstock vocab`, or set noise=0");
+			       "`penstock vocab`, or set format.noise=0");
 	else if (pen__noise_init(&p->draw, weight, w->n))
 		rc = pen__fail_nomem(err, w->where, w->n * sizeof(*weight));
 	pen__free(weight);
@@ -85,12 +85,13 @@ static int check(const struct pen_tokens *t, const struct pen_token_opts *o,
 		 struct pen_err *err)
 {
 	if (!o->vocab)
-		return pen__fail(err, PEN_EINVAL, "vocab",
-				 "is needed with tokens=dm: make it with "
-				 "`penstock vocab PATH pads=true -o FILE`");
+		return pen__fail(
+			err, PEN_EINVAL, "vocab",
+			"is needed with format.tokens=dm: make it with "
+			"`penstock vocab PATH pads=true -o FILE`");
 	if (t->dtype != PEN_I32 && t->dtype != PEN_I64)
 		return pen__fail(err, PEN_EINVAL, "dtype",
-				 "of tokens=dm is int32 or int64");
+				 "of format.tokens=dm is int32 or int64");
 	if (o->context < 1 || !(o->power >= 0 && o->power <= 8))
 		return pen__fail(err, PEN_EINVAL,
 				 o->context < 1 ? "context" : "power",
@@ -164,8 +165,8 @@ static int no_word(const struct pen_tokens *t, const struct pen_sequence *s,
 	}
 	return pen__fail(err, PEN_EDATA, p->kmers.words.where,
 			 "has no word '%s', which is in sample %llu, and no "
-			 "<unk>: make it anew, with specials=unk or "
-			 "min_count=1",
+			 "<unk>: make it again by `penstock vocab`, with "
+			 "specials=unk or min_count=1",
 			 word, (unsigned long long)s->number);
 }
 
@@ -206,7 +207,7 @@ static int rows_fit(const struct pen_tokens *t, const struct pen_sequence *s,
 	if (t->dtype == PEN_I32 && s->number > INT32_MAX)
 		return pen__fail(err, PEN_EINVAL, "dtype",
 				 "int32 is too small for sample %llu: set "
-				 "dtype=int64",
+				 "format.dtype=int64",
 				 (unsigned long long)s->number);
 	for (uint32_t i = 0; i < NFIELDS; i++) {
 		struct pen_field f;
@@ -274,6 +275,7 @@ static int dm_word(const struct pen_tokens *t, uint64_t id, char *buf,
 }
 
 const struct pen_token_ops pen__token_dm = {
+	.own = "k,context,noise,power",
 	.takes_file = true,
 	.nfields = NFIELDS,
 	.names = names,

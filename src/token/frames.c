@@ -42,6 +42,7 @@ static void frames_write(const struct pen_tokens *t,
 }
 
 const struct pen_token_ops pen__token_frames = {
+	.own = "k",
 	.takes_file = true,
 	.field = "tokens",
 	.alphabet = "ACGT",

@@ -154,11 +154,13 @@ static int open_singles(struct pen_tokens *t, const struct pen_token_opts *o,
 	uint8_t table[256];
 
 	if (o->vocab || p->stride != p->k)
-		return pen__fail(err, PEN_EINVAL, "singles",
-				 "goes with words side by side (stride=%u), "
-				 "and without vocab= (tokens=vocab does the "
-				 "same with one)",
-				 p->k);
+		return pen__fail(
+			err, PEN_EINVAL, "singles",
+			"goes with words side by side (format.stride=%u), "
+			"and without format.vocab= (format.tokens=vocab does "
+			"the "
+			"same with one)",
+			p->k);
 	memcpy(table, p->letters.table, sizeof(table));
 	if (o->n == 0)
 		table['N'] = 0x81;
@@ -185,6 +187,7 @@ static int kmers_open(struct pen_tokens *t, const struct pen_token_opts *o,
 }
 
 const struct pen_token_ops pen__token_kmers = {
+	.own = "k,stride,singles",
 	.takes_file = true,
 	.field = "tokens",
 	.alphabet = "ACGT",

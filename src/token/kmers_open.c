@@ -183,10 +183,10 @@ static int open_vocab(struct pen_tokens *t, struct pen_kmers *p,
 	int at, rc;
 
 	if (o->specials || o->alphabet)
-		return pen__fail(err, PEN_EINVAL,
-				 o->specials ? "specials" : "alphabet",
-				 "is what the file of vocab= says: leave it "
-				 "out");
+		return pen__fail(
+			err, PEN_EINVAL, o->specials ? "specials" : "alphabet",
+			"is what the file of format.vocab= says: leave it "
+			"out");
 	rc = pen__kmers_load(p, o, err);
 	if (rc)
 		return rc;

@@ -6,9 +6,11 @@ static int none_open(struct pen_tokens *t, const struct pen_token_opts *o,
 {
 	(void)o;
 	if (t->dtype_given && t->dtype != PEN_U8)
-		return pen__fail(err, PEN_EINVAL, "dtype",
-				 "of tokens=none is uint8, letters as they "
-				 "are: tokens=chars alphabet=bytes has others");
+		return pen__fail(
+			err, PEN_EINVAL, "dtype",
+			"of format.tokens=none is uint8, letters as they "
+			"are: format.tokens=chars format.alphabet=bytes has "
+			"others");
 	t->dtype = PEN_U8;
 	return 0;
 }

@@ -96,6 +96,7 @@ static void onehot_write(const struct pen_tokens *t,
 }
 
 const struct pen_token_ops pen__token_onehot = {
+	.own = "gap",
 	.field = "onehot",
 	.alphabet = "ACGT",
 	.has_letters = true,

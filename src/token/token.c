@@ -115,13 +115,13 @@ static int check_letters(const struct pen_tokens *t,
 		const uint8_t c = s->letters[i];
 
 		if (t->code[c] == PEN_LETTER_UNKNOWN)
-			return pen__fail(err, PEN_EDATA, NULL,
-					 "sample %llu, letter %zu: 0x%02x "
-					 "(%c) is none of %s: set unknown=auto "
-					 "to take it as unknown",
-					 (unsigned long long)s->number, i + 1,
-					 c, c > 32 && c < 127 ? c : '?',
-					 t->alphabet);
+			return pen__fail(
+				err, PEN_EDATA, NULL,
+				"sample %llu, letter %zu: 0x%02x "
+				"(%c) is none of %s: set format.unknown=auto "
+				"to take it as unknown",
+				(unsigned long long)s->number, i + 1, c,
+				c > 32 && c < 127 ? c : '?', t->alphabet);
 	}
 	return 0;
 }

@@ -50,10 +50,11 @@ struct pen_token_ops {
 	int (*emit)(const struct pen_tokens *, const struct pen_sequence *,
 		    const struct pen_token_row *, struct pen_err *);
 	bool takes_specials, takes_length;
-	bool takes_file, takes_merges;	 /* vocab=, merges= */
-	bool has_letters;		 /* alphabet= and all about it */
-	bool whole_file;		 /* specials are what the file says */
-	const char *field;		 /* name of the only field */
+	bool takes_file, takes_merges; /* vocab=, merges= */
+	bool has_letters;	       /* alphabet= and all about it */
+	bool whole_file;	       /* specials are what the file says */
+	const char *own;   /* options that only some have, with commas */
+	const char *field; /* name of the only field */
 	const char *alphabet, *specials; /* unless set otherwise */
 };
 

@@ -104,7 +104,8 @@ static int set_ends(const struct pen_tokens *t, const char *key, const char *s,
 		if (at < 0)
 			return pen__fail(err, PEN_EINVAL, key,
 					 "'%.*s' is none of the special tokens "
-					 "of tokens=%s: add it to specials=",
+					 "of format.tokens=%s: add it to "
+					 "format.specials=",
 					 (int)n, name, t->name);
 		if (*count == PEN_TOKEN_ENDS)
 			return pen__fail(err, PEN_EINVAL, key,
@@ -166,12 +167,46 @@ void pen__tokens_codes(struct pen_tokens *t, const struct pen_token_opts *o)
 	}
 }
 
+static bool is_own(const struct pen_token_ops *ops, const char *key)
+{
+	const size_t n = strlen(key);
+	const char *s = ops->own;
+
+	for (; s && *s; s += strcspn(s, ","), s += *s == ',')
+		if (strcspn(s, ",") == n && strncmp(s, key, n) == 0)
+			return true;
+	return false;
+}
+
+/* One that is set, and that only others have. */
+static const char *foreign(const struct pen_token_ops *ops,
+			   const struct pen_token_opts *o)
+{
+	const struct {
+		const char *key;
+		bool set;
+	} all[] = {
+		{ "k", o->k != 0 },
+		{ "stride", o->stride != 0 },
+		{ "singles", o->singles },
+		{ "gap", o->gap != 0 },
+		{ "context", o->context != 3 },
+		{ "noise", o->noise != 5 },
+		{ "power", o->power != 0.75 },
+	};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+		if (all[i].set && !is_own(ops, all[i].key))
+			return all[i].key;
+	return NULL;
+}
+
 /* What is set, but nothing that this tokeniser has. */
 static int refuse(const struct pen_tokens *t, const struct pen_token_opts *o,
 		  struct pen_err *err)
 {
 	const struct pen_token_ops *ops = t->ops;
-	const char *key = NULL;
+	const char *key = foreign(ops, o);
 
 	if (!ops->takes_specials && (o->begin || o->end))
 		key = o->begin ? "begin" : "end";
@@ -188,9 +223,10 @@ static int refuse(const struct pen_tokens *t, const struct pen_token_opts *o,
 	if (!ops->has_letters && !ops->whole_file && o->unknown)
 		key = "unknown";
 	if (key)
-		return pen__fail(err, PEN_EINVAL, key,
-				 "does not go with tokens=%s: leave it out",
-				 t->name);
+		return pen__fail(
+			err, PEN_EINVAL, key,
+			"does not go with format.tokens=%s: leave it out",
+			t->name);
 	if (o->length && o->max_length)
 		return pen__fail(err, PEN_EINVAL, "max_length",
 				 "is not needed with length, which cuts as "
@@ -221,14 +257,14 @@ static int settle(struct pen_tokens *t, const struct pen_token_opts *o,
 		return pen__fail(err, PEN_EINVAL,
 				 t->length ? "length" : "max_length",
 				 "has no room for the %u special tokens of "
-				 "begin= and end=",
+				 "format.begin= and format.end=",
 				 t->nbegin + t->nend);
 	if (t->nwords > UINT32_MAX || (t->dtype == PEN_U8 && t->nwords > 256) ||
 	    (t->dtype == PEN_U16 && t->nwords > 65536) ||
 	    (t->dtype == PEN_I32 && t->nwords > INT32_MAX))
 		return pen__fail(err, PEN_EINVAL, "dtype",
 				 "%s is too small for %llu tokens: set "
-				 "dtype=auto",
+				 "format.dtype=auto",
 				 pen_dtype_name(t->dtype),
 				 (unsigned long long)t->nwords);
 	if (floats && t->width == 1)
@@ -263,7 +299,7 @@ static int find_model(struct pen_tokens *t, const struct pen_token_opts *o,
 	t->name = pen__token_names[i];
 	if (tokens && strcmp(t->name, tokens) != 0)
 		return pen__fail(err, PEN_EINVAL, "model",
-				 "%s has tokens=%s, not %s",
+				 "%s has format.tokens=%s, not %s",
 				 pen__token_models[o->model], tokens, t->name);
 	return 0;
 }

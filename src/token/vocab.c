@@ -78,10 +78,11 @@ static int new_node(struct vocab *p, uint32_t *out, struct pen_err *err)
 		uint32_t *more;
 
 		if (p->nnodes == most)
-			return pen__fail(err, PEN_ENOTSUP, p->words.where,
-					 "has too many words for tokens=vocab; "
-					 "tokens=kmers takes words of one "
-					 "length");
+			return pen__fail(
+				err, PEN_ENOTSUP, p->words.where,
+				"has too many words for format.tokens=vocab; "
+				"format.tokens=kmers takes words of one "
+				"length");
 		more = pen__realloc(p->node, cap, size);
 		if (!more)
 			return pen__fail_nomem(err, p->words.where, cap * size);
@@ -151,7 +152,7 @@ static int vocab_open(struct pen_tokens *t, const struct pen_token_opts *o,
 	if (!o->vocab)
 		return pen__fail(
 			err, PEN_EINVAL, "vocab",
-			"is needed with tokens=vocab: a file of words");
+			"is needed with format.tokens=vocab: a file of words");
 	rc = pen__words_load(&p->words, o->vocab, PEN_WORDS_ALL, err);
 	if (!rc)
 		rc = pen__tokens_file_specials(t, &p->words, err);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/show.h"
 
 #define FILE_LIMIT (UINT64_C(1) << 30)
 /* Numbers that JSON gives to words need not be without gaps, but nearly so. */
@@ -29,8 +30,8 @@ int pen__words_slurp(const char *path, uint64_t limit, char **bytes, size_t *n,
 		rc = pen__fail(err, PEN_EINVAL, path, "is not a file");
 	else if ((uint64_t)st.st_size > limit)
 		rc = pen__fail(err, PEN_ENOTSUP, path,
-			       "is larger than a vocabulary can be (%llu MiB)",
-			       (unsigned long long)(limit >> 20));
+			       "is larger than a vocabulary can be (%s)",
+			       pen__show_bytes((double)limit).s);
 	else if (!(p = pen__alloc((size_t)st.st_size + 1, 1)))
 		rc = pen__fail_nomem(err, path, (size_t)st.st_size + 1);
 	while (!rc && got < (size_t)st.st_size) {

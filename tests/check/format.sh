@@ -38,7 +38,7 @@ fi
 # judges. `make format` does what it asks for.
 version=$(clang-format --version | sed 's/.*version \([0-9]*\).*/\1/')
 if [ "$version" != 14 ]; then
-	echo "skipped: clang-format $version, not 14"
+	echo "skipped: clang-format is not version 14"
 	exit 77
 fi
 clang-format --dry-run -Werror "${files[@]}" >&2

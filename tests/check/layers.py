@@ -1,11 +1,15 @@
 #!/usr/bin/python3
 """Holds the include direction of the source tree.
 
-base <- codec <- {store, format, sampler} <- engine <- {emulate, experiment}
-<- cli, base <- token <- {format, engine}, base <- comm <- ddict <- {store,
-engine}, and base <- {report, simulate} <- cli;
+base <- codec <- {store, format, sampler} <- engine <- {quality, make},
+base <- token <- {format, engine}, base <- comm <- ddict <- {store, engine},
+base <- verdict <- {emulate, report, cli}, base <- report <- {experiment, cli},
+base <- simulate <- cli, {make, quality} <- emulate <- experiment <- cli;
 stores, formats and samplers do not include one another; only a registry.c
-names implementations; the Python module sees only penstock.h.
+names implementations. The engine knows the interfaces of what is below it and
+none of their own headers; those of a format are known in format and make only.
+Above the engine everybody loads data through penstock.h, which is all that the
+Python module and the examples see.
 """
 import os
 import re
@@ -16,7 +20,9 @@ SOURCE = os.environ.get("SOURCE") or os.path.abspath(
     os.path.join(os.path.dirname(__file__), "..", ".."))
 LOW = {"base", "codec"}
 MIDDLE = {"store", "format", "sampler"}
-CORE = LOW | MIDDLE | {"token", "comm", "ddict", "engine"}
+ENGINE = LOW | MIDDLE | {"token", "comm", "ddict", "engine"}
+# Above the engine: data is loaded through penstock.h.
+ABOVE = {"base", "comm", "make", "quality", "verdict"}
 MAY = {
     "base": {"base"},
     "codec": LOW,
@@ -26,14 +32,21 @@ MAY = {
     "store": LOW | {"store", "ddict"},
     "format": LOW | {"format", "token"},
     "sampler": LOW | {"sampler"},
-    "engine": CORE,
-    "emulate": CORE | {"comm", "emulate"},
-    "experiment": CORE | {"experiment"},
-    "report": {"base", "report"},
+    "engine": ENGINE,
+    "quality": ENGINE | {"quality"},
+    "make": ENGINE | {"make", "quality"},
+    "verdict": {"base", "verdict"},
+    "emulate": ABOVE | {"emulate"},
+    "experiment": ABOVE | {"emulate", "experiment", "report"},
+    "report": {"base", "report", "verdict"},
     "simulate": {"base", "simulate"},
-    "cli": CORE | {"comm", "emulate", "experiment", "report", "simulate",
-            "cli"},
+    "cli": ABOVE | {"emulate", "experiment", "report", "simulate", "cli"},
 }
+# What the engine sees of the layers below it.
+DOORS = {"codec/deflate.h", "ddict/dictionary.h", "format/format.h",
+         "sampler/sampler.h", "store/store.h", "store/tier.h",
+         "token/token.h"}
+ROOM = re.compile(r"^format/\w+/")
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
 ENTRY = re.compile(r"^\s*pen_(store|format|cells|sampler|codec|packer|token)\(\s*(\w+)", re.M)
 GENERATED = re.compile(r"^(store|format|cells|sampler|codec|packer|token)_(list|absent)\.h$")
@@ -52,10 +65,11 @@ def implementations():
     """The identifiers that only a registry.c and the owner may name."""
     out = {}
     for kind in MIDDLE | {"codec", "token"}:
-        lists = os.path.join(SOURCE, "src", kind, "CMakeLists.txt")
-        with open(lists, encoding="utf-8") as f:
-            for found, name in ENTRY.findall(f.read()):
-                out[f"pen__{found}_{name}"] = f"src/{kind}/{name}.c"
+        for short, path in files(f"src/{kind}", "CMakeLists.txt"):
+            with open(path, encoding="utf-8") as f:
+                for found, name in ENTRY.findall(f.read()):
+                    out[f"pen__{found}_{name}"] = os.path.join(
+                        os.path.dirname(short), f"{name}.c")
     return out
 
 
@@ -98,6 +112,11 @@ def check_file(short, path, names, bad):
             to = layer_of(m.group(1), path)
             if to is not None and to not in MAY[layer]:
                 bad.append(f"{at}: {layer} must not include {m.group(1)}")
+            elif layer == "engine" and to in (MIDDLE | LOW | {"token",
+                    "ddict"}) - {"base"} and m.group(1) not in DOORS:
+                bad.append(f"{at}: the engine does not know {m.group(1)}")
+            elif ROOM.match(m.group(1)) and layer not in ("format", "make"):
+                bad.append(f"{at}: {m.group(1)} is its format's own")
 
 
 TOP = set(""".ci .clang-format .clang-tidy .gitignore CHANGELOG.md
@@ -122,7 +141,9 @@ def main():
     for short, path in files("src", ".c", ".h"):
         check_file(short, path, names, bad)
         count += 1
-    for short, path in files("python", ".c", ".h"):
+    users = [("python", "the Python module"), ("examples", "an example")]
+    for short, path, who in [(*f, who) for top, who in users
+                             for f in files(top, ".c", ".h")]:
         count += 1
         with open(path, encoding="utf-8") as f:
             for number, line in enumerate(f, 1):
@@ -130,8 +151,8 @@ def main():
                 near = m and os.path.exists(
                     os.path.join(os.path.dirname(path), m.group(1)))
                 if m and m.group(1) != "penstock.h" and not near:
-                    bad.append(f"{short}:{number}: the Python module sees "
-                               f"only penstock.h")
+                    bad.append(f"{short}:{number}: {who} sees only "
+                               f"penstock.h")
     for line in bad:
         print(line, file=sys.stderr)
     print(f"{count} files, {len(bad)} wrong")

@@ -1,13 +1,15 @@
 #!/bin/bash
 # The shared library exports exactly the functions of penstock.h, and keeps no
-# writable data of its own.
+# writable data of its own. Nothing that is built looks for libraries in the
+# current directory.
 set -u
 cd "${SOURCE:-$(dirname "$0")/../..}" || exit 1
 if [ -n "${SANITIZE:-}" ]; then
 	echo "skipped: sanitizers add symbols of their own"
 	exit 77
 fi
-lib=${BUILD:-build/dev}/libpenstock.so
+BUILD=${BUILD:-build/dev}
+lib=$BUILD/libpenstock.so
 if [ ! -e "$lib" ]; then
 	echo "$lib is not there" >&2
 	exit 1
@@ -54,6 +56,20 @@ libpenstock.so.[0-9]*) ;;
 	fail=1
 	;;
 esac
+
+# An empty element of a run path is the current directory.
+for f in "$lib" "$BUILD/src/cli/penstock" "$BUILD/examples/doc2vec" \
+	"$BUILD"/python/penstock/*.so "$BUILD"/src/comm/*.so; do
+	[ -e "$f" ] || continue
+	path=$(objdump -p "$f" | awk '/R(UN)?PATH/ { print $2 }')
+	case ":$path:" in
+	::) ;;
+	*::* | *:.:* | *:./*)
+		echo "$f: the run path '$path' names the current directory" >&2
+		fail=1
+		;;
+	esac
+done
 
 echo "$(echo "$declared" | wc -l) functions declared," \
 	"$(echo "$exported" | wc -l) symbols exported"

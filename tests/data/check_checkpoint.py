@@ -118,6 +118,28 @@ def parse_case(words):
     return c
 
 
+def dlio_size(c):
+    """What DLIO reports as the size of a checkpoint, in bytes: not what is
+    listed, one model of several, and layers of replicas that write none."""
+    width = {"int8": 1, "uint8": 1, "fp16": 2, "bf16": 2, "fp32": 4, "fp64": 8}
+    parallel = c["tp"] * c["pp"]
+    model = optim = 0
+    for rank in range(c["world"]):
+        if c["zero"] == 0 and rank >= parallel:
+            continue
+        if c["layers"] > 0 and not c["lp"] and not (
+                c["zero"] == 1 and rank // parallel):
+            model += sum(n * width[c["mdt"]]
+                         for i in stage(c, rank // c["tp"] % c["pp"])
+                         for n in layer(c, i))
+        if not c["og"]:
+            optim += sum(int(t.split(":")[2]) * width[c["odt"]]
+                         for t in optimizer(c, parallel))
+    if c["size"] and not c["transformer"]:
+        model = c["size"]
+    return model + optim
+
+
 def layout(path):
     cases = 0
     with open(path, encoding="ascii") as f:
@@ -132,7 +154,7 @@ def layout(path):
                 want = f"{rank} {name}.pt {','.join(items)}"
                 got = lines.pop(0)
                 assert got == want, f"{c}\n got {got}\nwant {want}"
-        assert lines.pop(0) == "end", c
+        assert lines.pop(0) == "end " + str(dlio_size(c)), c
     assert cases > 100, cases
 
 

@@ -94,6 +94,8 @@ def check_rank(where, rank):
     assert len(out["1"]["load"]["eval"]) == 4
     assert stats["1"]["save_ckpt1"]["duration"] == 2  # no string
     close(stats["1"]["load_ckpt1"]["throughput"], 1.0)
+    close(stats["1"]["load_ckpt1"]["dlio_throughput"],
+          .5 / stats["1"]["load_ckpt1"]["duration"])
     assert events(where, rank) == dict(fetch_iter=19, compute=19, eval=1,
                                        epoch=2, train=2, capture=1, restart=1)
 
@@ -115,8 +117,15 @@ def check_summary(where, accelerators, hosts):
             close(m[f"{split}_{what}_mean_{unit}"], np.mean(v))
             close(m[f"{split}_{what}_stdev_{unit}"], np.std(v))
         assert m[f"{split}_au_meet_expectation"] == "fail"
-        assert f"{split}_io_mean_MB_per_second" in m
-        assert f"dlio_{split}_io_stdev_MB_per_second" in m
+        # a record of 1 MiB, whatever of it is delivered or read
+        for stat in "mean", "stdev":
+            close(m[f"{split}_io_{stat}_MB_per_second"],
+                  m[f"{split}_throughput_{stat}_samples_per_second"])
+            assert f"{split}_delivered_{stat}_MB_per_second" in m
+    # 4000 bytes are read for 20 samples of every accelerator of a rank
+    assert 0 < m["train_read_mean_MB_per_second"] < \
+        .01 * m["train_io_mean_MB_per_second"]
+    assert m["eval_read_mean_MB_per_second"] == 0
     close(m["dlio_train_throughput_mean_samples_per_second"],
           np.mean(m["dlio_train_throughput_samples_per_second"]))
     for what in "save", "load":
@@ -124,7 +133,8 @@ def check_summary(where, accelerators, hosts):
                     "duration_mean_seconds", "duration_stdev_seconds"):
             assert f"{what}_checkpoint_{key}" in m
             assert f"dlio_{what}_checkpoint_{key}" in m
-    close(m["checkpoint_size_GB"], 1 if hosts == 1 else 3)
+    close(m["checkpoint_size_GB"], .5)  # as DLIO counts
+    close(m["checkpoint_written_GB"], 1 if hosts == 1 else 3)
     assert s["potential_caching"] == [1] * hosts
     assert s["epochs"] == 2 and s["num_files_train"] == 64
     assert s["num_samples_per_file"] == 1 and s["num_files_eval"] == 8
@@ -157,6 +167,10 @@ def check_result(where, accelerators, ranks, hosts):
     assert [c["number"] for c in r["checkpoints"]["saves"]] == [1]
     assert r["stages"]["read_ns"] == 240 * ranks
     assert r["verdict"].startswith("Fed ")
+    why = r["why"]
+    assert why["cause"] and why["what"] in r["verdict"]
+    close(why["figures"]["read_s"], 240e-9 * ranks)
+    close(why["figures"]["seconds"], sum(x["train_s"] for x in r["ranks"]))
     names = {s["key"]: s["value"] for s in r["settings"]}
     assert names["model.name"] == 'a "b" <script>\\ \n\x01 é'
     assert r["overrides"] == ['++workload.x="1"', "workload=y"]
@@ -228,14 +242,15 @@ def check_log():
     labels = [x.split(": ")[0] for x in lines[6:-2]]
     assert labels == ["[METRIC] " + x for x in (
         "Training Throughput (samples/second)",
-        "Training I/O Throughput (MB/second)", "train_au_meet_expectation",
+        "Training I/O Throughput (MB/second)",
+        "Training Bytes Read (MB/second)", "train_au_meet_expectation",
         "Checkpoint save duration (seconds)",
         "Checkpoint save I/O Throughput (GB/second)",
         "Checkpoint load duration (seconds)",
         "Checkpoint load I/O Throughput (GB/second)",
         "Eval Accelerator Utilization [AU] (%)",
         "Eval Throughput (samples/second)", "Eval Throughput (MB/second)",
-        "eval_au_meet_expectation")], labels
+        "Eval Bytes Read (MB/second)", "eval_au_meet_expectation")], labels
     assert lines[-2:] == ["[METRIC] " + 58 * "=", ""]
 
 

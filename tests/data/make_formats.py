@@ -16,7 +16,7 @@ import numpy as np
 
 rng = np.random.default_rng(7)
 out = ''
-manifest, refused = [], []
+manifest, refused, warned = [], [], []
 
 
 def put(name, data):
@@ -41,6 +41,11 @@ def want(case, settings, samples):
             a = np.ascontiguousarray(a)
             b += struct.pack('<Q', a.nbytes) + a.tobytes()
     put(case + '.want', b)
+
+
+def warn(settings, kind, text=''):
+    """kind: bad (verify fails), note, or none (there is no warning)."""
+    warned.append('%s\t%s\t%s' % (settings, kind, text))
 
 
 def refuse(settings, text):
@@ -190,6 +195,8 @@ def make_tfrecord():
     refuse('bad/cut.tfrecord', 'record 1 is cut off')
     put('bad/crc.tfrecord', one[:8] + b'1234' + one[12:])
     refuse('bad/crc.tfrecord', 'crc of its length')
+    put('bad/gz.tfrecord', b'\x1f\x8b\x08\0\n' + bytes(99))
+    refuse('bad/gz.tfrecord', "no TFRecord, but '\\x1f\\x8b\\x08\\x00\\n")
     n = struct.pack('<Q', 2**63)
     put('bad/long.tfrecord', n + masked(n) + one)
     refuse('bad/long.tfrecord', 'cut off')
@@ -202,6 +209,7 @@ def make_tfrecord():
     put('bad/none.tfrecord', frame(b''))
     refuse('bad/none.tfrecord', 'none of the features')
     refuse('dlio format.fields=nothing', 'none of the features')
+    refuse('dlio format.fields=imag', "did you mean 'image'?")
     put('bad/kinds.tfrecord', frame(example({'x': b'abc'})) +
         frame(example({'x': np.float32([1])})))
     refuse('bad/kinds.tfrecord', 'not of the type')
@@ -335,7 +343,9 @@ def make_jpeg():
         put('bad/cut%d.jpg' % n, big[:n])
         refuse('bad/cut%d.jpg' % n, 'damaged')
     put('bad/text.jpg', b'hello, world')
-    refuse('bad/text.jpg', 'not a JPEG')
+    refuse('bad/text.jpg', "not a JPEG file: it begins with 'hello, w'")
+    put('bad/marker.jpg', big[:2] + b'x' + big[3:])
+    refuse('bad/marker.jpg', '0x78 at byte 2, where a marker')
     put('bad/cmyk.jpg', encoded(Image.new('CMYK', (8, 8)), 'JPEG'))
     refuse('bad/cmyk.jpg', 'CMYK')
     at = big.index(b'\xff\xc0')
@@ -421,7 +431,7 @@ def make_png():
     put('bad/flip.png', good[:60] + bytes([good[60] ^ 1]) + good[61:])
     refuse('bad/flip.png', 'damaged')
     put('bad/text.png', b'hello')
-    refuse('bad/text.png', 'not a PNG')
+    refuse('bad/text.png', "not a PNG file: it begins with 'hello'")
     put('bad/bomb.png', image(60000, 60000, 8, 2, b'\0' * 100))
     refuse('bad/bomb.png', 'too small for')
     put('bad/big.png', image(20000, 20000, 1, 0, bytes(50 << 20)))
@@ -563,13 +573,23 @@ def make_csv():
     # not to be read
     put('bad/nul.csv', b'1,2\n3,\0\n')
     refuse('bad/nul.csv', 'line 2: a NUL')
+    put('bad/names.csv', b'label,"width"\n1,2\n')
+    refuse('bad/names.csv format.columns=lable', "did you mean 'label'?")
+    refuse('bad/names.csv format.columns=widt', "did you mean 'width'?")
+    refuse('bad/names.csv format.columns=height', "has no column 'height'")
     put('bad/ragged.csv', b'1,2\n\n3,4,5\n')
     refuse('bad/ragged.csv', 'line 3: 3 values')
     put('bad/quote.csv', b'1,2\n"3,4\n5,6\n')
     refuse('bad/quote.csv', 'line 2: a quote')
     put('cols/a.csv', b'1,2\n')
-    put('cols/b.csv', b'1,2,3\n')
-    refuse('cols', 'columns')
+    put('cols/b.csv', b'1,2,3\n4,5,6\n')
+    put('cols/c.csv', b'')
+    put('cols/d.csv', b'7\n')
+    refuse('cols', 'format.ragged=true')
+    refuse('cols format.ragged=true format.columns=0', 'one length')
+    want('ragged', 'cols format.ragged=true',
+         [{'x': np.array(r, np.float32)}
+          for r in ([1, 2], [1, 2, 3], [4, 5, 6], [7])])
     put('bad/empty.csv', b'\n\n')
     refuse('bad/empty.csv', 'no samples')
     put('small.csv', b'a,b\n1,-2.5\r\n"3",4e1\n\n5,6')

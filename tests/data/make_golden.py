@@ -256,28 +256,31 @@ def make_refused(out):
                    'structured'),
         'short': (good[:-5], '5 of 48 data bytes are missing'),
         'long': (good + b'1234567', '7 bytes follow the array'),
-        'magic': (b'\x92' + good[1:], 'not an npy file'),
+        'magic': (b'\x92' + good[1:], r"it begins with '\x92NUMPY\x01\x00', "
+                  r"not with '\x93NUMPY'"),
         'version': (good[:6] + b'\x04' + good[7:], 'version 4.0'),
         'empty': (b'', 'not an npy file'),
         'huge': (header("{'descr': '<f8', 'fortran_order': False, 'shape': "
                         "(4294967296, 4294967296)}"), 'larger than any'),
         'negative': (header("{'descr': '<f8', 'fortran_order': False, "
-                            "'shape': (-1,)}"), 'no size'),
+                            "'shape': (-1,)}"),
+                     "'shape' should have a size, but there is '-1,)}"),
         'number': (header("{'descr': '<f8', 'fortran_order': False, "
                           "'shape': (1)}") + bytes(8), 'not a tuple'),
         'key': (header("{'descr': '<f8', 'fortran_order': False, "
-                       "'shape': (1,), 'x': 1}") + bytes(8), 'unknown key'),
+                       "'shape': (1,), 'x': 1}") + bytes(8), "unknown key 'x'"),
         'twice': (header("{'descr': '<f8', 'descr': '<f8', "
                          "'fortran_order': False, 'shape': (1,)}"), 'twice'),
         'lacks': (header("{'descr': '<f8', 'shape': (1,)}"), 'lacks'),
         'code': (header("{'descr': '<q9', 'fortran_order': False, "
                         "'shape': (1,)}"), "no dtype '<q9'"),
         'after': (header("{'descr': '<f8', 'fortran_order': False, "
-                         "'shape': (1,)} + 1"), 'goes on'),
+                         "'shape': (1,)} + 1"),
+                  "should end with }, but there is '+ 1"),
         'deep': (header("{'descr': '<f8', 'fortran_order': False, "
                         "'shape': (%s)}" % ('1,' * 33)), '32 axes'),
         'escape': (header("{'descr': '\\x3cf8', 'fortran_order': False, "
-                          "'shape': (1,)}"), 'not a string'),
+                          "'shape': (1,)}"), 'should be a string'),
     }
     for key, (data, text) in bad.items():
         refuse(out, 'bad-%s.npy' % key, data, text)
@@ -308,7 +311,9 @@ def make_refused(out):
         'numeric': (b.getvalue(), 'none of its 1 arrays is numeric'),
         'nothing': (zipped(zipfile.ZIP_STORED, ('readme',)), 'no .npy'),
         'empty': (zipped(zipfile.ZIP_STORED, ()), 'is empty'),
-        'bytes': (b'', 'not a zip archive'),
+        'bytes': (b'', "not a zip archive, or a truncated one: it begins "
+                  "with '', and"),
+        'other': (b'\x1f\x8b\x08' + bytes(99), r"begins with '\x1f\x8b\x08\x00"),
     }
     for key, (data, text) in more.items():
         refuse(out, 'bad-%s.npz' % key, data, text)
@@ -317,8 +322,12 @@ def make_refused(out):
 def registry():
     """The formats in the order the fuzzer counts them in."""
     here = os.path.dirname(os.path.abspath(__file__))
-    with open(here + '/../../src/format/CMakeLists.txt') as f:
-        return re.findall(r'^pen_format\((\w+)', f.read(), re.M)
+    top = here + '/../../src/format/'
+    with open(top + 'CMakeLists.txt') as f:
+        own = f.read()
+    rooms = re.search(r'foreach\(room (.*?)\)', own).group(1).split()
+    lists = [open(top + r + '/CMakeLists.txt').read() for r in rooms] + [own]
+    return re.findall(r'^pen_format\((\w+)', '\n'.join(lists), re.M)
 
 
 def put_seeds(out, files):

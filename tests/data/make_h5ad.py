@@ -217,7 +217,11 @@ def make_anndata():
     refuse(f, 'would be field sparse', 'matrix=X,layers/sparse,layers/sparse')
     refuse(f, 'would be field i8', 'matrix=X,layers/i8', 'obs=i8')
     refuse(f, 'is no matrix', 'matrix=X,')
-    refuse(f, 'has no column none', 'obs=none')
+    refuse(f, 'has no column none; `penstock inspect` lists', 'obs=none')
+    refuse(f, "has no column tisue; did you mean 'tissue'?", 'obs=tisue')
+    refuse(f, "has no column Plate; did you mean 'plate'?", 'filter=Plate:1')
+    refuse(f, "has no column lenght; did you mean 'length'?",
+           'genes=var:lenght')
     refuse(f, 'is there twice', 'obs=i8,i8')
     refuse(f, 'not of booleans', 'genes=var:length')
     refuse(f, 'chooses no genes', 'genes=some')
@@ -588,7 +592,7 @@ def make_old_obsm(m):
         h['obsm/d'] = m
         put_sparse(h, 'raw/X', sp.csr_matrix(m))
     refuse('no-x2.h5ad', 'there are layers/a, layers/b, obsm/d, raw: choose '
-           'one with matrix=, as in matrix=layers/a')
+           'one with format.matrix=, as in format.matrix=layers/a')
 
 
 def make_many():
@@ -753,10 +757,23 @@ def make_wrong():
     mf.want('gene-past-skip', 'gene-past.h5ad format.output=csr '
             'format.genes=first:3 on_error=skip',
             some(np.delete(m.toarray(), bad, 0), range(3)))
-    wrong('gene-negative', 'refers to gene', lambda h: replace(
-        h, 'X/indices', -1 - past))
-    wrong('gene-wide', 'refers to gene', lambda h: replace(
-        h, 'X/indices', past.astype('i8') + 2**40))
+    for t in 'i1', 'i2', 'i4', 'i8', '>i4', '>i8':
+        minus = past.astype(t)
+        minus[2] = -7
+        name = 'gene-negative-' + t.replace('>', 'big-')
+        for how in [], ['output=csr']:
+            wrong(name + '-csr' * len(how), 'refers to gene -7, but there',
+                  lambda h: replace(h, 'X/indices', minus), *how)
+    for t, at, text in (('i8', 2**40, '2147483647 or above'),
+                        ('i8', -2**40, '-2147483648 or below'),
+                        ('u8', 2**40, '4294967295 or above'),
+                        ('u8', 2**64 - 1, '4294967295 or above'),
+                        ('u4', 2**32 - 1, '4294967295'),
+                        ('u2', 65535, '65535')):
+        wide = past.astype(t)
+        wide[2] = at
+        wrong('gene-wide-%s-%d' % (t, at), 'refers to gene %s, but' % text,
+              lambda h: replace(h, 'X/indices', wide))
     wrong('gene-float', 'no integers', lambda h: replace(
         h, 'X/indices', past.astype('f4')))
     back = m.indptr.copy()

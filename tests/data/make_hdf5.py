@@ -1,22 +1,29 @@
 #!/usr/bin/env python3
 """Writes golden HDF5 files with h5py into a directory.
 
-make_hdf5.py DIR            files, their values as raw dumps, and lists:
+make_hdf5.py DIR [ARCHIVE]  files, their values as raw dumps, and lists:
     manifest  file samples nobjects nsamples field dtype raw ndim dims...
     refused   file format text-that-the-message-contains
     tree      file: what a walk over all groups and attributes finds
-A dump holds all samples one after another: little-endian, C order.
+A dump holds all samples one after another: little-endian, C order. ARCHIVE: a
+directory with h5ad files of other versions of anndata, walked over, too.
 
 make_hdf5.py --seeds DIR N  small files for the fuzzer, which takes the first
 byte as the choice of format (number N of the registry) and options.
 """
+import ctypes
+import glob
 import os
+import shutil
 import struct
 import sys
+import warnings
 import zlib
 
+import anndata
 import h5py
 import numpy as np
+import scipy.sparse
 
 rng = np.random.default_rng(11)
 lines, refused = [], []
@@ -208,6 +215,14 @@ def types(out, libver):
 
 
 def shapes(out):
+    # what the message about unequal arrays says to do
+    with File(out, 'many-lengths.h5', modes=BOTH) as f:
+        f.add('g/long', array('i8', (9,)))
+        f.add('g/short', array('i8', (4,)))
+    # a single number among arrays of one length is no reason to refuse
+    with File(out, 'numbers.h5') as f:
+        f.add('x', array('i8', (9,)))
+        f.h['one'] = [5]
     with File(out, 'scalar.h5', modes=('file',)) as f:
         f.add('x', array('f4', ()))
         f.add('y', array('i8', (3, 0)))
@@ -260,17 +275,145 @@ def trees(out, libver):
         a['ref'] = h['a'].ref
         if libver != 'earliest':
             h['a'].attrs['huge'] = np.arange(20000)
+    note_tree(out, 'tree-%s.h5' % libver)
+
+
+def note_tree(out, name):
     with open(os.path.join(out, 'tree'), 'a') as t:
-        with h5py.File(os.path.join(out, 'tree-%s.h5' % libver), 'r') as h:
-            seen = [0, 0, 0]
+        with h5py.File(os.path.join(out, name), 'r') as h:
+            seen = [0, 0, 0, 0]
 
             def visit(_, o):
                 seen[0] += 1
                 seen[1] += isinstance(o, h5py.Dataset)
                 seen[2] += len(o.attrs)
+                seen[3] += sum(bool(h5py.check_string_dtype(
+                    o.attrs.get_id(a).dtype)) for a in o.attrs)
             h.visititems(visit)
-            seen[2] += len(h.attrs)
-        t.write('tree-%s.h5 %d %d %d\n' % (libver, *seen))
+            visit('/', h)
+        t.write('%s %d %d %d %d\n' % (name, *seen))
+
+
+def cells(out, archive):
+    """Files as anndata lays them out, by the version here and by others."""
+    warnings.simplefilter('ignore')
+    a = anndata.AnnData(scipy.sparse.random(20, 30, 0.2, 'csr', 'f4'))
+    a.obs['type'] = ['T', 'B'] * 10
+    a.obs['type'] = a.obs['type'].astype('category')
+    a.obsm['pca'] = array('f4', (20, 4))
+    a.write_h5ad(os.path.join(out, 'cells.h5ad'))
+    for path in glob.glob(os.path.join(archive, '*.h5ad')):
+        shutil.copy(path, out)
+    for path in sorted(glob.glob(os.path.join(out, '*.h5ad'))):
+        note_tree(out, os.path.basename(path))
+
+
+def sums_beneath(out):
+    """A checksum that a later filter packs, as netCDF-4 writes it."""
+    a = array('i4', (9, 8), True)
+    orders = ['sum-gzip', 'shuffle-sum-gzip', 'sum-shuffle-gzip',
+              'sum-shuffle', 'sum-gzip-sum', 'shuffle-gzip-sum']
+    for libver in ('earliest', 'latest'):
+        for chunk in [(4, 3), (1, 8), (9, 8), (4, 8)]:
+            name = 'sums-%s-%dx%d.h5' % (libver, *chunk)
+            with File(out, name, libver, BOTH) as f:
+                for order in orders:
+                    p = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+                    p.set_chunk(chunk)
+                    for step in order.split('-'):
+                        {'sum': p.set_fletcher32, 'shuffle': p.set_shuffle,
+                         'gzip': p.set_deflate}[step]()
+                    d = h5py.h5d.create(f.h.id, order.encode(),
+                                        h5py.h5t.STD_I32LE,
+                                        h5py.h5s.create_simple((9, 8)), p)
+                    d.write(h5py.h5s.ALL, h5py.h5s.ALL, a)
+                    if order.startswith('shuffle-sum'):  # one not shuffled
+                        raw = a[:chunk[0], :chunk[1]].tobytes()
+                        raw += fletcher32(raw)
+                        d.write_direct_chunk((0, 0), zlib.compress(raw), 1)
+                    f.fields.append(order)
+
+
+def fletcher32(data):
+    """HDF5's: big-endian words, sums modulo 65535 that are never 0."""
+    a = b = 0
+    for i in range(0, len(data), 2):
+        a = (a + (data[i] << 8 | data[i + 1])) % 65535
+        b = (b + a) % 65535
+    return struct.pack('<I', (b or 65535) << 16 | (a or 65535))
+
+
+def library():
+    """The libhdf5 that h5py uses, for what h5py has no function for."""
+    with open('/proc/self/maps') as f:
+        names = {line.split()[-1] for line in f if 'libhdf5' in line}
+    return ctypes.CDLL([n for n in names if '_hl' not in n][0])
+
+
+class ImageConfig(ctypes.Structure):
+    _fields_ = [('version', ctypes.c_int), ('generate', ctypes.c_bool),
+                ('resize', ctypes.c_bool), ('ageout', ctypes.c_int)]
+
+
+def open_extended(path, tables, image, block=0):
+    """A new file, with tables of shared messages and a cache image."""
+    lib = library()
+    fcpl = h5py.h5p.create(h5py.h5p.FILE_CREATE)
+    fapl = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
+    fapl.set_libver_bounds(h5py.h5f.LIBVER_LATEST, h5py.h5f.LIBVER_LATEST)
+    fcpl.set_userblock(block)
+    if tables:
+        assert lib.H5Pset_shared_mesg_nindexes(ctypes.c_int64(fcpl.id),
+                                               len(tables)) >= 0
+    for i, kinds in enumerate(tables):
+        assert lib.H5Pset_shared_mesg_index(ctypes.c_int64(fcpl.id), i, kinds,
+                                            1) >= 0
+    if image:
+        assert lib.H5Pset_mdc_image_config(
+            ctypes.c_int64(fapl.id),
+            ctypes.byref(ImageConfig(1, True, False, -1))) >= 0
+    fid = h5py.h5f.create(path.encode(), h5py.h5f.ACC_TRUNC, fcpl, fapl)
+    return h5py.File(fid)
+
+
+def fill_extended(f):
+    h, a = f.h, array('i4', (7, 5), True)
+    for i in range(3):
+        f.add('x%d' % i, a + i)
+        f.add('g%d' % i, a + i, chunks=(2, 5), compression='gzip',
+              shuffle=True)
+        d = h.create_dataset('h%d' % i, (7, 5), 'i4', chunks=(2, 5),
+                             fillvalue=77)
+        d[2:4] = i
+        d.attrs['vector'] = np.arange(3.0)
+        for k in range(25):  # more than a header keeps
+            d.attrs['name-%d' % k] = 'value %d' % k
+        p = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        p.set_layout(h5py.h5d.COMPACT)
+        c = h5py.h5d.create(h.id, b'c%d' % i, h5py.h5t.STD_I32LE,
+                            h5py.h5s.create_simple((7, 5)), p)
+        c.write(h5py.h5s.ALL, h5py.h5s.ALL, a - i)
+        f.fields += ['h%d' % i, 'c%d' % i]
+    h['group/text'] = np.array(['a', 'b'], 'S1')
+
+
+def extended(out):
+    """What the superblock's extension can say."""
+    for kind, tables, image, block in [
+            ('table', [0x182a], False, 0),
+            ('tables', [0x2, 0x8, 0x20, 0x800, 0x1000], False, 0),
+            ('shapes', [0x2], False, 512),
+            ('image', [], True, 0),
+            ('both', [0x182a], True, 0),
+            ('both-user', [0x2, 0x1828], True, 1024)]:
+        name = 'extended-%s.h5' % kind
+        path = os.path.join(out, name)
+        f = File(out, name, modes=BOTH)
+        f.h.close()
+        f.h = open_extended(path, tables, image, block)
+        with f:
+            fill_extended(f)
+        note_tree(out, name)
 
 
 def user_blocks(out):
@@ -363,10 +506,57 @@ def no_data(h):
     h.create_group('only')
 
 
+def sparse(g):
+    """Three cells of four genes, by column as Cell Ranger has them."""
+    g['data'] = np.array([1, 2, 3, 4, 5], 'i4')
+    g['indices'] = np.array([0, 3, 1, 0, 2], 'i8')
+    g['indptr'] = np.array([0, 2, 3, 5], 'i8')
+    return g
+
+
+def ranger2(h):
+    g = sparse(h.create_group('GRCh38'))
+    g['shape'] = np.array([4, 3], 'i4')
+    g['barcodes'] = np.array([b'AAAC-1', b'AAAG-1', b'AAAT-1'])
+    g['genes'] = g['gene_names'] = np.array([b'a', b'b', b'c', b'd'])
+
+
+def ranger3(h):
+    g = sparse(h.create_group('matrix'))
+    g['shape'] = np.array([4, 3], 'i4')
+    g['barcodes'] = np.array([b'AAAC-1', b'AAAG-1', b'AAAT-1'])
+    f = g.create_group('features')
+    for name in ['id', 'name', 'feature_type', 'genome']:
+        f[name] = np.array([b'a', b'b', b'c', b'd'])
+    f['target_sets/' + 'a name longer than a field may have ' * 2] = \
+        np.arange(2)
+
+
+def sparse_only(h):
+    sparse(h.create_group('some/where'))
+
+
+def as_anndata(h):
+    sparse(h.create_group('X'))
+    h['obs/_index'] = h['var/_index'] = np.arange(4)
+
+
+def unequal(h):
+    h['g/long'], h['g/short'], h['one'] = np.arange(9), np.arange(4), [5]
+
+
 def make_refused(out):
+    for name in ('ranger2', 'ranger3'):
+        refused.append('%s.h5 h5ad 10x Genomics Cell Ranger' % name)
     for make, text in [(scaled, 'scaleoffset'), (bitshuffled, 'bitshuffle'),
                        (strings, 'no numeric data set'),
-                       (no_data, 'no numeric data set')]:
+                       (no_data, 'no numeric data set'),
+                       (ranger2, '10x Genomics Cell Ranger (group GRCh38)'),
+                       (ranger3, '10x Genomics Cell Ranger (group matrix)'),
+                       (sparse_only, 'group some/where is a sparse matrix'),
+                       (as_anndata, 'is AnnData: read its cells with format=h5ad'),
+                       (unequal, 'g/long, which holds 9, but g/short holds '
+                                 '4: choose with fields=g/long')]:
         name = make.__name__ + '.h5'
         with h5py.File(os.path.join(out, name), 'w', libver='latest') as h:
             make(h)
@@ -375,7 +565,8 @@ def make_refused(out):
                           ('empty.h5', b'')]:
         with open(os.path.join(out, name), 'wb') as f:
             f.write(content)
-        refused.append('%s hdf5 is not an HDF5 file' % name)
+        refused.append("%s hdf5 is not an HDF5 file: it begins with '%s'" % (
+            name, content[:8].decode()))
 
 
 def small_files(out):
@@ -404,6 +595,8 @@ def seeds(out, number):
         compact(tmp, libver)
     shapes(tmp)
     plugins(tmp)
+    sums_beneath(tmp)
+    extended(tmp)
     user_blocks(tmp)
     trees(tmp, 'latest')
     trees(tmp, 'earliest')
@@ -441,8 +634,11 @@ def main():
     shapes(out)
     user_blocks(out)
     plugins(out)
+    sums_beneath(out)
+    extended(out)
     make_refused(out)
     small_files(out)
+    cells(out, sys.argv[2] if len(sys.argv) > 2 else '')
     for name, content in [('manifest', lines), ('refused', refused)]:
         with open(os.path.join(out, name), 'w') as f:
             f.write('\n'.join(content) + '\n')

@@ -16,7 +16,7 @@ import numpy as np
 import pysam
 
 import make_formats as mf
-from make_formats import put, refuse, rng, want
+from make_formats import put, refuse, rng, want, warn
 
 DNA = 'ACGTacgtNnRYKMSWBDHVU*-'
 TURN = {a: b for a, b in ('AT', 'CG', 'GC', 'TA', 'UA', 'RY', 'YR', 'KM', 'MK',
@@ -471,7 +471,7 @@ def make_bed(chrom):
                   by['chr1'][7:10], by['chr2'][1:4]],
                  length=[np.int64(n) for n in (14, 10, 7, 7, 3, 3)]))
     for i, (text, why) in enumerate((
-            ('chr0\t5\n', 'line 1 is no interval'),
+            ('chr0\t5\n', "line 1 is no interval: 'chr0\\t5'; it should"),
             ('chr0\t5\t9\nchr0\t9\t9\n',
              'line 2 is no interval: it begins at 9 and ends at 9'),
             ('#\nchr0\t9\t5\n', 'line 2 is no interval: it begins at 9'),
@@ -502,7 +502,11 @@ def make_bad():
     cases = [('nul', b'>a\nAC\0GT\n', 'line 2: a NUL'),
              ('nulhead', b'>a\0\nACGT\n', 'line 1: a NUL'),
              ('byte', b'>a\nACGT\nAC\xffGT\n', 'line 3: byte 0xff'),
-             ('text', b'ACGT\n', "begins with '>'"),
+             ('text', b'\nAC\x1bGT\n', "line 2: a FASTA file begins with '>', "
+              "not with 'AC\\x1bGT'"),
+             ('long', b'A' * 999, "not with 'AAAAAAAAAAAAAAAAAAAAAAAA...'"),
+             ('of', b'>a\nAC\n>b c\nA\1C', "line 4: byte 0x01 where letters "
+              "should be, in record 2 ('b')"),
              ('fastq', b'@a\nACGT\n+\nIIII\n', 'is it fastq'),
              ('mac', b'>a\rACGT\r>b\rAC\r', 'inside the heading'),
              ('none', b'\n \n', 'no samples'), ('zero', b'', 'no samples'),
@@ -553,6 +557,39 @@ def make_padded(good):
     want('both-ways', 'both-ways', samples(seqs * 2))
 
 
+def make_warned():
+    """Files of bgzip that are cut off between blocks, and short records."""
+    text = fasta([('c%d' % i, letters(30000)) for i in range(9)])
+    bgzip('eof/a.fa.gz', text)
+    whole = open(path('eof/a.fa.gz'), 'rb').read()
+    assert whole[-28:].endswith(b'BC\2\0\x1b\0\3' + b'\0' * 9)
+    warn('eof', 'none')
+    at = 0
+    while at < len(whole) - 28:
+        at += int.from_bytes(whole[at + 16:at + 18], 'little') + 1
+        put('cut%d.fa.gz' % at, whole[:at])
+        warn('cut%d.fa.gz' % at, 'bad', 'end-of-file block is missing')
+    put('cut.fa.gz', whole[:at])
+    put('cut.fa.gz.fai', open(path('keep.fai'), 'rb').read())
+    warn('cut.fa.gz format.fai=always', 'bad', 'end-of-file block is missing')
+    warn('zeros/c.fa.gz', 'none')
+    warn('zeros/d.fa.gz', 'bad', 'end-of-file block is missing')
+    short = [('a', letters(9)), ('b', letters(10)), ('c', ''),
+             ('d', letters(31))]
+    put('short/a.fa', fasta(short))
+    put('short/b.fa', fasta(short * 400, 7))
+    put('short/c.fa', fasta(short[1:2]))
+    for last in 'back', 'drop':
+        how = ' format.window=10 format.last=' + last
+        warn('short/a.fa' + how, 'note', '2 of 4 records are shorter than '
+             'format.window=10 (format.last=%s) and give no sample' % last)
+        warn('short' + how, 'note', '802 of 1,605 records are shorter')
+        warn('short/c.fa' + how, 'none')
+    warn('short/a.fa format.window=10', 'note', '1 of 4 records are empty')
+    warn('short/a.fa', 'none')
+    refuse('short format.window=50 format.last=back', 'last=keep')
+
+
 def make_fasta():
     make_windows(make_plain())
     make_odd()
@@ -567,6 +604,7 @@ def make_fasta():
     want('big', 'big format.fields=id', samples([s for _, s in big],
                                                 [n for n, _ in big]))
     make_bad()
+    make_warned()
     one = letters(50000)
     put('drawn.txt', one.encode())
     put('drawn.fa', fasta([('x', one)]))
@@ -633,11 +671,36 @@ def make_fastq():
              samples([c[0] for c in cut], [c[2] for c in cut],
                      quality=[u8(c[1]) - 33 for c in cut]))
     for name, data, why in (
-            ('more', b'@a\nACGT\n+\nIIIII\n', 'line 4: more qualities'),
-            ('fewer', b'@a\nACGT\n+\nIII\n@b\nA\n+\nI\n', 'more qualities'),
-            ('cut', b'@a\nACGT\n+\nIII', '4 letters and 3 qual'),
-            ('cut2', b'@a\nACGT\n', 'cut off'), ('cut3', b'@a', 'cut off'),
-            ('cut4', b'@a\nACG\n+\nIII\n@b', ' 0 letters and 0 qual'),
+            ('more', b'@a\nACGT\n+\nIIIII\n', 'line 4: more qualities than '
+             "the 4 letters, in record 1 ('a')"),
+            ('fewer', b'@x\nA\n+\nI\n@a b\nACGT\n+\nIII\n@b\nA\n+\nI\n',
+             'line 9: more qualities than the 4 letters, of which a line '
+             "before has 3, in record 2 ('a')"),
+            ('cut', b'@a\nACGT\n+\nIII', "line 4: the file ends within a "
+             "record: it has 4 letters and 3 qualities, in record 1 ('a')"),
+            ('cut2', b'@a\nACGT\n', 'within a record'),
+            ('cut3', b'@a', 'within a record'),
+            ('cut4', b'@a\nACG\n+\nIII\n@b', ' 0 letters and 0 qualities, '
+             "in record 2 ('b')"),
+            ('gap', b'@x\nA\n+\nI\n@a\nAC GT\n+\nIIII\n',
+             "line 6: a blank before letter 3 of the sequence, in record 2 "
+             "('a')"),
+            ('gap2', b'@a\nAC\tGT\n+\nIIIII\n', 'line 2: a blank before'),
+            ('gap3', b'@a\n ACGT\n+\nIIII\n', 'line 2: a blank before letter '
+             '1 of'),
+            ('gap4', b'@a\nACGT\n+\nII II\n', 'line 4: a blank before quality '
+             "3 of the qualities, in record 1 ('a')"),
+            ('gap5', b'@a\nAC\n G\n+\nIII\n', 'line 3: a blank before letter '
+             '3 of'),
+            ('gap6', b'@a\nAC\rGT\n+\nIIII\n', 'line 2: a carriage return '
+             'before letter 3 of'),
+            ('gap7', b'@a\n' + b'AC' * 200000 + b' GT\n+\n' + b'I' * 400002,
+             'line 2: a blank before letter 400001 of'),
+            ('no', b'ACGT\n', "a record begins with '@', not with 'ACGT'"),
+            ('no2', b'@a\nAC\n+\nII\n\x1f\x8b' + b'y' * 99, 'line 5: a record '
+             "begins with '@', not with '\\x1f\\x8byyyyyyyyyyyyyyyyyyyyyy...'; "
+             "has record 1 ('a') more qualities than letters?"),
+            ('long', b'@' + b'n' * 70000 + b'\nA\0', "in record 1 ('nnnnnn"),
             ('mac', b'@a\rACGT\r+\rIIII\r', 'inside the heading'),
             ('fasta', b'>a\nACGT\n', 'is it fasta'),
             ('nul', b'@a\nAC\0T\n+\nIIII\n', 'line 2: a NUL'),
@@ -645,6 +708,9 @@ def make_fastq():
             ('none', b'', 'no samples'), ('rubbish', rng.bytes(999), 'line')):
         put('bad/%s.fq' % name, data)
         refuse('bad/%s.fq' % name, why)
+    put('tail/a.fq', b'@a\nACGT \n+\nIIII\t\n \n@b\nAC\t\nGT\n  \n+\nIII \nI')
+    want('tail', 'tail format.fields=quality',
+         samples(['ACGT'] * 2, quality=[u8('IIII') - 33] * 2))
     put('small.fq', b'@a b\nACGTA\n+\nIIIII\n@c\r\nAC\r\nG\r\n+c\r\n#I\r\n!\r\n')
 
 
@@ -660,7 +726,8 @@ def main():
         mf.seeds(mf.out)
         return
     MAKE[sys.argv[1]]()
-    for name, lines in [('manifest', mf.manifest), ('refused', mf.refused)]:
+    for name, lines in [('manifest', mf.manifest), ('refused', mf.refused),
+                        ('warned', mf.warned)]:
         put(name, ''.join(x + '\n' for x in lines).encode())
 
 

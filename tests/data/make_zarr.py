@@ -115,6 +115,8 @@ def make_anndata():
     refuse('ad.zarr.zip', 'there are X, layers/dense, layers/f8, obsm/X_pca, '
            'raw: choose', 'matrix=layers/none')
     refuse(f, 'has no column none', 'obs=none')
+    refuse(f, "has no column tissu; did you mean 'tissue'?", 'obs=tissu')
+    refuse('ad.zarr.zip', "did you mean 'tissue'?", 'obs=tissu')
     refuse(f, 'not a matrix', 'matrix=obs')
     refuse(f + '/X/data', 'no such matrix')
 
@@ -623,6 +625,97 @@ def make_v3():
     case('v3-alone', 'v3-alone.zarr', rows(m), 'matrix=.')
 
 
+# ---- chunks that are not there ----
+
+def warn(file, kind, text='', *options):
+    mf.warn(' '.join([file] + ['format.' + o for o in options]), kind, text)
+
+
+def blank(name, i, n, first):
+    """Inner chunk i of n is not there any more."""
+    with open(path(name), 'rb') as f:
+        b = bytearray(f.read())
+    at = 0 if first else len(b) - 16 * n - 4
+    b[at + 16 * i:at + 16 * i + 16] = b'\xff' * 16
+    b[at + 16 * n:at + 16 * n + 4] = struct.pack(
+        '<I', mf.crc32c(bytes(b[at:at + 16 * n])))
+    mf.put(name, bytes(b))
+
+
+def lost(f, g, change, *warned):
+    """Store g is f after a change: as a directory, and as an archive."""
+    shutil.copytree(path(f), path(g))
+    change(path(g))
+    zipped(g + '.zip', g)
+    for x in g, g + '.zip':
+        warn(x, *warned)
+
+
+def make_absent():
+    m = counts()
+    by_hand('whole-v2.zarr', m, chunks=20).array('layers/d', m, chunks=(8, 9))
+    by_hand('whole-blocks.zarr', sp.csr_matrix(np.ones((200, 200), 'f4')),
+            chunks=20000, compressor=numcodecs.Blosc('lz4', 5,
+                                                     blocksize=16384))
+    v3_store('whole-v3.zarr', m, {'n': np.arange(N)}, chunk=(20,))
+    v3_array('whole-v3.zarr/layers/d', m, (8, 9), shard=(16, 18))
+    for where in 'end', 'start':
+        v3_store('whole-%s.zarr' % where, m, chunk=(13,), shard=(52,),
+                 first=where == 'start', codecs=CODECS['zstd'])
+    for f in ('v2', 'v3', 'blocks', 'end', 'start'):
+        warn('whole-%s.zarr' % f, 'none')
+        warn('whole-%s.zarr' % f, 'none', '', 'output=csr')
+    n = len(os.listdir(path('whole-v2.zarr/X/data'))) - 1
+    for a in 'data', 'indices':
+        lost('whole-v2.zarr', 'lost-v2-%s.zarr' % a, lambda f: (
+            os.remove(f + '/X/%s/1' % a), os.remove(f + '/X/%s/3' % a)),
+            'bad', '2 of %d chunks are not stored and read as the fill value, '
+            'so that the matrix is wrong: copy the data again: X/%s/1, X/%s/3'
+            % (n, a, a))
+        lost('whole-v2.zarr', 'lost-all-%s.zarr' % a, lambda f: [
+            os.remove(f + '/X/%s/%d' % (a, i)) for i in range(n)],
+            'bad', '%d of %d chunks are not' % (n, n))
+        lost('whole-blocks.zarr', 'lost-blocks-%s.zarr' % a, lambda f:
+             os.remove(f + '/X/%s/1' % a), 'bad', '1 of 2 chunks is not')
+        lost('whole-v3.zarr', 'lost-v3-%s.zarr' % a, lambda f:
+             os.remove(f + '/X/%s/c/2' % a), 'bad', 'X/%s/c/2' % a)
+        for k in 'end', 'start':
+            lost('whole-%s.zarr' % k, 'lost-%s-%s.zarr' % (k, a), lambda f:
+                 os.remove(f + '/X/%s/c/1' % a), 'bad', '4 of')
+            lost('whole-%s.zarr' % k, 'lost-inner-%s-%s.zarr' % (k, a),
+                 lambda f: blank(os.path.relpath(f, mf.out) +
+                                 '/X/%s/c/1' % a, 2, 4, k == 'start'),
+                 'bad', 'chunk 6 in X/%s/c/1' % a)
+    # rows without numbers at the start: what follows says whether it is so
+    e = np.zeros((9, 4), 'f4')
+    e[4:] = 1
+    g = by_hand('starts.zarr', e, chunks=2, write_empty_chunks=False)
+    assert not os.path.exists(path('starts.zarr/X/indptr/0'))
+    assert g['X/indptr'][4] == 0
+    warn('starts.zarr', 'none')
+    lost('starts.zarr', 'lost-starts.zarr', lambda f:
+         os.remove(f + '/X/indptr/2'), 'bad', 'X/indptr/0, X/indptr/1, X/indpt')
+    warn('empty.zarr', 'none')
+    one = by_hand('one-gene.zarr', np.ones((9, 1), 'f4'), chunks=4,
+                  write_empty_chunks=False)
+    assert not one['X/indices'].nchunks_initialized
+    warn('one-gene.zarr', 'note', 'as zarr leaves out chunks')
+    # dense ones, and columns
+    for f, key in ('v2', '1.2'), ('v3', 'c/1/0'):
+        shutil.copytree(path('whole-%s.zarr' % f), path('lost-d-%s.zarr' % f))
+        os.remove(path('lost-d-%s.zarr/layers/d/%s' % (f, key)))
+        zipped('lost-d-%s.zarr.zip' % f, 'lost-d-%s.zarr' % f)
+        for x in '', '.zip':
+            warn('lost-d-%s.zarr%s' % (f, x), 'note', 'as zarr leaves out '
+                 'chunks of nothing else: layers/d/' + key, 'matrix=layers/d')
+            warn('lost-d-%s.zarr%s' % (f, x), 'none')
+    lost('whole-v3.zarr', 'lost-obs.zarr', lambda f:
+         os.remove(f + '/obs/n/c/0'), 'none')
+    warn('lost-obs.zarr', 'note', 'obs/n/c/0', 'obs=n')
+    warn('missing-2.5.zarr', 'note', 'as zarr leaves out', 'matrix=layers/d')
+    warn('missing-0.zarr', 'none')
+
+
 # ---- several stores ----
 
 def make_many():
@@ -699,9 +792,11 @@ def make_wrong():
     wrong('json-more', 'more than one value', write(d, b'{} {}'))
     wrong('json-text', 'no string may have', write(d, b'{"a": "\n"}'))
     wrong('shape', 'genes of numbers', edit(d, shape=[24]))
-    wrong('shape-text', 'its shape', edit(d, shape='many'))
-    wrong('shape-minus', 'its shape', edit(d, shape=[-3]))
-    wrong('shape-half', 'its shape', edit(d, shape=[2.5]))
+    wrong('shape-text', "its shape is not as zarr has it (there is 'many')",
+          edit(d, shape='many'))
+    wrong('shape-minus', '(there is -3)', edit(d, shape=[-3]))
+    wrong('shape-half', '(there is 2.5)', edit(d, shape=[2.5]))
+    wrong('shape-null', '(there is something else)', edit(d, shape=[None]))
     wrong('shape-axes', 'axes', edit(d, shape=[1, 2, 3], chunks=[1, 2, 3]))
     wrong('shape-big', 'a thousand times', edit(d, shape=[2**30]))
     wrong('shape-huge', 'too many chunks', edit(d, shape=[2**50]))
@@ -713,8 +808,9 @@ def make_wrong():
     wrong('dense-rows', 'cannot hold', lambda f: (
         shutil.rmtree(f + '/X'), zarr.open(f).create(
             'X', shape=(2**40, 3), chunks=(2**25, 3), dtype='f4')))
-    wrong('chunks', 'its chunks', edit(d, chunks=[8, 8]))
-    wrong('chunks-none', 'its shape', edit(d, chunks=[0]))
+    wrong('chunks', 'its chunks is not as zarr has it (there is a list of 2)',
+          edit(d, chunks=[8, 8]))
+    wrong('chunks-none', 'its chunk shape', edit(d, chunks=[0]))
     wrong('chunks-big', '4 GiB', edit(d, chunks=[2**31]))
     wrong('chunks-long', 'cannot become', edit(d, chunks=[2**27]))
     wrong('type', '<c8', edit(d, dtype='<c8'))
@@ -725,7 +821,8 @@ def make_wrong():
     wrong('codec-none', 'codec', edit(d, compressor={}))
     wrong('filter', 'delta', edit(d, filters=[{'id': 'delta',
                                                'dtype': '<f4'}]))
-    wrong('fill', 'fill_value', edit(d, fill_value='black'))
+    wrong('fill', "fill_value is not as zarr has it (there is 'black')",
+          edit(d, fill_value='black'))
     wrong('separator', 'dimension_separator', edit(
         d, dimension_separator='-'))
     wrong('objects', 'vlen-utf8', edit('obs/n/.zarray', dtype='|O'), 'obs=n')
@@ -812,6 +909,11 @@ def make_wrong_v3():
         ('sharding_indexed', inner), ('gzip', {})), v3=True)
     wrong('v3-multiple', 'chunk_shape', codecs(
         ('sharding_indexed', dict(inner, chunk_shape=[7]))), v3=True)
+    wrong('v3-outer', 'chunk shape', edit(
+        d, chunk_grid={'name': 'regular',
+                       'configuration': {'chunk_shape': [0]}},
+        codecs=[{'name': 'sharding_indexed', 'configuration': inner}]),
+          v3=True)
     wrong('v3-location', 'index_location', codecs(
         ('sharding_indexed', dict(inner, index_location='middle'))), v3=True)
     wrong('v3-index', 'index of its shards', codecs(
@@ -958,6 +1060,7 @@ def main():
     make_obs_kinds()
     make_alone()
     make_v3()
+    make_absent()
     make_many()
     make_wrong()
     make_wrong_blocks()
@@ -968,6 +1071,7 @@ def main():
         make_archive(sys.argv[2])
     mf.put('manifest', '\n'.join(mf.manifest).encode() + b'\n')
     mf.put('refused', '\n'.join(mf.refused).encode() + b'\n')
+    mf.put('warned', '\n'.join(mf.warned).encode() + b'\n')
 
 
 main()

@@ -2,8 +2,10 @@
 """Experiments and their reports from end to end: rows against what scipy says
 of the same files, runs that are killed, files that are cut off, and the page
 in a browser, where there is one."""
+import base64
 import csv
 import glob
+import hashlib
 import json
 import os
 import re
@@ -14,7 +16,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 "..", "data"))
-from e2e import check, main  # noqa: E402
+from e2e import check, main, skip  # noqa: E402
 
 try:
     import anndata
@@ -31,7 +33,7 @@ N, GENES, BATCH = 3000, 200, 64
 
 def run(*args, code=0, cwd=None, **more):
     p = subprocess.run([PENSTOCK, *args], cwd=cwd, capture_output=True,
-                       text=True, timeout=200, stdin=subprocess.DEVNULL, **more)
+                       text=True, timeout=600, stdin=subprocess.DEVNULL, **more)
     check(p.returncode == code, f"{' '.join(args)}: exit {p.returncode}, "
           f"not {code}: {p.stderr.strip()[-300:]}")
     return p
@@ -83,11 +85,18 @@ def test_blocks(tmp):
               f"{name}: own memory")
         check(0 < r["seconds"] and r["first_batch_s"] <= r["seconds"], name)
         check(abs(r["samples_per_s"] * r["seconds"] - N) < 1, name)
-        rest = (N - BATCH) / (r["seconds"] - r["first_batch_s"])
-        check(abs(r["samples_per_s_rest"] / rest - 1) < 1e-3, name)
+        # without the first batch only where there were ten blocks
+        if N >= 10 * r["block_rows"]:
+            rest = (N - BATCH) / (r["seconds"] - r["first_batch_s"])
+            check(abs(r["samples_per_s_rest"] / rest - 1) < 1e-3, name)
+        else:
+            check("samples_per_s_rest" not in r, f"{name}: of few blocks")
+        o = r["others"]
+        check(o["seconds"] > 0 and o["cpus"] >= 1 and o["cpu_s"] >= 0 and
+              o["load_average"] >= 0, f"{name}: others {o}")
         check(r["batch_p50_s"] <= r["batch_p99_s"] <= r["batch_max_s"], name)
         check(0.099 < r["slow_tenth_share"] <= 1, name)
-        check(r["meta"] == {"disk": "x"} and r["drop_first"], name)
+        check(r["meta"] == {"disk": "x"} and "drop_first" not in r, name)
         q = r["quality"]
         check(q["complete_epoch"] and not q["repeated"] and not q["missing"],
               name)
@@ -103,13 +112,13 @@ def test_blocks(tmp):
 
 def test_choices(tmp):
     make(tmp)
-    run("bench", "blocks", "cells.h5ad", "8x16", "-m", "csr", "-F", "-n", "3",
+    run("bench", "blocks", "cells.h5ad", "8x16", "-m", "csr", "-n", "3",
         "--cold", "--warm", "-o", "r.jsonl", "--no-quality", "threads=1",
-        cwd=tmp)
+        "--repeats", "1", cwd=tmp)
     got = rows(f"{tmp}/r.jsonl")
     check([r["cold"] for r in got] == [True, False], "cold and warm")
     for r in got:
-        check(r["method"] == "csr" and not r["drop_first"], "-m, -F")
+        check(r["method"] == "csr", "-m")
         check(r["n_batches"] == 3 and r["n_rows"] == 3 * 1024 or
               r["n_batches"] == 3 and r["n_rows"] == N, "-n")
         check(r["threads"] == 1 and "quality" not in r, "threads")
@@ -119,13 +128,14 @@ def test_choices(tmp):
     np.save(f"{tmp}/x.npy", np.zeros((500, 4), np.float32))
     run("bench", "blocks", "x.npy", "4x16", "-o", "n.jsonl", "--json", cwd=tmp)
     got = rows(f"{tmp}/n.jsonl")
-    check([r["method"] for r in got] == ["as is"], "npy")
+    check([r["method"] for r in got] == ["as is"] * 3, "npy")
     check(got[0]["n_cols"] == 4 and got[0]["unit"] == "samples", "npy")
 
 
 def test_resume(tmp):
     make(tmp)
-    grid = ["bench", "blocks", "cells.h5ad", "256/[1,4]", "-m", "csr"]
+    grid = ["bench", "blocks", "cells.h5ad", "256/[1,4]", "-m", "csr",
+            "--repeats", "1"]
     run(*grid, "-n", "1", cwd=tmp)
     run(*grid, "-n", "1", "--resume", cwd=tmp)
     check(len(rows(f"{tmp}/blocks.jsonl")) == 3, "resume ran again")
@@ -174,7 +184,8 @@ def test_killed(tmp):
     make(tmp)
     with subprocess.Popen(
             [PENSTOCK, "bench", "blocks", "cells.h5ad", "8x8", "8x16", "-m",
-             "csr", "epochs=1000000000", "-o", "k.jsonl"], cwd=tmp,
+             "csr", "epochs=1000000000", "-o", "k.jsonl", "--repeats", "1"],
+            cwd=tmp,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as p:
         first = worker_of(p.pid)
         os.kill(first, signal.SIGKILL)
@@ -182,7 +193,7 @@ def test_killed(tmp):
         while second == first:
             second = worker_of(p.pid)
         p.send_signal(signal.SIGTERM)
-        out, err = p.communicate(timeout=60)
+        out, err = p.communicate(timeout=600)
     check(p.returncode == 128 + signal.SIGTERM, f"exit {p.returncode}: {err}")
     check("out of memory" in out and "interrupted" in out, out)
     check(not os.path.exists(f"/proc/{second}") or
@@ -205,7 +216,8 @@ def content(x, ids=None):
 
 def test_read_chunks(tmp):
     x = make(tmp)
-    p = run("bench", "read-chunks", "cells.h5ad", "-c", "700", cwd=tmp)
+    p = run("bench", "read-chunks", "cells.h5ad", "-c", "700", "--repeats",
+            "1", cwd=tmp)
     got = rows(f"{tmp}/read-chunks.jsonl")
     check(len(got) == 12, f"{len(got)} rows")
     check(len({(r["shuffle"], r["reader"]) for r in got}) == 12, "a grid")
@@ -215,10 +227,12 @@ def test_read_chunks(tmp):
         check(r["content_sum"] == content(x), f"{name}: content")
         check(r["n_rows"] == N and r["chunk_rows"] == 700, name)
     check("All runs agree" in p.stdout, "agreement is said")
+    check("no conclusion is drawn" in p.stdout and
+          "Compared with" not in p.stdout, "one run of each")
     run("bench", "read-chunks", "cells.h5ad", "-s", "global", "-R", "csr",
         "-R", "raw", "-n", "2", "-c", "100", "-o", "g.jsonl", cwd=tmp)
     got = rows(f"{tmp}/g.jsonl")
-    check([r["reader"] for r in got] == ["raw", "csr"], "-R")
+    check([r["reader"] for r in got] == ["raw", "csr"] * 3, "-R, in turns")
     check(len({r["content_sum"] for r in got}) == 1, "the same part")
     np.save(f"{tmp}/x.npy", np.zeros((5, 4), np.float32))
     p = run("bench", "read-chunks", "x.npy", cwd=tmp, code=3)
@@ -268,6 +282,8 @@ out.hollow = wide.querySelectorAll(".mark.hollow").length;
 out.squares = wide.querySelectorAll(".mark rect").length;
 out.visible = getComputedStyle(wide).display !== "none";
 marks[0].focus();
+// a window without the focus, as on a busy machine, is told of none
+if (!document.hasFocus()) marks[0].dispatchEvent(new FocusEvent("focus"));
 out.tip = document.getElementById("tip").textContent;
 out.lit = document.querySelectorAll("tr.on").length;
 marks[0].dispatchEvent(new KeyboardEvent("keydown", {key: "ArrowRight"}));
@@ -300,10 +316,18 @@ document.body.appendChild(e);
 """
 
 
+def hash_of(script):
+    """As a page's policy names a script that may run."""
+    digest = hashlib.sha256(script.encode()).digest()
+    return "sha256-" + base64.b64encode(digest).decode()
+
+
 def browse(tmp, page, width):
     """What the probe says, and what the console said."""
     with open(page, encoding="utf-8") as f:
         html = f.read()
+    script = re.search(r"<script>(.*)</script>", PROBE, re.S).group(1)
+    html = html.replace("script-src ", f"script-src '{hash_of(script)}' ")
     with open(f"{tmp}/probe.html", "w", encoding="utf-8") as f:
         f.write(html.replace("</body>", PROBE + "</body>"))
     p = subprocess.run(
@@ -311,7 +335,7 @@ def browse(tmp, page, width):
          "--enable-logging=stderr", f"--user-data-dir={tmp}/chromium",
          f"--window-size={width},900", "--dump-dom",
          f"file://{tmp}/probe.html"],
-        capture_output=True, text=True, timeout=120)
+        capture_output=True, text=True, timeout=600)
     m = re.search(r'<pre id="probe">(.*?)</pre>', p.stdout, re.S)
     check(m, f"the page's script did not run: {p.stderr[-300:]}")
     said = [line for line in p.stderr.splitlines() if "CONSOLE" in line]
@@ -325,8 +349,10 @@ def test_report(tmp):
     name = "<script>alert(1)<,script>&\"'.h5ad"
     make(tmp, name)
     run("bench", "blocks", f"{tmp}/{name}", "256 / [1,8]", "-M",
-        "note=</main><script>", "--cold", "--warm", "-n", "2", cwd=tmp)
-    run("bench", "read-chunks", f"{tmp}/{name}", "-s", "none", cwd=tmp)
+        "note=</main><script>", "--cold", "--warm", "-n", "2", "--repeats",
+        "1", cwd=tmp)
+    run("bench", "read-chunks", f"{tmp}/{name}", "-s", "none", "--repeats",
+        "1", cwd=tmp)
     p = run("report", "blocks.jsonl", "read-chunks.jsonl", "-o", "r.html",
             "--csv", "r.csv", cwd=tmp)
     got = rows(f"{tmp}/blocks.jsonl")
@@ -341,8 +367,11 @@ def test_report(tmp):
     check(html.count("<script") == 1 and "</main><script>" not in html,
           "escaping")
     check("://" not in re.sub(r"w3\.org", "", html), "the page asks for more")
+    script = re.search(r"<script>(.*)</script>", html, re.S).group(1)
+    check(f"script-src '{hash_of(script)}'\"" in html,
+          "only the page's own script may run")
     if not shutil.which("chromium"):
-        print("without a browser: chromium is not installed")
+        skip("chromium is not installed")
         return
     for width in (1440, 500):
         got_it = browse(tmp, f"{tmp}/r.html", width)

@@ -70,9 +70,36 @@ search 0 "feed 2 " --max 2 metric.au=0.0001 dataset.keep_files=false
 
 # plans
 run=("$penstock" run default_small)
-expect 0 "the run would fail" "${run[@]}" --dry-run dataset.num_files_train=0
-expect 0 "the run would fail" "${run[@]}" --dry-run \
-	train.total_training_steps=17
+plan=("${run[@]}" --dry-run)
+expect 2 "has only 0 samples, less than a batch" "${plan[@]}" \
+	dataset.num_files_train=0
+expect 2 "for 16 steps but 17 wanted" "${plan[@]}" train.total_training_steps=17
+expect 4 "are free there" "${plan[@]}" dataset.num_files_train=10k \
+	dataset.record_length_bytes=1TB
+expect 0 "to be read" "${plan[@]}" dataset.num_files_train=10k \
+	dataset.record_length_bytes=1TB workflow.generate_data=false
+expect 2 "reader.odirect=true" "${plan[@]}" reader.odirect=true \
+	loader.store=mmap
+expect 2 "loader.store.direct" "${plan[@]}" loader.store=mmap \
+	loader.store.direct=true
+expect 2 "train.epochs" "${plan[@]}" loader.epochs=3
+expect 2 "reader.sample_shuffle" "${plan[@]}" loader.shuffle=true
+expect 2 "nothing to do" "${run[@]}" workflow.train=false \
+	workflow.generate_data=false
+expect 2 "nothing to do" "${run[@]}" workflow.train=false \
+	workflow.generate_data=false workflow.checkpoint=true
+expect 2 "no device 'none0'" "${run[@]}" workflow.profiling=true \
+	profiling.iostat_devices=none0
+saving=(workflow.checkpoint=true train.epochs=1)
+expect 0 "No checkpoint is written" "${run[@]}" "${saving[@]}" \
+	checkpoint.checkpoint_after_epoch=2
+expect 0 "No checkpoint is written" "${plan[@]}" "${saving[@]}" \
+	checkpoint.steps_between_checkpoints=17
+expect 0 "Nothing is evaluated" "${plan[@]}" dataset.num_files_eval=0
+expect 0 "All steps count (16)" "${plan[@]}" \
+	output.metric.exclude_start_steps=16
+expect 0 "All checkpoints do not fit" "${plan[@]}" "${saving[@]}" \
+	model.model_size_bytes=100TB
 
 # output
 expect 0 '"penstock.generate/1"' "${run[@]}" workflow.train=false --json

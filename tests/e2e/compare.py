@@ -14,7 +14,7 @@ PENSTOCK = os.environ["PENSTOCK"]
 
 def run(*args, code=0):
     p = subprocess.run([PENSTOCK, *args], capture_output=True, text=True,
-                       timeout=120)
+                       timeout=600)
     check(p.returncode == code,
           f"{args}: exit {p.returncode}, not {code}: {p.stderr}{p.stdout}")
     return p.stderr if code else p.stdout
@@ -98,7 +98,7 @@ def test_errors(tmp):
     os.makedirs("empty", exist_ok=True)
     for bad in ("nowhere.json", "not.json", "cut.json", "empty"):
         p = subprocess.run([PENSTOCK, "compare", "a.json", bad],
-                           capture_output=True, text=True, timeout=60)
+                           capture_output=True, text=True, timeout=600)
         check(p.returncode in (1, 3, 4), f"{bad}: exit {p.returncode}")
         check(p.stderr.count("\n") == 1 and bad in p.stderr, p.stderr)
     run("compare", "a.json", code=2)
@@ -134,7 +134,7 @@ def test_few(tmp):
     save("a.json", doc)
     p = subprocess.run([PENSTOCK, "compare", "a.json", "a.json", "--fail-if",
                         "throughput<-5%"], capture_output=True, text=True,
-                       timeout=60)
+                       timeout=600)
     check(p.returncode == 0 and "was not checked" in p.stderr, p.stderr)
     del doc["first_batch_s"]
     save("b.json", doc)

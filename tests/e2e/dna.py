@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""bench dna: every arm trains over all sequences, delivers the same, and has
+"""bench dna: every variant trains over all sequences, delivers the same, and has
 all columns; wrong arguments are told in one line."""
 import json
 import os
@@ -15,7 +15,7 @@ PENSTOCK = os.environ["PENSTOCK"]
 
 def run(*args, code=0, env=None):
     p = subprocess.run([PENSTOCK, "bench", "dna", *args], capture_output=True,
-                       text=True, timeout=200, env={**os.environ, **(env or {})})
+                       text=True, timeout=600, env={**os.environ, **(env or {})})
     check(p.returncode == code,
           f"{args}: exit {p.returncode}, not {code}: {p.stderr}{p.stdout}")
     return p.stderr if code else p.stdout
@@ -37,7 +37,7 @@ def test_grid(tmp):
         check(abs(r["load_s"] + r["model_s"] - r["epoch_s"]) < 1e-4, f"{r}")
     for group in {r["group"] for r in rows}:
         check(len({r["content_sum"] for r in rows if r["group"] == group}) == 1,
-              f"{group}: arms differ")
+              f"{group}: variants differ")
     for word in ("dictionary", "vocabulary", "an epoch", "overall"):
         check(word in out, f"no '{word}' in the table")
     subprocess.run([PENSTOCK, "report", "dna.jsonl", "-o", "dna.html", "--csv",
@@ -63,7 +63,7 @@ def test_errors(tmp):
         check(err.count("\n") == 1, err)
     p = subprocess.run([PENSTOCK, "bench", "dna", "--sizes", "20kB",
                         "--kinds", "dna"], capture_output=True, text=True,
-                       timeout=100,
+                       timeout=600,
                        env={**os.environ, "PENSTOCK_DOC2VEC": "/nowhere"})
     check(p.returncode and "/nowhere" in p.stderr, p.stderr)
 

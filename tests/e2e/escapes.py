@@ -34,7 +34,7 @@ def look(args, out):
 
 
 def run(*args, code=None):
-    p = subprocess.run([PENSTOCK, *args], capture_output=True, timeout=120)
+    p = subprocess.run([PENSTOCK, *args], capture_output=True, timeout=600)
     if code is not None:
         check(p.returncode == code, f"{args}: exit {p.returncode}, not "
               f"{code}: {p.stderr}")

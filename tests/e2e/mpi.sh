@@ -31,7 +31,7 @@ fail() {
 run() {
 	local want=$1 code=0
 	shift
-	timeout -k 5 60 mpirun --allow-run-as-root --oversubscribe "$@" \
+	timeout -k 5 600 mpirun --allow-run-as-root --oversubscribe "$@" \
 		>"$dir/out" 2>"$dir/err" </dev/null || code=$?
 	[ $code != 124 ] || fail "$*: hangs"
 	[ "$want" = any ] || [ "$want" = "$code" ] || { [ "$want" = bad ] && [ $code != 0 ]; } ||
@@ -111,7 +111,7 @@ said "mpi 2 loaded" || fail "two ranks"
 for set in "PMI_SIZE=2 PMI_RANK=1" "PMIX_RANK=1"; do
 	code=0
 	# shellcheck disable=SC2086 # two settings
-	env $set timeout -k 5 60 "$ranks" name >"$dir/out" 2>"$dir/err" ||
+	env $set timeout -k 5 600 "$ranks" name >"$dir/out" 2>"$dir/err" ||
 		code=$?
 	[ $code != 0 ] && [ $code != 124 ] && [ ! -s "$dir/out" ] ||
 		fail "$set and no MPI launcher: exit $code"

@@ -19,7 +19,7 @@ NO_NUMBER = re.compile(r"(?<![A-Za-z])-?(nan|inf)(?![A-Za-z])", re.I)
 
 def run(*args):
     p = subprocess.run([PENSTOCK, *args], capture_output=True, text=True,
-                       timeout=60)
+                       timeout=600)
     return p.returncode, p.stdout, p.stderr
 
 

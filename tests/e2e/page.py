@@ -33,7 +33,7 @@ MARKUP = "x<img src=y onerror=document.title='gone'>"
 
 def penstock(*args):
     p = subprocess.run([PENSTOCK, *args], capture_output=True, text=True,
-                       timeout=120)
+                       timeout=600)
     check(p.returncode == 0, f"{args}: exit {p.returncode}: {p.stderr}")
     return p.stdout
 
@@ -113,6 +113,141 @@ def quiet(b, where):
     check("gone" not in b.title, f"{where}: markup in a name was run")
 
 
+# Text of a chart that is cut off, lies over other text, or stands at an axis
+# twice; and charts with a line but nothing that can be seen of it.
+LEGIBLE = """
+const bad = [];
+document.querySelectorAll('main svg').forEach(svg => {
+  const box = svg.getBoundingClientRect();
+  if (!box.width || svg.closest('.legend')) return;
+  const all = Array.from(svg.querySelectorAll('text')).map(e => ({
+    text: e.textContent, anchor: e.getAttribute('text-anchor'),
+    plain: !e.getAttribute('class'), r: e.getBoundingClientRect() }));
+  const axes = svg.querySelector('.grid');
+  all.forEach((x, i) => {
+    if (x.r.left < box.left - 1 || x.r.right > box.right + 1 ||
+        x.r.top < box.top - 1 || x.r.bottom > box.bottom + 1)
+      bad.push('cut off: ' + x.text);
+    all.slice(i + 1).forEach(y => {
+      if (Math.min(x.r.right, y.r.right) - Math.max(x.r.left, y.r.left) > 0.5 &&
+          Math.min(x.r.bottom, y.r.bottom) - Math.max(x.r.top, y.r.top) > 3)
+        bad.push('one over the other: ' + x.text + ', ' + y.text);
+      if (axes && x.plain && y.plain && x.anchor === y.anchor &&
+          x.text === y.text)
+        bad.push('twice: ' + x.text);
+    });
+  });
+  svg.querySelectorAll('.line').forEach(line => {
+    const d = line.getAttribute('d'), dots = line.nextElementSibling;
+    if (d && !d.includes('L') && !(dots && dots.getAttribute('d')))
+      bad.push('a point that cannot be seen: ' + d);
+  });
+});
+return bad;
+"""
+
+
+def media(b, kind, scheme):
+    b.execute_cdp_cmd("Emulation.setEmulatedMedia", {
+        "media": kind, "features": [{"name": "prefers-color-scheme",
+                                     "value": scheme}]})
+
+
+def resize(b, width):
+    """At once, which is not so of a window."""
+    b.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
+        "width": width, "height": 900, "deviceScaleFactor": 1,
+        "mobile": False})
+
+
+def legible(b, where):
+    for width in (400, 1200):
+        resize(b, width)
+        for kind, scheme in (("screen", "light"), ("print", "light")):
+            media(b, kind, scheme)
+            bad = b.execute_script(LEGIBLE)
+            check(not bad, f"{where}, {width} px, {kind}: {bad[:5]}")
+        media(b, "screen", "dark")
+        dim = b.execute_script(CONTRAST)
+        check(not dim, f"{where}, {width} px, dark: {dim[:5]}")
+    media(b, "screen", "light")
+
+
+# Marks and lines that can hardly be told from the page behind them.
+CONTRAST = """
+const light = c => {
+  const v = c.match(/[0-9.]+/g).slice(0, 3).map(x => {
+    x /= 255;
+    return x <= 0.04045 ? x / 12.92 : Math.pow((x + 0.055) / 1.055, 2.4);
+  });
+  return 0.2126 * v[0] + 0.7152 * v[1] + 0.0722 * v[2];
+};
+const back = light(getComputedStyle(document.body).backgroundColor);
+return Array.from(document.querySelectorAll(
+    'main .bar, main .line, main .mark, main svg text')).map(e => {
+  const s = getComputedStyle(e);
+  const c = e.classList.contains('line') || e.classList.contains('hollow') ?
+    s.stroke : s.fill;
+  const l = light(c);
+  const ratio = (Math.max(l, back) + 0.05) / (Math.min(l, back) + 0.05);
+  return ratio < 2.5 ? c + ': ' + ratio.toFixed(2) : '';
+}).filter(Boolean);
+"""
+
+
+def odd(doc, **series):
+    """The document of a run with another course of time."""
+    doc = json.loads(json.dumps(doc))
+    doc["series"].update(series)
+    return doc
+
+
+def test_odd(tmp):
+    """Charts of what is rare: nothing, one point, zeros, very many."""
+    os.chdir(tmp)
+    penstock("run", "unet3d_small", "output.folder=r", "--quiet")
+    with open("r/result.json", encoding="utf-8") as f:
+        run = json.load(f)
+    many = range(3000)
+    runs = {
+        "one": odd(run, t=[1.5, 2.5], au=[100, None], load_mean_s=[0, 0],
+                   load_max_s=[0, 0]),
+        "zero": odd(run, t=[0, 0], au=[0, 0], load_mean_s=[1e-9, 1e-9],
+                    load_max_s=[1e-9, 5e3]),
+        "many": odd(run, t=[i * 1.7 for i in many],
+                    au=[i % 101 for i in many],
+                    load_mean_s=[1e-6 * (1 + i % 7) for i in many],
+                    load_max_s=[1e-2 * (1 + i % 11) for i in many]),
+    }
+    runs["many"]["epochs"] = [dict(run["epochs"][0], epoch=i + 1)
+                              for i in range(300)]
+    for name, doc in runs.items():
+        with open(f"{name}.json", "w", encoding="utf-8") as f:
+            json.dump(doc, f)
+    for name, most in (("c1", 1), ("c3", 3), ("c9", 4096)):
+        at = [n for n in (1, 2, 3, 4, 8, 64, 512, 4096) if n <= most]
+        with open(f"{name}.json", "w", encoding="utf-8") as f:
+            json.dump({"schema": "penstock.capacity/1", "workload": "w",
+                       "au_wanted_percentage": 90,
+                       "curve": [{"accelerators": n, "au_percentage": 99 / n}
+                                 for n in at]}, f)
+    penstock("gen", "d", "files=20", "shape=8")
+    penstock("sweep", "d", "threads=1,2,64", "store=posix,mmap", "--repeats",
+             "2", "-o", "s.jsonl", "--quiet")
+    penstock("bench", "resume", "--samples", "100", "--shape", "4", "--repeats",
+             "2", "--at", "0,40", "batch_size=10", "-o", "b.jsonl")
+    b = browser(tmp)
+    try:
+        for f in (*(f"{n}.json" for n in (*runs, "c1", "c3", "c9")), "s.jsonl",
+                  "b.jsonl"):
+            penstock("report", f, "-o", "odd.html")
+            b.get(f"file://{tmp}/odd.html")
+            check(b.find_elements(By.CSS_SELECTOR, "main svg"), f"{f}: no chart")
+            legible(b, f)
+    finally:
+        b.quit()
+
+
 def test_page(tmp):
     os.chdir(tmp)
     penstock("run", "unet3d_small", "train.epochs=6",
@@ -135,7 +270,8 @@ def test_page(tmp):
         table(b)
         check(b.find_elements(By.CSS_SELECTOR, "img") == [], "an image")
         quiet(b, "wide")
-        b.set_window_size(390, 800)
+        legible(b, "page.html")
+        resize(b, 390)
         wide = b.execute_script("return document.documentElement.scrollWidth")
         check(wide <= b.execute_script("return innerWidth"),
               f"390 px: the page is {wide} wide")
@@ -143,6 +279,10 @@ def test_page(tmp):
                  b.find_elements(By.CSS_SELECTOR, "svg.narrow")]
         check(shown and all(shown), "narrow charts on a phone")
         quiet(b, "narrow")
+        b.execute_script("const s = document.createElement('script');"
+                         "s.textContent = 'document.title = \"gone\"';"
+                         "document.body.append(s)")
+        check(b.title != "gone", "a script that is not the page's was run")
     finally:
         b.quit()
 

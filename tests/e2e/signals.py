@@ -63,7 +63,7 @@ def end(p, phase, sig):
     try:
         until(p, phase)
         p.send_signal(sig)
-        out, err = p.communicate(timeout=30)
+        out, err = p.communicate(timeout=600)
     except subprocess.TimeoutExpired:
         p.kill()
         raise
@@ -88,7 +88,7 @@ def partial(phase, sig, *args):
     for command in ("report", "compare"):
         p = subprocess.run([PENSTOCK, command, "out/result.json"] +
                            ["out/result.json"] * (command == "compare"),
-                           capture_output=True, text=True, timeout=60)
+                           capture_output=True, text=True, timeout=600)
         check(not p.returncode and "nan" not in p.stdout.split(),
               f"{args}: {command}: {p.stdout}{p.stderr}")
     return doc
@@ -154,7 +154,7 @@ def test_capacity(tmp):
         with open("c.json", "w", encoding="utf-8") as f:
             f.write(out)
         p = subprocess.run([PENSTOCK, "report", "c.json", "-o", "-"],
-                           capture_output=True, text=True, timeout=60)
+                           capture_output=True, text=True, timeout=600)
         check("interrupted" in p.stdout and "Not even" not in p.stdout,
               p.stdout[-3000:] + p.stderr)
 
@@ -229,7 +229,7 @@ def unopened(doc):
     for args in (["report", "u.json", "-o", "u.html"],
                  ["compare", "u.json", "u.json"]):
         p = subprocess.run([PENSTOCK, *args], capture_output=True, text=True,
-                           timeout=60)
+                           timeout=600)
         check(not p.returncode, f"{args}: {p.stderr}")
         check("interrupted" in p.stdout or args[0] == "report", p.stdout)
     with open("u.html", encoding="utf-8") as f:
@@ -270,7 +270,7 @@ def test_read_back(tmp):
     args = [*CKPT, "model.model_size_bytes=400000000"]
     p = start("run", *args, "checkpoint.num_checkpoints_write=2",
               "checkpoint.num_checkpoints_read=0")
-    p.communicate(timeout=120)
+    p.communicate(timeout=600)
     check(p.returncode == 0, "two checkpoints")
     partial(logged("Starting loading checkpoint 1"), signal.SIGINT, *args,
             "checkpoint.num_checkpoints_write=0",
@@ -292,7 +292,7 @@ def test_twice(tmp):
     os.kill(p.pid, signal.SIGINT)
     os.kill(p.pid, signal.SIGTERM)
     os.kill(p.pid, signal.SIGCONT)
-    p.communicate(timeout=60)
+    p.communicate(timeout=600)
     check(p.returncode in (-signal.SIGINT, -signal.SIGTERM),
           f"exit {p.returncode}")
 

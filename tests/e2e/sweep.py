@@ -17,7 +17,7 @@ PENSTOCK = os.environ["PENSTOCK"]
 
 def run(*args, code=0):
     p = subprocess.run([PENSTOCK, *args], capture_output=True, text=True,
-                       timeout=120)
+                       timeout=600)
     check(p.returncode == code,
           f"{args}: exit {p.returncode}, not {code}: {p.stderr}{p.stdout}")
     return p.stderr if code else p.stdout
@@ -41,7 +41,8 @@ def test_load(tmp):
               "--repeats", "2", "-o", "s.jsonl")
     check(cells("s.jsonl") == want, f"cells: {cells('s.jsonl')}")
     best = max(rows("s.jsonl"), key=lambda r: r["samples_per_s"])
-    check("Best: threads=" in out and best["samples_per_s"] > 0, out)
+    check("no conclusion is drawn" in out and best["samples_per_s"] > 0, out)
+    check("threads=2 batch_size=32" in out and "Fastest" not in out, out)
     check(all(r["samples"] == 100 and r["set"]["threads"] in "12"
               for r in rows("s.jsonl")), "rows")
     run("report", "s.jsonl", "-o", "s.html")
@@ -50,10 +51,12 @@ def test_load(tmp):
     check("Best rate by threads" in page and "Best rate by batch_size" in page,
           "curves in the page")
     # more values, and nothing twice
-    run("sweep", "d", "threads=1,2", "batch_size=[8,32,64]", "seed=3",
+    out = run("sweep", "d", "threads=1,2", "batch_size=[8,32,64]", "seed=3",
         "--repeats", "3", "-o", "s.jsonl", "--resume")
     check(len(rows("s.jsonl")) == 18 and len(set(cells("s.jsonl"))) == 18,
           "resumed")
+    check("Fastest: " in out and "18 runs" in out, out)
+    check(all(r["others"]["seconds"] > 0 for r in rows("s.jsonl")), "others")
     one = json.loads(run("compare", "s.jsonl", "s.jsonl", "--json"))
     check(not any(f["differs"] for c in one["comparisons"]
                   for f in c["figures"]), "a sweep and itself")
@@ -114,7 +117,7 @@ def test_fractions(tmp):
     with open("s.html", encoding="utf-8") as f:
         page = f.read()
     check(">0.25<" in page and ">0.5<" in page and ">1.5<" in page, "values")
-    check("1.88 samples/s" in page, "a rate of few a second")
+    check(">1.88<" in page, "a rate of few a second")
 
 
 def test_stopped(tmp):
@@ -130,7 +133,7 @@ def test_stopped(tmp):
         while p.poll() is None and not children(p.pid):
             pass
         p.send_signal(signal.SIGTERM)
-        _, err = p.communicate(timeout=60)
+        _, err = p.communicate(timeout=600)
         check(p.returncode == 128 + signal.SIGTERM,
               f"{command}: exit {p.returncode}: {err}")
         check(not os.path.exists("s.jsonl"), "a row of half a run")
@@ -156,12 +159,12 @@ def test_killed(tmp):
     args = ("sweep", "d", "threads=1,2,3,4", "epochs=2", "--repeats", "3",
             "-o", "s.jsonl")
     p = subprocess.Popen([PENSTOCK, *args], stdout=subprocess.DEVNULL)
-    end = time.monotonic() + 60
+    end = time.monotonic() + 600
     while time.monotonic() < end and p.poll() is None:
         if os.path.exists("s.jsonl") and len(rows("s.jsonl")) >= 3:
             p.send_signal(signal.SIGKILL)
             break
-    p.wait(timeout=60)
+    p.wait(timeout=600)
     run(*args, "--resume")
     check(len(cells("s.jsonl")) == 12 == len(set(cells("s.jsonl"))),
           f"after a kill: {cells('s.jsonl')}")

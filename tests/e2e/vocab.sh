@@ -30,7 +30,7 @@ printf 'ACGTAC,one\nacgtNACGU,two\nAC,three\n' > s.txt
 printf '>a\nACGT\nAC\n>b\nACGTNACGU\n>c\nAC\n' > s.fa
 "$PENSTOCK" vocab s.txt format=lines k=3 specials=unk,pad -o words > out
 grep -q '7 words (5 seen)' out || fail "$(cat out)"
-grep -q '3 places have letters' out || fail "$(cat out)"
+grep -q '3 places with letters' out || fail "$(cat out)"
 "$PENSTOCK" vocab s.fa k=3 specials=unk,pad -o other > /dev/null
 cmp words other || fail "lines and fasta differ"
 sed 1d words > bare

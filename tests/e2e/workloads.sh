@@ -75,7 +75,7 @@ expect 2 "did you mean unet3d_h100?" config unet3d_h10
 expect 2 "needs a workload" config
 expect 2 "takes one workload" config default unet3d_h100
 expect 2 "is given twice" config default workload=unet3d_h100
-expect 3 "no s3 store" config default storage.storage_type=s3
+expect 3 "object stores (s3) are not supported" config default storage.storage_type=s3
 expect 4 "No such file" config no/such.yaml
 expect 0 "unknown key train.foo is ignored" config default train.foo=1 --lenient
 printf 'dataset:\n\tformat: npz\n' >tab.yaml

@@ -77,7 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		const struct pen_opts_kv kv[] = { { "tokens", way[0] },
 						  { way[1], path } };
 
-		if (pen__opt_fill(table, &p, kv, 2, &err))
+		if (pen__opt_fill(table, &p, kv, 2, "", &err))
 			abort();
 	}
 	if (pen__tokens_open(&t, &p.token, &err) == 0)

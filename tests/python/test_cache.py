@@ -67,5 +67,5 @@ def test_ranks_wait_without_the_lock(tmp_path):
     p = subprocess.run(
         ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2",
          sys.executable, "rank.py", "x.npy", "flag"],
-        cwd=tmp_path, timeout=60, check=False, stderr=subprocess.PIPE)
+        cwd=tmp_path, timeout=600, check=False, stderr=subprocess.PIPE)
     assert p.returncode == 0, p.stderr.decode()

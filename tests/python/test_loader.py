@@ -1,6 +1,7 @@
 """Batches against what NumPy reads, and epochs."""
 import gc
 import threading
+import warnings
 
 import numpy as np
 import penstock
@@ -183,6 +184,11 @@ def test_tail(data):
     assert sizes() == [300, 300, 300, 100]
     assert sizes(drop_last=True) == [300] * 3
     assert sizes(tail="pad") == [300] * 4
+    for kw in ({"drop_last": True}, {"tail": "drop"}):
+        with pytest.raises(penstock.SettingError, match="fill a batch"):
+            penstock.Loader(data / "x.npy", 1001, **kw)
+    with pytest.raises(penstock.SettingError, match="tail=pad"):
+        sizes(tail="pad", drop_last=True)
 
 
 def test_kept_batches(data, x):
@@ -229,6 +235,18 @@ def test_on_error(data, policy):
     assert sample == 7 and where.endswith("7.npz") and why
     assert loader.stats()["nskipped" if policy == "skip" else
                           "nsubstituted"] == 1
+
+
+@pytest.mark.parametrize("kind", [penstock.Loader, penstock.Dataset])
+def test_doubtful_data(tmp_path, kind):
+    """What is left out is said, once for each opening."""
+    file = tmp_path / "a.fa"
+    file.write_text(">a\nACGT\n>b\nAC\n")
+    with pytest.warns(UserWarning, match="1 of 2 records are shorter than"):
+        kind(file, window=4, last="back")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kind(file)
 
 
 def test_after_an_error(data):
@@ -301,7 +319,7 @@ def test_labels_of_a_field_that_is_left_out(data):
     with pytest.raises((penstock.DataError, penstock.SettingError),
                        match="plain number"):
         penstock.Loader(data / "tables", 10, labels="field:x",
-                        **{**settings, "fields": ["y"]})
+                        label_name="kind", **{**settings, "fields": ["y"]})
     with pytest.raises(OSError, match="no member z"):
         penstock.Loader(data / "tables", 10, labels="field:z", **settings)
 

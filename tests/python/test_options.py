@@ -86,3 +86,17 @@ def test_ranks(monkeypatch, data, env, want):
     assert (loader.rank, loader.world) == want
     loader = penstock.Loader(data / "x.npy", rank=1, world=2)
     assert (loader.rank, loader.world) == (1, 2)
+
+
+def test_options_of_a_format_that_only_the_data_tells(tmp_path):
+    """An @list and a glob have the format of their files."""
+    np.save(tmp_path / "a.npy", np.zeros((4, 3)))
+    (tmp_path / "list").write_text("\na.npy\n")
+    (tmp_path / "globs").write_text("a*\n")
+    for path in ("@" + str(tmp_path / "list"), "@" + str(tmp_path / "globs"),
+                 str(tmp_path / "*.npy"), str(tmp_path / "a*")):
+        loader = penstock.Loader(path, 2, samples="first")
+        assert loader.nsamples == 4, path
+        loader.close()
+    with pytest.raises(ValueError, match="not known here: give format="):
+        penstock.Loader(tmp_path / "list", samples="first")

@@ -78,9 +78,13 @@ def test_views_outlive_all(data, x):
 @pytest.mark.parametrize("drop_last", [False, True])
 @pytest.mark.parametrize("batch_size", [1, 64, 1000, 3000])
 def test_same_as_pytorch(data, x, batch_size, drop_last):
-    ours = DataLoader(data / "x.npy", batch_size, drop_last=drop_last)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        ours = DataLoader(data / "x.npy", batch_size, drop_last=drop_last)
     theirs = tud.DataLoader(Rows(x), batch_size, drop_last=drop_last)
     assert len(ours) == len(theirs)
+    assert any("no batches" in str(w.message) for w in said) == \
+        (len(theirs) == 0)
     if len(theirs):
         same(ours, theirs)
 
@@ -143,13 +147,27 @@ def test_shuffle_and_seed(data):
     assert sorted(order()) == [8.0 * i for i in range(1000)]
     assert order(seed=1) == order(seed=1) != order(seed=2)
     g = torch.Generator().manual_seed(9)
-    assert order(generator=g) == order(seed=9)
+    a, b = order(generator=g), order(generator=g)
+    g.manual_seed(9)
+    assert [a, b] == [order(generator=g), order(generator=g)] and a != b
     torch.manual_seed(5)
-    a = order()
+    a, b = order(), order()     # as PyTorch's own, each draws its seed
     torch.manual_seed(6)
-    assert a != order()
+    assert order() not in (a, b)
     torch.manual_seed(5)
-    assert a == order()
+    assert [a, b] == [order(), order()] and a != b
+
+
+def test_seed_is_one_draw(data):
+    """The same as RandomSampler takes, and nothing when a seed is given."""
+    torch.manual_seed(7)
+    DataLoader(data / "x.npy", 10, shuffle=True)
+    state = torch.get_rng_state()
+    DataLoader(data / "x.npy", 10, shuffle=True, seed=1)
+    assert torch.equal(state, torch.get_rng_state())
+    torch.manual_seed(7)
+    next(iter(tud.RandomSampler(range(3))))
+    assert torch.equal(state, torch.get_rng_state())
 
 
 def test_epochs(data):
@@ -188,12 +206,11 @@ def test_ranks(data):
 
 
 def test_ranks_of_torch_distributed(data, monkeypatch):
-    d = torch.distributed
-    if not d.is_available():
-        pytest.skip("this PyTorch has no torch.distributed")
-    monkeypatch.setattr(d, "is_initialized", lambda: True)
-    monkeypatch.setattr(d, "get_rank", lambda: 1)
-    monkeypatch.setattr(d, "get_world_size", lambda: 4)
+    # Debian's PyTorch is built without torch.distributed: nothing to ask there
+    for name, answer in (("is_available", True), ("is_initialized", True),
+                         ("get_rank", 1), ("get_world_size", 4)):
+        monkeypatch.setattr(torch.distributed, name, lambda x=answer: x,
+                            raising=False)
     loader = penstock.Loader(data / "x.npy", 10)
     assert (loader.rank, loader.world) == (1, 4)
     assert next(iter(loader)).ids.tolist() == list(range(10, 20))
@@ -216,6 +233,89 @@ def test_state(data, sampler):
     assert len(got) == len(want)
     assert all(torch.equal(a, b) for a, b in zip(got, want))
     assert len(list(second)) == 34      # the next epoch is whole
+
+
+@pytest.mark.parametrize("batch_size", [None, 1, 30])
+@pytest.mark.parametrize("shuffle", [True, "block"])
+def test_resume_draws_no_other_order(data, batch_size, shuffle):
+    """A new process has a generator that stands elsewhere: what was left goes
+    on all the same, each sample once, and the epochs after it as well."""
+    def rows(batches):
+        return [int(v) // 8 for b in batches
+                for v in b["x"].reshape(-1, 8)[:, 0]]
+    torch.manual_seed(1)
+    whole = DataLoader(data / "x.npy", batch_size, shuffle=shuffle)
+    want = [rows(whole) for _ in range(2)]
+    torch.manual_seed(1)
+    first = DataLoader(data / "x.npy", batch_size, shuffle=shuffle)
+    it = iter(first)
+    got = rows(next(it) for _ in range(241 if batch_size != 30 else 7))
+    state = first.state_dict()
+    torch.manual_seed(2)
+    second = DataLoader(data / "x.npy", batch_size, shuffle=shuffle)
+    second.load_state_dict(state)
+    assert len(second.sampler) == 1000
+    got += rows(second)
+    assert sorted(got) == list(range(1000))
+    assert [got, rows(second)] == want
+    assert second.state_dict()["seed"] == state["seed"]
+    # a seed that was asked for is not given up
+    third = DataLoader(data / "x.npy", batch_size, shuffle=shuffle, seed=3)
+    with pytest.raises(penstock.Error, match="seed"):
+        third.load_state_dict(state)
+    assert sorted(rows(third)) == list(range(1000))
+
+
+def test_bad_states(data):
+    loader = DataLoader(data / "x.npy", None, shuffle=True)
+    for bad in ({"batches": 3}, {}, 7, {"seed": "x"}, {"seed": -1},
+                {**loader.state_dict(), "seed": 5}):
+        with pytest.raises((penstock.Error, ValueError)):
+            loader.load_state_dict(bad)
+    assert len(list(loader)) == 1000
+
+
+def _rank(rank, world, path, port, out):
+    torch.distributed.init_process_group(
+        "gloo", f"tcp://127.0.0.1:{port}", rank=rank, world_size=world)
+    torch.manual_seed(rank)     # they draw differently
+    loader = DataLoader(path, 10, shuffle=True)
+    it = iter(loader)
+    got = [b["x"][:, 0].tolist() for _, b in zip(range(20), it)]
+    state = loader.state_dict()
+    again = DataLoader(path, 10, shuffle=True)
+    assert again.state_dict()["seed"] != state["seed"]
+    again.load_state_dict(state)
+    got += [b["x"][:, 0].tolist() for b in again]
+    alone = DataLoader(path, 10, shuffle=True, rank=0, world=1)
+    out.put((rank, state, got, alone.state_dict()["seed"]))
+    torch.distributed.destroy_process_group()
+
+
+def test_ranks_share_a_draw(data):
+    """rank 0 draws for all: each sample once, whatever the ranks' seeds."""
+    if not torch.distributed.is_available():
+        pytest.skip("this PyTorch has no torch.distributed")
+    import multiprocessing
+    import socket
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    context = multiprocessing.get_context("spawn")
+    out = context.Queue()
+    ranks = [context.Process(target=_rank,
+                             args=(r, 2, data / "x.npy", port, out))
+             for r in range(2)]
+    for p in ranks:
+        p.start()
+    results = sorted(out.get(timeout=600) for _ in ranks)
+    for p in ranks:
+        p.join(120)
+        assert p.exitcode == 0
+    rows = [v for _, _, got, _ in results for batch in got for v in batch]
+    assert sorted(rows) == [8.0 * i for i in range(1000)]
+    assert results[0][1] == results[1][1]
+    assert results[0][3] != results[1][3]   # alone, each has its own
 
 
 @pytest.mark.parametrize("workers", [0, 2])

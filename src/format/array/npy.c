@@ -3,7 +3,7 @@
  * batch needs is read straight into it; otherwise emit() swaps, transposes or
  * gathers. Refuses Python objects, strings, dates and records by name.
  */
-#include "format/npy_header.h"
+#include "format/array/npy_header.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -52,11 +52,12 @@ static int npy_index(const struct pen_format *f, struct pen_peek *pk,
 	if (rc < 0)
 		return rc;
 	if (h.extra && !p->trailing)
-		return pen__fail(err, PEN_EDATA, pk->name,
-				 "%" PRIu64 " bytes follow the array: several "
-				 "arrays in one file? trailing=ignore reads "
-				 "the first",
-				 h.extra);
+		return pen__fail(
+			err, PEN_EDATA, pk->name,
+			"%" PRIu64 " bytes follow the array: several "
+			"arrays in one file? format.trailing=ignore reads "
+			"the first",
+			h.extra);
 	if (mode == PEN_SAMPLES_AUTO)
 		mode = f->nobjects_hint == 1 && h.a.ndim ? PEN_SAMPLES_FIRST
 							 : PEN_SAMPLES_FILE;
@@ -71,6 +72,17 @@ static int npy_index(const struct pen_format *f, struct pen_peek *pk,
 	pen__buf_le(&found->blob, (unsigned)mode, 1);
 	pen__npy_put(&found->blob, &h);
 	return found->blob.bad ? pen__fail_nomem(err, pk->name, 64) : 0;
+}
+
+static int npy_together(const struct pen_format *f, const struct pen_index *ix,
+			uint64_t nbad, const char **other, struct pen_err *err)
+{
+	const struct npy *p = f->priv;
+
+	*other = NULL;
+	return p->samples == PEN_SAMPLES_AUTO
+		       ? pen__npy_together(ix, nbad, other, err)
+		       : 0;
 }
 
 static int npy_add(struct pen_format *f, const struct pen_index *ix,
@@ -97,7 +109,10 @@ static int npy_add(struct pen_format *f, const struct pen_index *ix,
 	if (!pen__field_widen(&f->field[0], seen, v, shape, why, sizeof(why)))
 		return 0;
 	pen__blob_name(ix, blob, name, sizeof(name));
-	return pen__fail(err, PEN_EDATA, name, "%s", why);
+	return pen__fail(err, PEN_EDATA, name,
+			 "%s; arrays that are fields of the same samples are "
+			 "read with format=arrays",
+			 why);
 }
 
 static int npy_bind(struct pen_format *f, const struct pen_index *ix,
@@ -236,11 +251,13 @@ const struct pen_format_ops pen__format_npy = {
 	.name = "npy",
 	.help = "NumPy array file",
 	.suffixes = npy_suffixes,
+	.family = "arrays",
 	.opts = npy_opts,
 	.priv_size = sizeof(struct npy),
 	.close = npy_close,
 	.index = npy_index,
 	.bind = npy_bind,
+	.together = npy_together,
 	.shape = npy_shape,
 	.locate = npy_locate,
 	.emit = npy_emit,

@@ -5,11 +5,12 @@
  * made to evaluate anything. Types that are not numbers are refused by name,
  * Python objects above all: reading those means running a pickle.
  */
-#include "format/npy_header.h"
+#include "format/array/npy_header.h"
 
 #include <inttypes.h>
 
 #include "base/mem.h"
+#include "base/quote.h"
 #include "codec/deflate.h"
 
 #define FIRST_LOOK 256u
@@ -28,6 +29,14 @@ struct parser {
 static int damaged(struct parser *p, const char *what)
 {
 	return pen__fail(p->err, PEN_EDATA, p->where, "npy header: %s", what);
+}
+
+/* Something else than what comes next was expected. */
+static int unexpected(struct parser *p, const char *what)
+{
+	return pen__fail(p->err, PEN_EDATA, p->where,
+			 "npy header: %s, but there is %s", what,
+			 pen__quoted(p->b.p, pen__bytes_left(&p->b)).s);
 }
 
 static int peek_char(struct parser *p)
@@ -187,7 +196,7 @@ static int descr(struct parser *p)
 		return skip_nested(p) ? 0 : damaged(p, "'descr' has no end");
 	}
 	if (!string(p, p->descr, sizeof(p->descr)))
-		return damaged(p, "'descr' is not a string");
+		return unexpected(p, "'descr' should be a string");
 	if (strchr("<>|=", *s) && *s)
 		order = *s++;
 	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
@@ -235,14 +244,15 @@ static int shape(struct parser *p)
 	bool comma = true;
 
 	if (!accept(p, '('))
-		return damaged(p, "'shape' is not a tuple");
+		return unexpected(p, "'shape' should be a tuple");
 	while (!accept(p, ')')) {
 		if (!comma)
-			return damaged(p, "'shape' has no comma between sizes");
+			return unexpected(p,
+					  "'shape' should have a comma or )");
 		if (a->ndim == PEN_MAX_DIMS)
 			return damaged(p, "'shape' has more than 32 axes");
 		if (!integer(p, &a->shape[a->ndim++]))
-			return damaged(p, "'shape' holds what is no size");
+			return unexpected(p, "'shape' should have a size");
 		comma = accept(p, ',');
 	}
 	if (a->ndim == 1 && !comma)
@@ -257,11 +267,12 @@ static int entry(struct parser *p, unsigned *seen)
 	unsigned k = 0;
 
 	if (!string(p, key, sizeof(key)) || !accept(p, ':'))
-		return damaged(p, "expected 'key':");
+		return unexpected(p, "expected 'key':");
 	while (k < 3 && strcmp(keys[k], key) != 0)
 		k++;
 	if (k == 3)
-		return damaged(p, "unknown key");
+		return pen__fail(p->err, PEN_EDATA, p->where,
+				 "npy header: unknown key '%s'", key);
 	if (*seen & 1u << k)
 		return damaged(p, "a key comes twice");
 	*seen |= 1u << k;
@@ -271,7 +282,7 @@ static int entry(struct parser *p, unsigned *seen)
 		return shape(p);
 	p->out->a.fortran = word(p, "True");
 	if (!p->out->a.fortran && !word(p, "False"))
-		return damaged(p, "'fortran_order' is neither True nor False");
+		return unexpected(p, "'fortran_order' should be True or False");
 	return 0;
 }
 
@@ -282,10 +293,10 @@ static int dictionary(struct parser *p)
 	int rc;
 
 	if (!accept(p, '{'))
-		return damaged(p, "does not begin with {");
+		return unexpected(p, "should begin with {");
 	while (!accept(p, '}')) {
 		if (!comma)
-			return damaged(p, "expected , or }");
+			return unexpected(p, "expected , or }");
 		rc = entry(p, &seen);
 		if (rc < 0)
 			return rc;
@@ -294,7 +305,7 @@ static int dictionary(struct parser *p)
 	if (seen != 7)
 		return damaged(p, "lacks descr, fortran_order or shape");
 	if (peek_char(p) != -1)
-		return damaged(p, "goes on after }");
+		return unexpected(p, "should end with }");
 	return 0;
 }
 
@@ -369,8 +380,9 @@ static int preamble(const struct pen_peek *pk, const uint8_t *bytes, size_t n,
 
 	if (!magic || memcmp(magic, "\x93NUMPY", 6) != 0)
 		return pen__fail(err, PEN_EDATA, pk->name,
-				 "not an npy file: it does not begin with "
-				 "\\x93NUMPY");
+				 "not an npy file: it begins with %s, not with "
+				 "'\\x93NUMPY'",
+				 pen__quoted(bytes, n < 8 ? n : 8).s);
 	out->major = pen__take_u8(&b);
 	minor = pen__take_u8(&b);
 	len = pen__take_le(&b, out->major == 1 ? 2 : 4);

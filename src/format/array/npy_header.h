@@ -2,8 +2,8 @@
  * The header of an npy file: magic, version, and a Python dictionary that
  * says type, order and shape. Read and written here for npy and npz alike.
  */
-#ifndef PEN_FORMAT_NPY_HEADER_H
-#define PEN_FORMAT_NPY_HEADER_H
+#ifndef PEN_FORMAT_ARRAY_NPY_HEADER_H
+#define PEN_FORMAT_ARRAY_NPY_HEADER_H
 
 #include "format/array.h"
 
@@ -37,6 +37,10 @@ int pen__npy_write(const struct pen_table *, uint32_t field, enum pen_samples,
 /* Bytes it writes; 0: no memory, or no such array. */
 uint64_t pen__npy_size(const struct pen_table *, uint32_t field,
 		       enum pen_samples);
+/* What the files of a folder are: *other is the format of files that are fields
+ * of the same samples, or NULL. An error when it may be both. */
+int pen__npy_together(const struct pen_index *, uint64_t nbad,
+		      const char **other, struct pen_err *);
 /* Resolves AUTO for a writer and checks FILE against the table. */
 int pen__npy_write_mode(const struct pen_table *, int option,
 			enum pen_samples *out, struct pen_err *);

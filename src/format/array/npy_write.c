@@ -4,7 +4,7 @@
  * Refuses nothing NumPy's version 1.0 takes; a header of 32 axes of 20 digits
  * is far below its 65,535 bytes.
  */
-#include "format/npy_header.h"
+#include "format/array/npy_header.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -60,10 +60,11 @@ int pen__npy_write_mode(const struct pen_table *t, int option,
 	if (option == PEN_SAMPLES_AUTO)
 		*out = t->nsamples == 1 ? PEN_SAMPLES_FILE : PEN_SAMPLES_FIRST;
 	if (*out == PEN_SAMPLES_FILE && t->nsamples != 1)
-		return pen__fail(err, PEN_EINVAL, "samples",
-				 "samples=file puts one sample in a file, not "
-				 "%" PRIu64 "; use samples=first or last",
-				 t->nsamples);
+		return pen__fail(
+			err, PEN_EINVAL, "samples",
+			"format.samples=file puts one sample in a file, not "
+			"%" PRIu64 "; use format.samples=first or last",
+			t->nsamples);
 	return 0;
 }
 

@@ -6,7 +6,7 @@
  * members in first/last mode means fetching them whole. See npz_index.c for
  * what is refused.
  */
-#include "format/npz.h"
+#include "format/array/npz.h"
 
 #include <stdio.h>
 
@@ -397,7 +397,7 @@ static void npz_describe(const struct pen_format *f, struct pen_describe *d)
 				  "axis in C order");
 	if (shared)
 		d->advice(d->arg, "checking crc32 means reading members whole; "
-				  "crc=false reads single samples");
+				  "format.crc=false reads single samples");
 	if (turned && !strided)
 		d->advice(d->arg, "Fortran order: transposed on every read");
 	if (swap)

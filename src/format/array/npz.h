@@ -1,10 +1,10 @@
 /*
  * What npz's reader (npz.c, npz_index.c) and writer (npz_write.c) share.
  */
-#ifndef PEN_FORMAT_NPZ_H
-#define PEN_FORMAT_NPZ_H
+#ifndef PEN_FORMAT_ARRAY_NPZ_H
+#define PEN_FORMAT_ARRAY_NPZ_H
 
-#include "format/npy_header.h"
+#include "format/array/npy_header.h"
 
 /* A field of one object: where its member is and how it reads. */
 struct pen_npz_member {

@@ -6,7 +6,7 @@
  * is checked later, when the whole member has been inflated. Members that are
  * no numeric arrays are left out unless they are asked for by name.
  */
-#include "format/npz.h"
+#include "format/array/npz.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -288,6 +288,18 @@ static int add_member(const struct pen_npz *p, struct pen_peek *pk,
 	return add_array(p, pk, m, es, err);
 }
 
+static int no_member(const struct pen_peek *pk, const struct entries *es,
+		     const char *name, int len, struct pen_err *err)
+{
+	struct pen_near near = pen__near(name, (size_t)len);
+
+	for (uint32_t i = 0; i < es->n; i++)
+		pen__near_see(&near, es->e[i].name, strlen(es->e[i].name));
+	return pen__fail(err, PEN_ENOTFOUND, pk->name,
+			 "has no member %.*s.npy%s", len < 100 ? len : 100,
+			 name, pen__near_text(&near).s);
+}
+
 static int check_found(const struct pen_npz *p, struct pen_peek *pk,
 		       const struct entries *es, struct pen_err *err)
 {
@@ -301,8 +313,7 @@ static int check_found(const struct pen_npz *p, struct pen_peek *pk,
 				     es->e[i].name[len]))
 			i++;
 		if (i == es->n)
-			return pen__fail(err, PEN_ENOTFOUND, pk->name,
-					 "has no member %.*s.npy", len, list);
+			return no_member(pk, es, list, len, err);
 		list = list[len] ? list + len + 1 : NULL;
 	}
 	if (!es->n)
@@ -352,7 +363,7 @@ static int count(const struct pen_peek *pk, const struct entries *es,
 			return pen__fail(err, PEN_EDATA, where,
 					 "holds %" PRIu64 " samples, but %s "
 					 "holds %" PRIu64
-					 "; is samples=%s right?",
+					 "; is format.samples=%s right?",
 					 n, es->e[0].name, *out,
 					 pen__samples_choices[mode]);
 		*out = n;

@@ -5,7 +5,7 @@
  * where the output lets one, and else the data is gone over twice. A deflated
  * member is made in memory, since libdeflate works on whole buffers.
  */
-#include "format/npz.h"
+#include "format/array/npz.h"
 
 #include "base/mem.h"
 #include "codec/deflate.h"

@@ -104,8 +104,9 @@ static int raw_open(struct pen_format *f, struct pen_err *err)
 static int no_size(const char *where, struct pen_err *err)
 {
 	return pen__fail(err, PEN_EINVAL, where,
-			 "say what a record is: record=BYTES, or dtype= and "
-			 "shape=");
+			 "say what a record is: format.record=BYTES, or "
+			 "format.dtype= and "
+			 "format.shape=");
 }
 
 static int raw_index(const struct pen_format *f, struct pen_peek *pk,
@@ -127,7 +128,7 @@ static int raw_index(const struct pen_format *f, struct pen_peek *pk,
 		return pen__fail(err, PEN_EDATA, pk->name,
 				 "%" PRIu64 " bytes are left over after "
 				 "%" PRIu64 " records of %" PRIu64
-				 "; partial=drop leaves them out",
+				 "; format.partial=drop leaves them out",
 				 rest, found->nsamples, p->view.row);
 	return 0;
 }

@@ -5,7 +5,7 @@
  */
 #include <strings.h>
 
-#include "format/cells.h"
+#include "format/cells/cells.h"
 
 static bool ends_in(const char *name, const char *suffix)
 {
@@ -47,4 +47,5 @@ const struct pen_format_ops pen__format_anndata = {
 	.nlabels = pen__cells_nlabels,
 	.label = pen__cells_label,
 	.describe = pen__cells_describe,
+	.warn = pen__cells_warn,
 };

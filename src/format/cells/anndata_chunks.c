@@ -7,8 +7,8 @@
 #include "base/mem.h"
 #include "base/ring.h"
 #include "base/team.h"
-#include "codec/shuffle.h"
-#include "format/anndata_write.h"
+#include "codec/byte_shuffle.h"
+#include "format/cells/anndata_write.h"
 
 struct pen_ad_job {
 	struct pen_ad *ad;

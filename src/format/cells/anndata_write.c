@@ -4,7 +4,7 @@
  * Columns with names become categoricals, the index strings; rows without an
  * index are called by their numbers, as anndata does.
  */
-#include "format/anndata_write.h"
+#include "format/cells/anndata_write.h"
 
 #include <math.h>
 #include <stdio.h>

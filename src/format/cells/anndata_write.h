@@ -6,12 +6,12 @@
  * the order in which they filled up: the same rows give the same bytes,
  * however many threads there are.
  */
-#ifndef PEN_FORMAT_ANNDATA_WRITE_H
-#define PEN_FORMAT_ANNDATA_WRITE_H
+#ifndef PEN_FORMAT_CELLS_ANNDATA_WRITE_H
+#define PEN_FORMAT_CELLS_ANNDATA_WRITE_H
 
 #include "base/bytes.h"
 #include "codec/pack.h"
-#include "format/cells_write.h"
+#include "format/cells/cells_write.h"
 
 /* A node's attributes; NULL where it has none of a kind. */
 struct pen_ad_attrs {

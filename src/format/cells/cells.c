@@ -6,7 +6,7 @@
  * What is refused is said where it is found: matrices by column in
  * cells_index.c, files that do not fit together in cells_bind.c.
  */
-#include "format/cells.h"
+#include "format/cells/cells.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -114,7 +114,8 @@ static int check_dtype(struct pen_cells *p, struct pen_err *err)
 				 name);
 	if (p->dtype && p->type < PEN_F16 && (p->log1p || p->normalize > 0))
 		return pen__fail(err, PEN_EINVAL, "dtype",
-				 "%s cannot hold what normalize= and log1p= "
+				 "%s cannot hold what format.normalize= and "
+				 "format.log1p= "
 				 "give; ask for a float",
 				 name);
 	return 0;
@@ -246,10 +247,11 @@ static int check_genes(struct pen_cells *p, struct pen_err *err)
 	if (*s == '@' && s[1])
 		return read_list(p, s + 1, err);
 	if (strncmp(s, "var:", 4) == 0 && s[4] && p->join != PEN_CELLS_SAME)
-		return pen__fail(err, PEN_EINVAL, "genes",
-				 "var:COLUMN chooses genes of each file by "
-				 "itself, which join= does not; write first:N "
-				 "or @FILE");
+		return pen__fail(
+			err, PEN_EINVAL, "genes",
+			"var:COLUMN chooses genes of each file by "
+			"itself, which format.join= does not; write first:N "
+			"or @FILE");
 	if (strncmp(s, "var:", 4) == 0 && s[4])
 		return 0;
 	if (strncmp(s, "first:", 6) == 0 && s[6] >= '1' && s[6] <= '9') {

@@ -11,12 +11,12 @@
  * cells and for a hundred million; whoever takes a number out of one checks
  * it.
  */
-#ifndef PEN_FORMAT_CELLS_H
-#define PEN_FORMAT_CELLS_H
+#ifndef PEN_FORMAT_CELLS_CELLS_H
+#define PEN_FORMAT_CELLS_CELLS_H
 
 #include "format/array.h"
-#include "format/cells_file.h"
-#include "format/hdf5_filter.h"
+#include "format/cells/cells_file.h"
+#include "format/hdf5/hdf5_filter.h"
 
 #define PEN_CELLS_GENES ((uint64_t)1 << 24) /* the most a matrix may have */
 #define PEN_CELLS_UNITS 4096		    /* chunks that one row may lie in */
@@ -359,6 +359,7 @@ struct pen_cells_view {
 		var_index; /* what indices are called; empty: there is none */
 	struct pen_span tree;	       /* copy=true: all that there is */
 	struct pen_span facts;	       /* what else a file says of itself */
+	struct pen_span warned;	       /* what is doubtful: cells_describe.c */
 	struct pen_cells_field *field; /* columns of obs: nobs, once bound */
 	uint32_t nfields;
 	uint64_t common[2]; /* which blob has what it says of genes; or 0 */
@@ -467,6 +468,8 @@ static inline int pen__cells_frame(const struct pen_cells *p)
 extern const struct pen_opt pen__cells_opts[];
 int pen__cells_open(struct pen_format *, struct pen_err *);
 void pen__cells_close(struct pen_format *);
+void pen__cells_warn(const struct pen_format *, void *arg,
+		     void (*see)(void *arg, const struct pen_err *));
 int pen__cells_index(const struct pen_format *, const struct pen_cells_source *,
 		     struct pen_peek *, struct pen_found *, struct pen_err *);
 /* The same of a file that may be one of a zarr store, or an archive. */

@@ -3,7 +3,7 @@
  * where their bytes begin. What is checked here is what an index that was kept
  * might have wrong.
  */
-#include "format/cells.h"
+#include "format/cells/cells.h"
 
 enum {
 	HAS_CELLS = 1,

@@ -7,8 +7,8 @@
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "format/cells.h"
-#include "format/cells_pour.h"
+#include "format/cells/cells.h"
+#include "format/cells/cells_pour.h"
 
 /* While bind() goes through the views. */
 struct binder {
@@ -154,18 +154,22 @@ static int check_genes(const struct binder *b, const struct pen_cells_view *v,
 	    (b->p->genes && *b->p->genes == '@') || !g->ncols)
 		return 0;
 	if (g->ncols != g0->ncols)
-		return misfit(b,
-			      "has %" PRIu64 " genes, files before have "
-			      "%" PRIu64 "; join=inner takes those of all, "
-			      "join=outer of any, genes=@FILE some",
-			      g->ncols, g0->ncols);
+		return misfit(
+			b,
+			"has %" PRIu64 " genes, files before have "
+			"%" PRIu64 "; format.join=inner takes those of all, "
+			"format.join=outer of any, format.genes=@FILE some",
+			g->ncols, g0->ncols);
 	if (g->hash && g0->hash && g->hash != g0->hash)
-		return misfit(b, "has other genes than files before, or in "
-				 "another order; join=inner takes those of "
-				 "all, join=outer of any, genes=@FILE some");
+		return misfit(b,
+			      "has other genes than files before, or in "
+			      "another order; format.join=inner takes those of "
+			      "all, format.join=outer of any, "
+			      "format.genes=@FILE some");
 	if (b->p->set[g->set].ntake != b->p->set[g0->set].ntake)
 		return misfit(b,
-			      "genes=%s chooses %" PRIu32 ", in files before "
+			      "format.genes=%s chooses %" PRIu32
+			      ", in files before "
 			      "%" PRIu32,
 			      b->p->genes, b->p->set[g->set].ntake,
 			      b->p->set[g0->set].ntake);
@@ -358,6 +362,7 @@ static int set_fields(struct binder *b)
 		struct pen_cells_slot *t = &p->slot[i];
 
 		t->field = b->f->nfields;
+		b->f->paired |= t->list;
 		rc = add_row(b, t, t->list ? "_data" : "", t->type);
 		if (rc >= 0 && t->list)
 			rc = add_row(b, t, "_indices", PEN_I32);

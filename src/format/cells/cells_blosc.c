@@ -7,8 +7,8 @@
  * with just this block.
  */
 #include "codec/codec.h"
-#include "codec/shuffle.h"
-#include "format/cells.h"
+#include "codec/byte_shuffle.h"
+#include "format/cells/cells.h"
 
 #define HEAD 20u /* bytes, with where the one block begins */
 

@@ -1,9 +1,14 @@
-/* What inspect says of single cells: the matrix, how it is stored, and obs. */
+/*
+ * What inspect says of single cells: the matrix, how it is stored, and obs; and
+ * what is doubtful, which is found while a file is indexed and kept in its
+ * blob: for each a place and a text, damage with a '!' in front.
+ */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "format/cells.h"
+#include "base/show.h"
+#include "format/cells/cells.h"
 
 static void say(struct pen_describe *d, const char *name, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -161,4 +166,65 @@ void pen__cells_describe(const struct pen_format *f, struct pen_describe *d)
 	for (uint32_t i = p->obs_field; i < f->nfields; i++)
 		say_codes(f, i, d);
 	advise(d, &v->matrix[0]);
+}
+
+/* ---- what is doubtful ---- */
+
+static bool has_text(const struct pen_buf *b, const char *text)
+{
+	struct pen_bytes in = pen__bytes(b->p, b->n);
+	struct pen_span where, what;
+
+	while (pen__cells_next_name(&in, &where) &&
+	       pen__cells_next_name(&in, &what))
+		if (where.n == strlen(text) &&
+		    memcmp(where.p, text, where.n) == 0)
+			return true;
+	return false;
+}
+
+void pen__cells_warn_absent(struct pen_cells_file *f, const char *path,
+			    const struct pen_cells_absent *a, bool damage)
+{
+	char where[256], text[400];
+
+	pen__cells_where(f, path, where, sizeof(where));
+	if (!a->n || !f->warned || has_text(f->warned, where))
+		return;
+	snprintf(text, sizeof(text),
+		 "%s%s of %s %s not stored and read as the fill value%s: %s",
+		 damage ? "!" : "", pen__show_grouped(a->n).s,
+		 pen__show_counted(a->of, "chunk").s, a->n == 1 ? "is" : "are",
+		 damage ? ", so that the matrix is wrong: copy the data again"
+			: ", as zarr leaves out chunks of nothing else",
+		 a->names);
+	pen__cells_put_text(f->warned, where, strlen(where));
+	pen__cells_put_text(f->warned, text, strlen(text));
+}
+
+void pen__cells_warn(const struct pen_format *f, void *arg,
+		     void (*see)(void *arg, const struct pen_err *))
+{
+	const struct pen_cells *p = f->priv;
+	struct pen_span where, what;
+	struct pen_err e;
+
+	for (uint64_t i = 0; i < p->nviews; i++) {
+		const struct pen_span s = p->view[i].warned;
+		struct pen_bytes in = pen__bytes(s.p, s.n);
+
+		while (pen__cells_next_name(&in, &where) &&
+		       pen__cells_next_name(&in, &what) && what.n) {
+			const bool damage = *what.p == '!';
+			char at[256];
+
+			snprintf(at, sizeof(at), "%.*s",
+				 where.n < 255 ? (int)where.n : 255,
+				 (const char *)where.p);
+			pen__fail(&e, damage ? PEN_EDATA : PEN_OK, at, "%.*s",
+				  what.n < 255 ? (int)what.n - damage : 254,
+				  (const char *)what.p + damage);
+			see(arg, &e);
+		}
+	}
 }

@@ -4,8 +4,8 @@
  * blob. HDF5 and zarr each have a table of functions; nobody else asks which
  * of them it is.
  */
-#ifndef PEN_FORMAT_CELLS_FILE_H
-#define PEN_FORMAT_CELLS_FILE_H
+#ifndef PEN_FORMAT_CELLS_CELLS_FILE_H
+#define PEN_FORMAT_CELLS_CELLS_FILE_H
 
 #include "format/format.h"
 
@@ -20,14 +20,22 @@ struct pen_cells_node {
 
 struct pen_cells_source;
 
+/* Chunks of an array that are not stored, and read as its fill value. */
+struct pen_cells_absent {
+	uint64_t n, of;
+	uint64_t end;	/* of a list: where the last of them ends */
+	char names[96]; /* the first ones */
+};
+
 /* One file while it is indexed. */
 struct pen_cells_file {
 	const struct pen_cells_source *src;
 	void *in; /* the source's */
 	struct pen_peek *pk;
 	struct pen_err *err;
-	char name[200];	       /* for messages */
-	const char *var;       /* path of the frame its genes are in */
+	struct pen_buf *warned; /* what is doubtful, or NULL: nobody asks */
+	char name[200];		/* for messages */
+	const char *var;	/* path of the frame its genes are in */
 	bool exact;	       /* columns with a mask keep it, and their type */
 	uint64_t nrows, ncols; /* of the matrix */
 };
@@ -43,6 +51,7 @@ struct pen_cells_list {
 	/* attribute: where the categories are that it has the codes of */
 	bool coded;
 	struct pen_cells_node categories;
+	struct pen_cells_absent absent;
 };
 
 /* An array that went into the blob. */
@@ -51,6 +60,7 @@ struct pen_cells_shape {
 	uint32_t ndim;
 	uint64_t dim[2];
 	uint64_t most; /* elements that what is stored can be */
+	struct pen_cells_absent absent;
 	/* A matrix among others, in rows of dim[1]: columns [first, first + n)
 	 * are its own; n 0: all are. */
 	uint64_t first, n;
@@ -110,6 +120,9 @@ void pen__cells_where(const struct pen_cells_file *, const char *path,
 int pen__cells_refuse(const struct pen_cells_file *, int code, const char *path,
 		      const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
+/* Absent chunks become a warning: damage, or nothing but worth knowing. */
+void pen__cells_warn_absent(struct pen_cells_file *, const char *path,
+			    const struct pen_cells_absent *, bool damage);
 /* It has to be there. */
 int pen__cells_need(struct pen_cells_file *, const char *path,
 		    struct pen_cells_node *);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "format/cells.h"
+#include "format/cells/cells.h"
 
 /* ---- filter ---- */
 

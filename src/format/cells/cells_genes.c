@@ -7,12 +7,27 @@
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "format/cells.h"
+#include "format/cells/cells.h"
 
 static int bad_gene(struct pen_span s, const char *what, struct pen_err *err)
 {
 	return pen__fail(err, PEN_EDATA, NULL, "gene %.*s %s",
 			 s.n < 100 ? (int)s.n : 100, (const char *)s.p, what);
+}
+
+static int no_gene(struct pen_span gene, const struct pen_cells_var *v,
+		   struct pen_err *err)
+{
+	struct pen_near near = pen__near(gene.p, gene.n);
+	struct pen_bytes b = pen__bytes(v->genes.p, v->genes.n);
+	struct pen_span s;
+	char text[128];
+
+	while (pen__cells_next_name(&b, &s))
+		pen__near_see(&near, s.p, s.n);
+	snprintf(text, sizeof(text), "of the list is not in the file%s",
+		 pen__near_text(&near).s);
+	return bad_gene(gene, text, err);
 }
 
 /* Each name of the file is looked for in the list. */
@@ -40,8 +55,7 @@ static int match(const struct pen_cells_table *want, struct pen_cells_set *set,
 	}
 	for (uint32_t i = 0; i < want->n; i++)
 		if (!seen[i])
-			return bad_gene(want->s[i],
-					"of the list is not in the file", err);
+			return no_gene(want->s[i], v, err);
 	set->ntake = want->n;
 	return 0;
 }
@@ -86,7 +100,7 @@ static int take_set(const struct pen_cells *p, struct pen_cells_set *set,
 	}
 	if (rc >= 0 && !set->ntake)
 		rc = pen__fail(err, PEN_EINVAL, NULL,
-			       "no gene is left by genes=%s", p->genes);
+			       "no gene is left by format.genes=%s", p->genes);
 	return rc;
 }
 

@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "format/cells.h"
+#include "format/cells/cells.h"
 
 /* A file, and the matrix in it that is looked at. */
 struct matrix {
@@ -26,7 +26,7 @@ struct matrix {
 	/* of the file */
 	const char *var[PEN_CELLS_FRAMES];
 	uint64_t ngenes[PEN_CELLS_FRAMES]; /* 0: no matrix is over them */
-	struct pen_buf rows;
+	struct pen_buf rows, warned;
 };
 
 static int __attribute__((format(printf, 3, 4)))
@@ -44,6 +44,22 @@ refuse(const struct matrix *m, int code, const char *fmt, ...)
 
 /* ---- which matrix ---- */
 
+/* Is the group a matrix of Cell Ranger's? */
+static bool is_ranger(struct matrix *m, struct pen_span group)
+{
+	static const char *const parts[] = { "barcodes", "indptr", "indices" };
+	struct pen_cells_node node;
+	char path[300];
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
+		snprintf(path, sizeof(path), "%.*s/%s", (int)group.n,
+			 (const char *)group.p, parts[i]);
+		if (m->f.src->find(&m->f, path, &node) <= 0)
+			return false;
+	}
+	return true;
+}
+
 /* What could have been meant. */
 static int refuse_absent(struct matrix *m)
 {
@@ -59,6 +75,14 @@ static int refuse_absent(struct matrix *m)
 	       pen__cells_next_name(&b, &kind)) {
 		const size_t at = strlen(list);
 
+		if (path.n < 200 && is_ranger(m, path))
+			rc = refuse(m, PEN_ENOTSUP,
+				    "the file is of 10x Genomics Cell Ranger "
+				    "(group %.*s), which is not read: write "
+				    "it as h5ad with scanpy: "
+				    "read_10x_h5(this).write(that)",
+				    path.n < 64 ? (int)path.n : 64,
+				    (const char *)path.p);
 		if (!pen__cells_is_matrix(path, kind) || path.n > 200)
 			continue;
 		if (path.n > 3 && memcmp(path.p, "raw", 3) == 0)
@@ -75,7 +99,8 @@ static int refuse_absent(struct matrix *m)
 	if (rc >= 0 && first.p)
 		rc = refuse(m, PEN_ENOTFOUND,
 			    "the file has no such matrix; there are %s: "
-			    "choose one with matrix=, as in matrix=%.*s",
+			    "choose one with format.matrix=, as in "
+			    "format.matrix=%.*s",
 			    list, first.n < 64 ? (int)first.n : 64,
 			    (const char *)first.p);
 	else if (rc >= 0)
@@ -189,9 +214,15 @@ static int put_array(struct matrix *m, const char *name,
 		snprintf(path, sizeof(path), "%s/%s", m->path, name);
 		rc = pen__cells_need(&m->f, path, &node);
 	}
+	*shape = (struct pen_cells_shape){ 0 };
 	if (rc >= 0)
 		rc = m->f.src->array(&m->f, &node, name != NULL, m->blob,
 				     shape);
+	/* where there is one gene only, indices are nothing but 0 */
+	if (rc >= 0)
+		pen__cells_warn_absent(&m->f, node.path, &shape->absent,
+				       name && (m->f.ncols != 1 ||
+						strcmp(name, "indices") != 0));
 	if (rc >= 0 && name && strcmp(name, "indices") == 0 &&
 	    (shape->dtype >= PEN_F16 || shape->dtype == PEN_BOOL))
 		rc = pen__cells_refuse(&m->f, PEN_EDATA, path,
@@ -250,11 +281,22 @@ static int put_starts(struct matrix *m, const struct pen_cells_list *l)
 	return 0;
 }
 
+/* Of indptr a chunk that is not stored reads as 0, and is right where what
+ * comes after it is 0, too. */
+static bool lacks_starts(const struct matrix *m, const struct pen_cells_list *l)
+{
+	const uint64_t end = l->absent.end;
+
+	return m->nnz && l->absent.n &&
+	       (end >= l->n ||
+		pen__cells_number(l->dtype, l->data.p + end * l->size) > 0);
+}
+
 static int put_sparse(struct matrix *m)
 {
 	struct pen_cells_shape data, indices;
+	struct pen_cells_list l = { 0 };
 	struct pen_cells_node node;
-	struct pen_cells_list l;
 	char path[300];
 	int rc = put_array(m, "data", &data);
 
@@ -271,10 +313,12 @@ static int put_sparse(struct matrix *m)
 	snprintf(path, sizeof(path), "%s/indptr", m->path);
 	rc = pen__cells_need(&m->f, path, &node);
 	if (rc >= 0)
-		rc = pen__cells_list_open(&m->f, &node, &l);
+		rc = m->f.src->list(&m->f, &node, NULL, &l);
 	if (rc < 0)
 		return rc;
 	rc = put_starts(m, &l);
+	if (rc >= 0 && lacks_starts(m, &l))
+		pen__cells_warn_absent(&m->f, path, &l.absent, true);
 	pen__cells_list_close(&l);
 	return rc;
 }
@@ -658,7 +702,10 @@ static int put_rest(struct matrix *m)
 	if (rc >= 0) {
 		put_bytes(m->blob, &tree);
 		put_bytes(m->blob, &facts);
+		put_bytes(m->blob, &m->warned);
 	}
+	if (rc >= 0 && m->warned.bad)
+		rc = pen__fail_nomem(m->f.err, m->f.name, m->warned.n);
 	pen__buf_fini(&tree);
 	pen__buf_fini(&facts);
 	return rc;
@@ -715,11 +762,13 @@ int pen__cells_index(const struct pen_format *f,
 	err = err ? err : &mine;
 	*err = (struct pen_err){ 0 };
 	m.f.err = err;
+	m.f.warned = &m.warned;
 	snprintf(m.f.name, sizeof(m.f.name), "%.199s", pk->name);
 	rc = src->open(&m.f, f->nobjects_hint);
 	if (rc >= 0)
 		rc = put_file(&m, found);
 	pen__buf_fini(&m.rows);
+	pen__buf_fini(&m.warned);
 	src->close(&m.f);
 	return rc;
 }

@@ -15,7 +15,7 @@
 
 #include "base/mem.h"
 #include "base/team.h"
-#include "format/cells.h"
+#include "format/cells/cells.h"
 
 #define BLOCK 32u
 #define WORTH 200000u /* names that are worth a thread */
@@ -258,8 +258,9 @@ static int make_map(struct joiner *j, struct pen_cells_set *set)
 	const struct pen_cells_var *v = set->var;
 
 	if (!v->genes.n)
-		return pen__fail(j->err, PEN_EDATA, NULL,
-				 "has no names of genes, which join= needs");
+		return pen__fail(
+			j->err, PEN_EDATA, NULL,
+			"has no names of genes, which format.join= needs");
 	set->map = pen__alloc(v->ncols, sizeof(*set->map));
 	if (!set->map)
 		return no_room(j);
@@ -311,6 +312,20 @@ static uint32_t number(struct joiner *j)
 	return n;
 }
 
+static int no_gene(const struct joiner *j, struct pen_span gene,
+		   const char *what)
+{
+	struct pen_near near = pen__near(gene.p, gene.n);
+
+	for (uint32_t i = 0; i < j->t.n; i++)
+		if (j->to[i] != PEN_CELLS_NONE)
+			pen__near_see(&near, j->t.s[i].p, j->t.s[i].n);
+	return pen__fail(j->err, PEN_EDATA, "genes",
+			 "gene %.*s of the list is not %s%s",
+			 gene.n < 100 ? (int)gene.n : 100, (const char *)gene.p,
+			 what, pen__near_text(&near).s);
+}
+
 /* genes=@FILE: columns as it lists them. */
 static int choose(struct joiner *j, const struct pen_cells_table *want)
 {
@@ -323,11 +338,7 @@ static int choose(struct joiner *j, const struct pen_cells_table *want)
 			pen__cells_table_find(&j->t, want->s[i], want->hash[i]);
 
 		if (id == PEN_CELLS_NONE || j->to[id] == PEN_CELLS_NONE)
-			return pen__fail(j->err, PEN_EDATA, "genes",
-					 "gene %.*s of the list is not %s",
-					 want->s[i].n < 100 ? (int)want->s[i].n
-							    : 100,
-					 (const char *)want->s[i].p, what);
+			return no_gene(j, want->s[i], what);
 	}
 	for (uint32_t i = 0; i < j->t.n; i++)
 		j->to[i] = pen__cells_table_find(want, j->t.s[i], j->t.hash[i]);
@@ -345,7 +356,8 @@ static int choose_listed(struct joiner *j, uint32_t *n)
 		rc = pen__cells_table_lines(&want, &j->p->list, j->err);
 	if (rc >= 0 && !want.n)
 		rc = pen__fail(j->err, PEN_EINVAL, "genes",
-			       "no gene is left by genes=%s", j->p->genes);
+			       "no gene is left by format.genes=%s",
+			       j->p->genes);
 	if (rc >= 0)
 		rc = choose(j, &want);
 	*n = want.n;
@@ -361,7 +373,7 @@ static int take(struct joiner *j, uint32_t *n)
 	if (!*n)
 		return pen__fail(j->err, PEN_EDATA, "genes",
 				 "no gene is in all of the files; "
-				 "join=outer takes those of any");
+				 "format.join=outer takes those of any");
 	if (p->genes && *p->genes == '@')
 		return choose_listed(j, n);
 	if (!p->first)

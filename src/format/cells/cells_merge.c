@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "format/cells.h"
+#include "format/cells/cells.h"
 
 struct name {
 	struct pen_span s; /* first: what is compared */

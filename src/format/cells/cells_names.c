@@ -4,7 +4,7 @@
  */
 #include "base/mem.h"
 #include "base/rng.h"
-#include "format/cells.h"
+#include "format/cells/cells.h"
 
 bool pen__cells_table_init(struct pen_cells_table *t, uint32_t cap)
 {

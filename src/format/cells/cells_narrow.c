@@ -7,7 +7,7 @@
  */
 #include <limits.h>
 
-#include "format/cells.h"
+#include "format/cells/cells.h"
 
 #ifdef __x86_64__
 #include <immintrin.h>

@@ -4,7 +4,7 @@
  * by here.
  */
 #include "base/half.h"
-#include "format/cells.h"
+#include "format/cells/cells.h"
 
 #define LOAD(T, expr)                                                          \
 	for (uint64_t i = 0; i < n; i++) {                                     \
@@ -78,7 +78,10 @@ void pen__cells_genes_of(const struct pen_cells_array *a, const uint8_t *p,
 	case PEN_I32:
 	case PEN_U32:
 		LOAD(uint32_t, x);
-	case PEN_I64:
+	case PEN_I64: /* none of these is a gene, and messages tell them */
+		LOAD(int64_t, (uint32_t)(x < INT32_MIN	 ? INT32_MIN
+					 : x > INT32_MAX ? INT32_MAX
+							 : x));
 	case PEN_U64:
 		LOAD(uint64_t, x > UINT32_MAX ? UINT32_MAX : (uint32_t)x);
 	default:

@@ -16,7 +16,7 @@
 
 #include "base/half.h"
 #include "base/mem.h"
-#include "format/cells.h"
+#include "format/cells/cells.h"
 
 #define PATH_CAP 512
 
@@ -62,8 +62,13 @@ int pen__cells_list_open(struct pen_cells_file *f,
 			 const struct pen_cells_node *node,
 			 struct pen_cells_list *l)
 {
+	int rc;
+
 	*l = (struct pen_cells_list){ 0 };
-	return f->src->list(f, node, NULL, l);
+	rc = f->src->list(f, node, NULL, l);
+	if (rc >= 0)
+		pen__cells_warn_absent(f, node->path, &l->absent, false);
+	return rc;
 }
 
 void pen__cells_list_close(struct pen_cells_list *l)
@@ -474,6 +479,29 @@ static int take_member(struct pen_cells_file *f, struct pen_cells_column *c,
 	return rc;
 }
 
+/* What is near to its name, or where to look. */
+static int no_column(const struct pen_cells_file *f, const char *frame,
+		     const char *name)
+{
+	struct pen_near near = pen__near(name, strlen(name));
+	struct pen_cells_file mine = *f;
+	struct pen_buf list = { 0 };
+	struct pen_err why = { 0 };
+	struct pen_span s, kind;
+	struct pen_bytes b;
+
+	mine.err = &why;
+	(void)!pen__cells_columns_list(&mine, frame, &list);
+	b = pen__bytes(list.p, list.n);
+	while (pen__cells_next_name(&b, &s) && pen__cells_next_name(&b, &kind))
+		pen__near_see(&near, s.p, s.n);
+	pen__buf_fini(&list);
+	return pen__cells_refuse(
+		f, PEN_ENOTFOUND, frame, "has no column %s%s", name,
+		*near.best ? pen__near_text(&near).s
+			   : "; `penstock inspect` lists them");
+}
+
 static int take_column(struct pen_cells_file *f, const char *frame,
 		       struct pen_cells_column *c)
 {
@@ -488,10 +516,7 @@ static int take_column(struct pen_cells_file *f, const char *frame,
 	snprintf(path, sizeof(path), "%.100s/%.300s", frame, c->name);
 	rc = f->src->find(f, path, &node);
 	if (rc == 0)
-		return pen__cells_refuse(
-			f, PEN_ENOTFOUND, frame,
-			"has no column %s; `penstock inspect` lists them",
-			c->name);
+		return no_column(f, frame, c->name);
 	if (rc < 0)
 		return rc;
 	return node.group ? take_group(f, c, path) : take_plain(f, c, &node);

@@ -5,7 +5,7 @@
  * a row is made in memory that stays in the cache and poured into the batch by
  * stores that go around it: a third less time for the same row.
  */
-#include "format/cells_pour.h"
+#include "format/cells/cells_pour.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* Rows that go past the CPU's caches. */
-#ifndef PEN_FORMAT_CELLS_POUR_H
-#define PEN_FORMAT_CELLS_POUR_H
+#ifndef PEN_FORMAT_CELLS_CELLS_POUR_H
+#define PEN_FORMAT_CELLS_CELLS_POUR_H
 
 #include <stdbool.h>
 #include <stddef.h>

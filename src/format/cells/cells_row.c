@@ -9,8 +9,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "format/cells.h"
-#include "format/cells_pour.h"
+#include "format/cells/cells.h"
+#include "format/cells/cells_pour.h"
 
 #define BLOCK PEN_CELLS_BLOCK
 
@@ -44,12 +44,23 @@ static int fail(const struct cell *c, const char *what)
 			 c->row, c->t->path, what);
 }
 
+/* What pen__cells_genes_of() made of it, as it is stored. */
 static int fail_gene(const struct cell *c, uint32_t most)
 {
+	const enum pen_dtype t = (enum pen_dtype)c->m->indices.dtype;
+	const bool is_signed = t == PEN_I8 || t == PEN_I16 || t == PEN_I32 ||
+			       t == PEN_I64;
+	const int64_t v = is_signed ? (int32_t)most : (int64_t)most;
+	const bool below = t == PEN_I64 && v == INT32_MIN;
+	const bool above = (t == PEN_I64 && v == INT32_MAX) ||
+			   (t == PEN_U64 && v == UINT32_MAX);
 	char text[96];
 
 	snprintf(text, sizeof(text),
-		 "refers to gene %" PRIu32 ", but there are %" PRIu64, most,
+		 "refers to gene %" PRId64 "%s, but there are %" PRIu64, v,
+		 below	 ? " or below"
+		 : above ? " or above"
+			 : "",
 		 c->m->ncols);
 	return fail(c, text);
 }
@@ -71,7 +82,7 @@ static int fail_value(const struct cell *c, double v)
 	char text[96];
 
 	snprintf(text, sizeof(text),
-		 "%g does not fit %s; ask for another with dtype=", v,
+		 "%g does not fit %s; ask for another with format.dtype=", v,
 		 pen_dtype_name(c->t->type));
 	return fail(c, text);
 }

@@ -6,7 +6,7 @@
  */
 #include <stdio.h>
 
-#include "format/cells.h"
+#include "format/cells/cells.h"
 
 static bool begins(struct pen_span s, const char *with)
 {

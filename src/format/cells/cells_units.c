@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "codec/cellpack.h"
-#include "format/cells.h"
+#include "format/cells/cells.h"
 
 /* ---- chunks of a grid ---- */
 

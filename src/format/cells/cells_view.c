@@ -4,7 +4,7 @@
  * that contradict themselves.
  */
 #include "base/mem.h"
-#include "format/cells.h"
+#include "format/cells/cells.h"
 
 static int damaged(struct pen_err *err)
 {
@@ -196,6 +196,7 @@ static int take_view(struct pen_cells *p, struct pen_cells_view *v,
 	v->var_index = take_bytes(in);
 	v->tree = take_bytes(in);
 	v->facts = take_bytes(in);
+	v->warned = take_bytes(in);
 	return in->bad ? damaged(err) : 0;
 }
 

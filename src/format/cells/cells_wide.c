@@ -4,7 +4,7 @@
  * any. Several at a time, with what every vector unit has: interleaving with
  * zeros is widening.
  */
-#include "format/cells.h"
+#include "format/cells/cells.h"
 
 typedef uint32_t uvec __attribute__((vector_size(16)));
 typedef uint16_t hvec __attribute__((vector_size(16)));

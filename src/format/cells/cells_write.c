@@ -5,11 +5,11 @@
  * looks like a zarr store; refuses to touch any other directory, and what is
  * neither file nor directory.
  */
-#include "format/cells_write.h"
+#include "format/cells/cells_write.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,8 +17,6 @@
 
 #include "base/mem.h"
 #include "base/stale.h"
-
-#define FDS 16 /* directories open at a time while a tree is removed */
 
 const struct pen_cells_writer_ops *pen__cells_writer_find(const char *name)
 {
@@ -216,18 +214,49 @@ static int check_spec(const struct pen_cells_spec *s, const char *path,
 
 /* ---- names in the file system ---- */
 
-static int remove_one(const char *path, const struct stat *sb, int flag,
-		      struct FTW *at)
+static bool remove_at(int dir, const char *name);
+
+/* All that is in a directory; true: something is gone. */
+static bool empty_dir(int dir)
 {
-	(void)sb;
-	(void)flag;
-	(void)at;
-	return remove(path);
+	_Alignas(struct dirent64) char buf[2048];
+	bool some = false;
+	ssize_t n;
+
+	lseek(dir, 0, SEEK_SET);
+	while ((n = getdents64(dir, buf, sizeof(buf))) > 0) {
+		for (ssize_t at = 0; at < n;) {
+			const struct dirent64 *d = (const void *)(buf + at);
+
+			if (strcmp(d->d_name, ".") && strcmp(d->d_name, ".."))
+				some |= remove_at(dir, d->d_name);
+			at += d->d_reclen;
+		}
+	}
+	return some;
+}
+
+/* Without memory: there may be none left, which is why a file is given up. */
+static bool remove_at(int dir, const char *name)
+{
+	bool gone = false, some = true;
+	int fd;
+
+	if (!unlinkat(dir, name, 0))
+		return true;
+	fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	while (fd >= 0 && !gone && some) {
+		some = empty_dir(fd);
+		gone = !unlinkat(dir, name, AT_REMOVEDIR);
+	}
+	if (fd >= 0)
+		close(fd);
+	return gone;
 }
 
 static void remove_tree(const char *path)
 {
-	nftw(path, remove_one, FDS, FTW_DEPTH | FTW_PHYS);
+	(void)remove_at(AT_FDCWD, path);
 }
 
 static bool has(const char *dir, const char *name)
@@ -364,21 +393,28 @@ static int sync_path(const char *path, bool is_dir, struct pen_err *err)
 	return sys ? pen__fail_sys(err, sys, path, "cannot be synced") : 0;
 }
 
-/* The new name is on the disk, too; not all file systems can do that. */
-static void sync_parent(char *path)
+/* The new name is on the disk, too, where the file system can do that and the
+ * directory may be read. */
+static int sync_parent(char *path, struct pen_err *err)
 {
 	char *slash = strrchr(path, '/');
-	int fd;
+	int fd, sys = 0;
 
 	if (slash)
 		*slash = '\0';
 	fd = open(!slash ? "." : *path ? path : "/", O_RDONLY | O_CLOEXEC);
 	if (slash)
 		*slash = '/';
-	if (fd < 0)
-		return;
-	(void)fsync(fd);
-	close(fd);
+	if (fd < 0 && errno != EACCES)
+		sys = errno;
+	if (fd >= 0 && fsync(fd) && errno != EINVAL && errno != EOPNOTSUPP)
+		sys = errno;
+	if (fd >= 0)
+		close(fd);
+	return sys ? pen__fail_sys(err, sys, path,
+				   "is there, but its name may be lost in a "
+				   "crash: its directory cannot be synced")
+		   : 0;
 }
 
 /* ---- the writer ---- */
@@ -389,11 +425,14 @@ int pen__cells_writer_open(struct pen_cells_writer **out,
 			   const struct pen_opts_kv *kv, size_t nkv,
 			   struct pen_err *err)
 {
+	const char *kind = spec->converts ? "to." : "format.";
 	struct pen_cells_writer *w;
 	int rc;
 
 	*out = NULL;
-	rc = check_spec(spec, path, err);
+	rc = pen__check_local(path, err);
+	if (!rc)
+		rc = check_spec(spec, path, err);
 	if (rc)
 		return rc;
 	w = pen__calloc(1, sizeof(*w));
@@ -412,13 +451,14 @@ int pen__cells_writer_open(struct pen_cells_writer **out,
 	}
 	rc = check_target(w->path, err);
 	if (!rc)
-		rc = pen__opt_fill(ops->opts, w->priv, kv, nkv, err);
+		rc = pen__opt_fill(ops->opts, w->priv, kv, nkv, kind, err);
 	if (rc)
 		goto fail;
 	remove_tree(w->tmp);
 	pen__cells_writer_clean(w->path);
 	rc = ops->open(w, err);
 	if (rc) {
+		pen__opt_err(ops->opts, kind, err);
 		pen__cells_writer_close(w);
 		return rc;
 	}
@@ -558,10 +598,10 @@ int pen__cells_writer_finish(struct pen_cells_writer *w, struct pen_err *err)
 		rc = move_in(w, S_ISDIR(sb.st_mode), err);
 	if (rc)
 		return rc;
-	sync_parent(w->path);
-	w->failed = false;
 	w->finished = true;
-	return 0;
+	rc = sync_parent(w->path, err);
+	w->failed = rc != 0;
+	return rc;
 }
 
 void pen__cells_writer_close(struct pen_cells_writer *w)

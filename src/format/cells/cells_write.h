@@ -4,8 +4,8 @@
  * that memory does not grow with the file. A file appears under its name when
  * it is finished, and not at all when anything failed.
  */
-#ifndef PEN_FORMAT_CELLS_WRITE_H
-#define PEN_FORMAT_CELLS_WRITE_H
+#ifndef PEN_FORMAT_CELLS_CELLS_WRITE_H
+#define PEN_FORMAT_CELLS_CELLS_WRITE_H
 
 #include "base/opt.h"
 #include "penstock.h"
@@ -52,6 +52,7 @@ struct pen_cells_spec {
 	const void *const *var_values; /* per column of var: ncols values */
 	const struct pen_cells_dense_spec *dense;
 	const struct pen_cells_csr_spec *csr;
+	bool converts; /* its options are given as to.X, not format.X */
 };
 
 /* Rows of a sparse matrix. */

@@ -2,7 +2,7 @@
  * AnnData files in HDF5, read as they are, compressed or not, by the reader in
  * hdf5.h; libhdf5 is not involved. What a cell is, cells.c says.
  */
-#include "format/cells.h"
+#include "format/cells/cells.h"
 
 static int h5ad_index(const struct pen_format *f, struct pen_peek *pk,
 		      struct pen_found *found, struct pen_err *err)
@@ -32,4 +32,5 @@ const struct pen_format_ops pen__format_h5ad = {
 	.nlabels = pen__cells_nlabels,
 	.label = pen__cells_label,
 	.describe = pen__cells_describe,
+	.warn = pen__cells_warn,
 };

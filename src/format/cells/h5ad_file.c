@@ -10,8 +10,8 @@
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "format/cells.h"
-#include "format/h5ad_file.h"
+#include "format/cells/cells.h"
+#include "format/cells/h5ad_file.h"
 
 #define MOST_RATIO 1100 /* what deflate makes of a byte, and some */
 
@@ -217,6 +217,22 @@ static int see_categories(void *arg, const struct pen_h5_attr *a,
 	return 1;
 }
 
+static int no_member(const struct pen_cells_file *f,
+		     const struct pen_h5_type *t, const char *name,
+		     const char *where)
+{
+	struct pen_near near = pen__near(name, strlen(name));
+	struct pen_h5_type m;
+	const char *s;
+	uint64_t at;
+
+	for (uint32_t i = 0; t->cls == PEN_H5_COMPOUND && i < t->nmembers; i++)
+		if (pen__h5_member(t, i, &s, &m, &at))
+			pen__near_see(&near, s, strlen(s));
+	return pen__fail(f->err, PEN_ENOTFOUND, where, "has no column %s%s",
+			 name, pen__near_text(&near).s);
+}
+
 /* A list of compounds becomes one of a member of theirs. */
 static bool take_member(struct pen_h5_type *t, const char *name,
 			struct pen_buf *data)
@@ -303,8 +319,7 @@ static int read_list(struct pen_cells_file *f,
 		return rc;
 	if (member && !take_member(&d->type, member, &data)) {
 		pen__buf_fini(&data);
-		return pen__fail(f->err, PEN_ENOTFOUND, where,
-				 "has no column %s", member);
+		return no_member(f, &d->type, member, where);
 	}
 	rc = take_list(f, node, &d->type, &data, l);
 	if (rc >= 0 && ref.addr != PEN_H5_NOWHERE) {
@@ -431,6 +446,12 @@ static int put_data(struct pen_cells_file *f, const struct pen_h5_data *d,
 	(void)pen__h5_count(&d->space, &n);
 	if (n && d->layout == PEN_H5_CHUNKED)
 		return put_chunks(f, d, &g, list, b, where);
+	if (d->kept.p)
+		return pen__fail(
+			f->err, PEN_ENOTSUP, where,
+			"is compact and in the file's metadata cache "
+			"image; read the file with anndata and write it "
+			"again");
 	if (n && d->addr == PEN_H5_NOWHERE)
 		return pen__fail(f->err, PEN_EDATA, where, "was never written");
 	pen__cells_array_put_flat(b, &g, n ? d->addr : 0);

@@ -1,8 +1,8 @@
 /* Within h5ad_*.c. */
-#ifndef PEN_FORMAT_H5AD_FILE_H
-#define PEN_FORMAT_H5AD_FILE_H
+#ifndef PEN_FORMAT_CELLS_H5AD_FILE_H
+#define PEN_FORMAT_CELLS_H5AD_FILE_H
 
-#include "format/cells_file.h"
+#include "format/cells/cells_file.h"
 
 int pen__h5ad_node(struct pen_cells_file *, uint64_t addr, const char *path,
 		   struct pen_cells_node *);

@@ -6,8 +6,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "format/cells.h"
-#include "format/h5ad_file.h"
+#include "format/cells/cells.h"
+#include "format/cells/h5ad_file.h"
 
 struct lister {
 	struct pen_cells_file f; /* with an error of its own */

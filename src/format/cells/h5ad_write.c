@@ -2,17 +2,14 @@
  * The writer of h5ad, through libhdf5, in the oldest version of its files, as
  * h5py does: what every reader of h5ad reads. Chunks come packed, by several
  * threads, and go past libhdf5's filters; what anndata leaves contiguous is
- * contiguous here. A file that was given up is closed on another file
- * descriptor, because libhdf5 cannot close what it cannot finish.
+ * contiguous here. libhdf5 does not hear of errors of the disk (hdf5_driver.c),
+ * so every step looks for them.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/mem.h"
-#include "format/anndata_write.h"
-#include "format/hdf5_lib.h"
+#include "format/cells/anndata_write.h"
+#include "format/hdf5/hdf5_lib.h"
 
 enum { NONE, GZIP, LZF, ZSTD };
 enum { FILTER_LZF = 32000, FILTER_ZSTD = 32015 };
@@ -26,6 +23,7 @@ struct h5ad {
 	uint64_t chunk;
 	/* the library's */
 	hid_t file, text;
+	struct pen_hdf5_disk disk;
 	bool open;
 };
 
@@ -67,20 +65,26 @@ static const struct pen_opt opts[] = {
 	{ .name = NULL },
 };
 
-static int failed(const struct pen_ad *ad, struct pen_err *err,
-		  const char *what)
+/* libhdf5 dies when there is no memory, so there has to be some before. */
+static int enter(const struct h5ad *h, struct pen_hdf5_turn *t,
+		 struct pen_err *err)
 {
-	if (errno)
-		return pen__fail_sys(err, errno, ad->w->path,
-				     "cannot be written");
-	return pen__fail(err, PEN_EIO, ad->w->path, "libhdf5 could not %s",
-			 what);
+	if (!pen__can_alloc(PEN_HDF5_ROOM))
+		return pen__fail_nomem(err, h->ad.w->path, PEN_HDF5_ROOM);
+	pen__hdf5_enter(t);
+	return 0;
 }
 
-static void enter(struct pen_hdf5_turn *t)
+/* How a step went: done says that libhdf5 did it, and the disk has a say. */
+static int outcome(const struct h5ad *h, bool done, const char *what,
+		   struct pen_err *err)
 {
-	pen__hdf5_enter(t);
-	errno = 0;
+	if (h->disk.sys)
+		return pen__fail_sys(err, h->disk.sys, h->ad.w->path,
+				     "cannot be written");
+	return done ? 0
+		    : pen__fail(err, PEN_EIO, h->ad.w->path,
+				"libhdf5 could not %s", what);
 }
 
 /* ---- attributes ---- */
@@ -157,14 +161,14 @@ static int h5ad_group(struct pen_ad *ad, const char *path,
 	const struct h5ad *h = (const struct h5ad *)ad;
 	struct pen_hdf5_turn turn;
 	hid_t id;
-	int rc = 0;
+	int rc = enter(h, &turn, err);
 
-	enter(&turn);
+	if (rc)
+		return rc;
 	id = *path ? H5Gcreate2(h->file, path, H5P_DEFAULT, H5P_DEFAULT,
 				H5P_DEFAULT)
 		   : H5Gopen2(h->file, "/", H5P_DEFAULT);
-	if (id < 0 || !put_attrs(h, id, at))
-		rc = failed(ad, err, "make a group");
+	rc = outcome(h, id >= 0 && put_attrs(h, id, at), "make a group", err);
 	if (id >= 0)
 		H5Gclose(id);
 	pen__hdf5_leave(&turn);
@@ -219,9 +223,10 @@ static int h5ad_array(struct pen_ad *ad, struct pen_ad_array *a,
 	const hsize_t most[2] = { H5S_UNLIMITED, a->ncols };
 	struct pen_hdf5_turn turn;
 	hid_t dcpl, type, space;
-	int rc = 0;
+	int rc = enter(h, &turn, err);
 
-	enter(&turn);
+	if (rc)
+		return rc;
 	dcpl = H5Pcreate(H5P_DATASET_CREATE);
 	type = a->text ? H5Tcopy(h->text) : pen__hdf5_type(a->dtype);
 	space = H5Screate_simple(a->list ? 1 : 2, dims, a->grows ? most : NULL);
@@ -229,8 +234,8 @@ static int h5ad_array(struct pen_ad *ad, struct pen_ad_array *a,
 	if (dcpl >= 0 && type >= 0 && set_layout(h, dcpl, a))
 		a->id = H5Dcreate2(h->file, a->path, type, space, H5P_DEFAULT,
 				   dcpl, H5P_DEFAULT);
-	if (a->id < 0 || !put_attrs(h, a->id, at))
-		rc = failed(ad, err, "make a data set");
+	rc = outcome(h, a->id >= 0 && put_attrs(h, a->id, at),
+		     "make a data set", err);
 	H5Pclose(dcpl);
 	H5Sclose(space);
 	H5Tclose(type);
@@ -297,9 +302,10 @@ static int h5ad_chunk(struct pen_ad *ad, struct pen_ad_array *a,
 	struct pen_hdf5_turn turn;
 	hid_t type;
 	bool ok;
-	int rc = 0;
+	int rc = enter(h, &turn, err);
 
-	enter(&turn);
+	if (rc)
+		return rc;
 	if (a->text) {
 		ok = write_texts(h, a, c);
 	} else if (a->ragged) {
@@ -310,8 +316,7 @@ static int h5ad_chunk(struct pen_ad *ad, struct pen_ad_array *a,
 		ok = H5Dwrite_chunk(a->id, H5P_DEFAULT, mask, at, c->n, c->p) >=
 		     0;
 	}
-	if (!ok)
-		rc = failed(ad, err, "write a chunk");
+	rc = outcome(h, ok, "write a chunk", err);
 	pen__hdf5_leave(&turn);
 	return rc;
 }
@@ -330,9 +335,10 @@ static int make_file(struct h5ad *h, struct pen_cells_writer *w,
 {
 	struct pen_hdf5_turn turn;
 	hid_t fapl, fcpl;
-	int rc = 0;
+	int rc = enter(h, &turn, err);
 
-	enter(&turn);
+	if (rc)
+		return rc;
 	fapl = H5Pcreate(H5P_FILE_ACCESS);
 	fcpl = H5Pcreate(H5P_FILE_CREATE);
 	h->text = H5Tcopy(H5T_C_S1);
@@ -341,11 +347,11 @@ static int make_file(struct h5ad *h, struct pen_cells_writer *w,
 	if (h->text >= 0 && H5Tset_size(h->text, H5T_VARIABLE) >= 0 &&
 	    H5Tset_cset(h->text, H5T_CSET_UTF8) >= 0 &&
 	    H5Pset_obj_track_times(fcpl, false) >= 0 &&
-	    H5Pset_fclose_degree(fapl, H5F_CLOSE_STRONG) >= 0)
+	    H5Pset_fclose_degree(fapl, H5F_CLOSE_STRONG) >= 0 &&
+	    pen__hdf5_set_driver(fapl, &h->disk))
 		h->file = H5Fcreate(w->tmp, H5F_ACC_TRUNC, fcpl, fapl);
 	h->open = h->file >= 0;
-	if (!h->open)
-		rc = failed(&h->ad, err, "make a file");
+	rc = outcome(h, h->open, "make a file", err);
 	H5Pclose(fapl);
 	H5Pclose(fcpl);
 	pen__hdf5_leave(&turn);
@@ -405,28 +411,11 @@ static int h5ad_finish(struct pen_cells_writer *w, struct pen_err *err)
 
 	if (rc)
 		return rc;
-	enter(&turn);
-	/* first all that may fail; then nothing is left for closing */
-	if (H5Fflush(h->file, H5F_SCOPE_GLOBAL) < 0)
-		rc = failed(&h->ad, err, "finish the file");
-	else if (H5Fclose(h->file) < 0)
-		rc = failed(&h->ad, err, "close the file");
-	h->open = rc != 0;
+	pen__hdf5_enter(&turn);
+	h->open = false;
+	rc = outcome(h, H5Fclose(h->file) >= 0, "finish the file", err);
 	pen__hdf5_leave(&turn);
 	return rc;
-}
-
-/* What libhdf5 still wants to write goes nowhere. */
-static void give_up(hid_t file)
-{
-	const int nowhere = memfd_create("penstock", MFD_CLOEXEC);
-	void *fd = NULL;
-
-	if (nowhere >= 0 && H5Fget_vfd_handle(file, H5P_DEFAULT, &fd) >= 0)
-		(void)dup3(nowhere, *(const int *)fd, O_CLOEXEC);
-	if (nowhere >= 0)
-		close(nowhere);
-	H5Fclose(file);
 }
 
 static void h5ad_close(struct pen_cells_writer *w)
@@ -436,8 +425,10 @@ static void h5ad_close(struct pen_cells_writer *w)
 
 	pen__ad_close(&h->ad);
 	pen__hdf5_enter(&turn);
-	if (h->open)
-		give_up(h->file);
+	if (h->open) { /* given up: nothing more goes to the disk */
+		h->disk.sys = h->disk.sys ? h->disk.sys : ECANCELED;
+		H5Fclose(h->file);
+	}
 	if (h->text > 0)
 		H5Tclose(h->text);
 	pen__hdf5_leave(&turn);

@@ -2,9 +2,9 @@
  * The packed layout of single cells, as a format: what the file is like, says
  * packed_file.c; what a cell is, cells.c.
  */
-#include "format/packed.h"
+#include "format/cells/packed.h"
 
-#include "format/cells.h"
+#include "format/cells/cells.h"
 
 static int packed_index(const struct pen_format *f, struct pen_peek *pk,
 			struct pen_found *found, struct pen_err *err)
@@ -34,4 +34,5 @@ const struct pen_format_ops pen__format_packed = {
 	.nlabels = pen__cells_nlabels,
 	.label = pen__cells_label,
 	.describe = pen__cells_describe,
+	.warn = pen__cells_warn,
 };

@@ -4,8 +4,8 @@
  * same way, and a directory at the end that says where all of them are.
  * docs/packed.md has the bytes.
  */
-#ifndef PEN_FORMAT_PACKED_H
-#define PEN_FORMAT_PACKED_H
+#ifndef PEN_FORMAT_CELLS_PACKED_H
+#define PEN_FORMAT_CELLS_PACKED_H
 
 #include "format/format.h"
 

@@ -11,8 +11,8 @@
 #include "base/ring.h"
 #include "base/team.h"
 #include "codec/cellpack.h"
-#include "format/packed.h"
-#include "format/packed_write.h"
+#include "format/cells/packed.h"
+#include "format/cells/packed_write.h"
 
 #define MOST_WAITING ((size_t)32 << 20) /* bytes of chunks under way */
 
@@ -106,7 +106,8 @@ static int write_one(struct pen_cells_writer *w, struct pen_err *err)
 	if (j->out.n > UINT32_MAX)
 		return pen__fail(err, PEN_ENOTSUP, w->path,
 				 "a chunk of %s takes more than 4 GiB; pack "
-				 "fewer cells together with rows=",
+				 "fewer cells together with format.rows= "
+				 "(convert: to.rows=)",
 				 m->path);
 	return pen__pk_flush(w, false, err);
 }
@@ -163,7 +164,8 @@ int pen__pk_add(struct pen_cells_writer *w, struct pen_pk_matrix *m,
 	if (before + count > PEN_PACKED_MOST)
 		return pen__fail(err, PEN_ENOTSUP, w->path,
 				 "%" PRIu32 " cells have more than %" PRIu64
-				 " numbers; pack fewer together with rows=",
+				 " numbers; pack fewer together with "
+				 "format.rows= (convert: to.rows=)",
 				 m->group, PEN_PACKED_MOST);
 	pen__buf_put(&m->values, (const uint8_t *)l->values + first * item,
 		     count * item);

@@ -9,9 +9,10 @@
 #include <stdio.h>
 
 #include "base/mem.h"
+#include "base/quote.h"
 #include "codec/cellpack.h"
 #include "codec/crc32c.h"
-#include "format/packed.h"
+#include "format/cells/packed.h"
 
 /* No way of packing makes more of a byte. */
 #define MOST_RATIO 1100u
@@ -348,8 +349,8 @@ static int check_ends(struct pen_packed *f, uint8_t *foot, struct pen_err *err)
 		return rc;
 	if (memcmp(head, pen__packed_magic, 8) != 0)
 		return pen__fail(err, PEN_EDATA, f->pk->name,
-				 "is no packed file: it begins with other "
-				 "bytes");
+				 "is no packed file: it begins with %s",
+				 pen__quoted(head, 8).s);
 	in = pen__bytes(head + 8, 4);
 	f->version = pen__take_u32(&in);
 	if (!f->version || f->version > PEN_PACKED_VERSION)

@@ -10,8 +10,8 @@
 
 #include "base/mem.h"
 #include "codec/cellpack.h"
-#include "format/cells.h"
-#include "format/packed.h"
+#include "format/cells/cells.h"
+#include "format/cells/packed.h"
 
 /* What a path leads to; of columns and matrices with a number. */
 enum {

@@ -13,8 +13,8 @@
 #include "base/mem.h"
 #include "codec/cellpack.h"
 #include "codec/crc32c.h"
-#include "format/packed.h"
-#include "format/packed_write.h"
+#include "format/cells/packed.h"
+#include "format/cells/packed_write.h"
 
 #define FLUSH ((size_t)1 << 20)
 /* Numbers that a chunk should have, where rows= does not say: enough for

@@ -1,9 +1,9 @@
 /* Within packed_write.c and packed_chunks.c: writing the packed layout. */
-#ifndef PEN_FORMAT_PACKED_WRITE_H
-#define PEN_FORMAT_PACKED_WRITE_H
+#ifndef PEN_FORMAT_CELLS_PACKED_WRITE_H
+#define PEN_FORMAT_CELLS_PACKED_WRITE_H
 
 #include "base/bytes.h"
-#include "format/cells_write.h"
+#include "format/cells/cells_write.h"
 
 /* Elements on their way into pieces. */
 struct pen_pk_column {

@@ -6,8 +6,8 @@
  */
 #include <strings.h>
 
-#include "format/cells.h"
-#include "format/zarr.h"
+#include "format/cells/cells.h"
+#include "format/cells/zarr.h"
 
 static const char *const suffixes[] = { ".zarr", ".zarr.zip", NULL };
 static const char *const markers[] = { "zarr.json", ".zgroup", ".zarray",
@@ -53,4 +53,5 @@ const struct pen_format_ops pen__format_zarr = {
 	.nlabels = pen__cells_nlabels,
 	.label = pen__cells_label,
 	.describe = pen__cells_describe,
+	.warn = pen__cells_warn,
 };

@@ -7,11 +7,12 @@
  * Input is hostile: a document is small or refused, a shape is believed as far
  * as the files that are there can hold it.
  */
-#ifndef PEN_FORMAT_ZARR_H
-#define PEN_FORMAT_ZARR_H
+#ifndef PEN_FORMAT_CELLS_ZARR_H
+#define PEN_FORMAT_CELLS_ZARR_H
 
 #include "base/json.h"
-#include "format/hdf5_filter.h"
+#include "format/cells/cells_file.h"
+#include "format/hdf5/hdf5_filter.h"
 #include "format/zip.h"
 
 #define PEN_ZARR_PATH 768
@@ -134,6 +135,7 @@ struct pen_zarr_chunks {
 	size_t n, cap;
 	uint64_t ncells;
 	uint64_t stored; /* bytes of the files they are in */
+	struct pen_cells_absent absent;
 };
 /* What an archive did to its members becomes a step of the array's pipe. */
 int pen__zarr_chunks(const struct pen_zarr *, const struct pen_zarr_node *,
@@ -161,6 +163,6 @@ int pen__zarr_blocks(const struct pen_zarr *, const struct pen_zarr_array *,
  */
 int pen__zarr_read_list(const struct pen_zarr *, const struct pen_zarr_node *,
 			struct pen_zarr_array *, struct pen_buf *out,
-			struct pen_err *);
+			struct pen_cells_absent *, struct pen_err *);
 
 #endif

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "format/cells.h"
-#include "format/zarr.h"
+#include "format/cells/cells.h"
+#include "format/cells/zarr.h"
 
 #define HEAD 16u
 #define VERSION 2u

@@ -6,12 +6,13 @@
  * chunks that cannot become what they have to.
  */
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
 #include "codec/crc32c.h"
-#include "format/zarr.h"
+#include "format/cells/zarr.h"
 
 #define SPARSE_GRID 65536u /* cells that may be empty, and for each file: */
 #define SPARSE_FILE 1024u
@@ -24,10 +25,12 @@ struct walk {
 	struct pen_zarr_chunks *cs;
 	struct pen_err *err;
 	char where[256];
-	uint64_t files[2]; /* grid of files */
-	uint64_t cells[2]; /* grid of chunks */
-	uint32_t zip_bit;  /* in masks, of the archive's own step */
-	bool deflated;	   /* some member is */
+	char key[PEN_ZARR_PATH + 64]; /* of the file at hand */
+	uint64_t files[2];	      /* grid of files */
+	uint64_t cells[2];	      /* grid of chunks */
+	uint32_t zip_bit;	      /* in masks, of the archive's own step */
+	bool deflated;		      /* some member is */
+	bool more;		      /* are absent than have been named */
 };
 
 static int bad(const struct walk *w, const char *what)
@@ -53,6 +56,30 @@ static int put(struct walk *w, const struct pen_zarr_chunk *c)
 	return 0;
 }
 
+/* A chunk, or all of a file, that is not stored: up to element `end` of a list.
+ * Names of the first ones are kept, as far as there is room. */
+static void __attribute__((format(printf, 3, 4)))
+note_absent(struct walk *w, uint64_t end, const char *fmt, ...)
+{
+	struct pen_cells_absent *a = &w->cs->absent;
+	const size_t at = strlen(a->names), left = sizeof(a->names) - at;
+	char name[PEN_ZARR_PATH + 96];
+	va_list ap;
+
+	a->end = end < w->a->dim[0] ? end : w->a->dim[0];
+	va_start(ap, fmt);
+	vsnprintf(name, sizeof(name), fmt, ap);
+	va_end(ap);
+	if (w->more)
+		return;
+	w->more = strlen(name) + 8 > left;
+	if (w->more && !at)
+		snprintf(a->names, left, "%.*s...", (int)left - 4, name);
+	else
+		snprintf(a->names + at, left, "%s%s", at ? ", " : "",
+			 w->more ? "..." : name);
+}
+
 /* ---- shards ---- */
 
 static int put_inner(struct walk *w, const struct pen_zarr_part *p,
@@ -61,8 +88,11 @@ static int put_inner(struct walk *w, const struct pen_zarr_part *p,
 	struct pen_zarr_chunk inner = *c;
 	const uint64_t at = pen__take_u64(b), n = pen__take_u64(b);
 
-	if (at == UINT64_MAX && n == UINT64_MAX)
+	if (at == UINT64_MAX && n == UINT64_MAX) {
+		note_absent(w, (c->cell + 1) * w->a->chunk[0],
+			    "chunk %" PRIu64 " in %s", c->cell, w->key);
 		return 0;
+	}
 	if (at > p->len || n > p->len - at)
 		return bad(w, "the index of a shard points outside of it");
 	if (n > UINT32_MAX)
@@ -151,12 +181,13 @@ static void key_of(const struct walk *w, uint64_t row, uint64_t col, char *key,
 static int put_file(struct walk *w, uint64_t row, uint64_t col)
 {
 	struct pen_zarr_chunk c = { 0 };
-	char key[PEN_ZARR_PATH + 64];
 	struct pen_zarr_part p;
 
-	key_of(w, row, col, key, sizeof(key));
-	if (!pen__zarr_find(w->z, key, &p))
+	key_of(w, row, col, w->key, sizeof(w->key));
+	if (!pen__zarr_find(w->z, w->key, &p)) {
+		note_absent(w, (row + 1) * w->a->file[0], "%s", w->key);
 		return 0;
+	}
 	if (p.object == PEN_NO_OBJECT) {
 		uint8_t none;
 
@@ -252,6 +283,8 @@ int pen__zarr_chunks(const struct pen_zarr *z, const struct pen_zarr_node *node,
 		cs->c[i].mask = 0;
 	if (rc >= 0 && a->sharded && a->ndim > 1 && cs->n)
 		qsort(cs->c, cs->n, sizeof(*cs->c), by_cell);
+	cs->absent.of = cs->ncells;
+	cs->absent.n = cs->ncells - cs->n;
 	return rc < 0 ? rc : check(&w);
 }
 

@@ -8,8 +8,8 @@
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "format/cells.h"
-#include "format/zarr.h"
+#include "format/cells/cells.h"
+#include "format/cells/zarr.h"
 
 #define MOST_ABSENT ((uint64_t)1 << 24) /* elements that need not be stored */
 
@@ -163,7 +163,8 @@ static int zarr_list(struct pen_cells_file *f, const struct pen_cells_node *n,
 	if (rc >= 0)
 		rc = pen__zarr_array(f->in, &node, &a, f->err);
 	if (rc >= 0)
-		rc = pen__zarr_read_list(f->in, &node, &a, &l->data, f->err);
+		rc = pen__zarr_read_list(f->in, &node, &a, &l->data, &l->absent,
+					 f->err);
 	if (rc >= 0) {
 		l->text = a.text != PEN_ZARR_NUMBERS;
 		l->dtype = l->text ? PEN_U8 : (enum pen_dtype)a.dtype;
@@ -277,6 +278,7 @@ static int zarr_array(struct pen_cells_file *f, const struct pen_cells_node *n,
 		s->dtype = (enum pen_dtype)a.dtype;
 		memcpy(s->dim, a.dim, sizeof(s->dim));
 		s->most = most_of(&a, &cs);
+		s->absent = cs.absent;
 	}
 	pen__zarr_chunks_fini(&cs);
 	pen__zarr_node_close(&node);

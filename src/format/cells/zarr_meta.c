@@ -10,7 +10,8 @@
 #include <stdlib.h>
 
 #include "base/half.h"
-#include "format/zarr.h"
+#include "base/quote.h"
+#include "format/cells/zarr.h"
 
 #define MOST_DOC ((uint64_t)16 << 20) /* bytes of a document */
 
@@ -123,10 +124,26 @@ struct reading {
 	struct pen_err *err;
 };
 
-static int bad(const struct reading *r, const char *what)
+/* v: what is there instead, if anything. */
+static int bad(const struct reading *r, const char *what, uint32_t v)
 {
+	const char *text = pen__jdoc_text(r->j, v);
+	char found[128] = "nothing";
+	double x;
+
+	if (text)
+		snprintf(found, sizeof(found), "%s",
+			 pen__quoted(text, strlen(text)).s);
+	else if (pen__jdoc_number(r->j, v, &x))
+		snprintf(found, sizeof(found), "%.17g", x);
+	else if (pen__jdoc_type(r->j, v) == PEN_JDOC_LIST)
+		snprintf(found, sizeof(found), "a list of %" PRIu32,
+			 pen__jdoc_count(r->j, v));
+	else if (v != PEN_JDOC_NONE)
+		snprintf(found, sizeof(found), "something else");
 	return pen__fail(r->err, PEN_EDATA, r->where,
-			 "damaged: its %s is not as zarr has it", what);
+			 "damaged: its %s is not as zarr has it (there is %s)",
+			 what, found);
 }
 
 static int take_dims(const struct reading *r, uint32_t list, const char *what,
@@ -136,7 +153,7 @@ static int take_dims(const struct reading *r, uint32_t list, const char *what,
 	uint32_t v = pen__jdoc_first(r->j, list);
 
 	if (pen__jdoc_type(r->j, list) != PEN_JDOC_LIST)
-		return bad(r, what);
+		return bad(r, what, list);
 	if (n > PEN_ZARR_DIMS)
 		return pen__fail(r->err, PEN_ENOTSUP, r->where,
 				 "has %" PRIu32 " axes; lists and matrices are "
@@ -145,7 +162,7 @@ static int take_dims(const struct reading *r, uint32_t list, const char *what,
 	*ndim = n;
 	for (uint32_t i = 0; i < n; i++, v = pen__jdoc_next(r->j, v))
 		if (!pen__jdoc_count_of(r->j, v, &dim[i]))
-			return bad(r, what);
+			return bad(r, what, v);
 	return 0;
 }
 
@@ -280,7 +297,7 @@ static int take_fill(const struct reading *r)
 	if (s && strncmp(s, "0x", 2) == 0) {
 		bits = strtoull(s + 2, &end, 16);
 		if (*end)
-			return bad(r, "fill_value");
+			return bad(r, "fill_value", v);
 		memcpy(a->fill, &bits, a->item);
 		return 0;
 	}
@@ -295,9 +312,9 @@ static int take_fill(const struct reading *r)
 	else if (pen__jdoc_type(r->j, v) != PEN_JDOC_NULL &&
 		 pen__jdoc_type(r->j, v) != PEN_JDOC_FALSE &&
 		 !pen__jdoc_number(r->j, v, &x))
-		return bad(r, "fill_value");
+		return bad(r, "fill_value", v);
 	if (a->dtype < PEN_F16 && !(x >= -0x1p64 && x <= 0x1p64))
-		return bad(r, "fill_value");
+		return bad(r, "fill_value", v);
 	store((enum pen_dtype)a->dtype, x, a->fill);
 	return 0;
 }
@@ -310,12 +327,12 @@ static int add_step(const struct reading *r, const char *name, uint32_t conf)
 	const uint32_t v = pen__jdoc_get(r->j, conf, "elementsize");
 
 	if (!name)
-		return bad(r, "codec");
+		return bad(r, "codec", PEN_JDOC_NONE);
 	if (strncmp(name, "numcodecs.", 10) == 0)
 		name += 10;
 	if (v != PEN_JDOC_NONE &&
 	    (!pen__jdoc_count_of(r->j, v, &item) || item > UINT32_MAX))
-		return bad(r, "elementsize");
+		return bad(r, "elementsize", v);
 	/* an archive's own step may come on top: see zarr_chunks.c */
 	if (r->a->pipe.n == PEN_H5_FILTERS - 1)
 		return pen__fail(r->err, PEN_ENOTSUP, r->where,
@@ -372,12 +389,12 @@ static int take_v2(const struct reading *r)
 	if (rc < 0)
 		return rc;
 	if (n != a->ndim)
-		return bad(r, "chunks");
+		return bad(r, "chunks", pen__jdoc_get(r->j, 0, "chunks"));
 	memcpy(a->file, a->chunk, sizeof(a->file));
 	a->separator = pen__jdoc_is(r->j, sep, "/") ? '/' : '.';
 	if (sep != PEN_JDOC_NONE && a->separator == '.' &&
 	    !pen__jdoc_is(r->j, sep, "."))
-		return bad(r, "dimension_separator");
+		return bad(r, "dimension_separator", sep);
 	if (n == 2 && a->chunk[0] > 1 && a->chunk[1] > 1 &&
 	    !pen__jdoc_is(r->j, pen__jdoc_get(r->j, 0, "order"), "C"))
 		return pen__fail(r->err, PEN_ENOTSUP, r->where,
@@ -412,12 +429,13 @@ static int take_keys(const struct reading *r)
 
 	a->under_c = name && strcmp(name, "default") == 0;
 	if (!name || (!a->under_c && strcmp(name, "v2") != 0))
-		return bad(r, "chunk_key_encoding");
+		return bad(r, "chunk_key_encoding",
+			   name ? pen__jdoc_get(r->j, v, "name") : v);
 	a->separator = a->under_c ? '/' : '.';
 	if (sep == PEN_JDOC_NONE)
 		return 0;
 	if (!s || (strcmp(s, "/") != 0 && strcmp(s, ".") != 0))
-		return bad(r, "separator");
+		return bad(r, "separator", sep);
 	a->separator = s[0];
 	return 0;
 }
@@ -427,7 +445,7 @@ static int take_grid(const struct reading *r)
 	const uint32_t v = pen__jdoc_get(r->j, 0, "chunk_grid");
 	const char *name = name_of(r, v);
 	struct pen_zarr_array *a = r->a;
-	uint32_t n;
+	uint32_t n, shape;
 	int rc;
 
 	if (!name || strcmp(name, "regular") != 0)
@@ -435,10 +453,10 @@ static int take_grid(const struct reading *r)
 				 "its chunks are not of one size (chunk_grid "
 				 "%.40s)",
 				 name ? name : "unknown");
-	rc = take_dims(r, pen__jdoc_get(r->j, conf_of(r, v), "chunk_shape"),
-		       "chunk_shape", a->file, &n);
+	shape = pen__jdoc_get(r->j, conf_of(r, v), "chunk_shape");
+	rc = take_dims(r, shape, "chunk_shape", a->file, &n);
 	if (rc >= 0 && n != a->ndim)
-		rc = bad(r, "chunk_shape");
+		rc = bad(r, "chunk_shape", shape);
 	memcpy(a->chunk, a->file, sizeof(a->chunk));
 	return rc;
 }
@@ -471,23 +489,27 @@ static int take_sharding(const struct reading *r, uint32_t v)
 {
 	const uint32_t conf = conf_of(r, v);
 	const uint32_t at = pen__jdoc_get(r->j, conf, "index_location");
+	const uint32_t shape = pen__jdoc_get(r->j, conf, "chunk_shape");
 	struct pen_zarr_array *a = r->a;
 	uint32_t n;
-	int rc = take_dims(r, pen__jdoc_get(r->j, conf, "chunk_shape"),
-			   "chunk_shape", a->chunk, &n);
+	int rc = take_dims(r, shape, "chunk_shape", a->chunk, &n);
 
 	if (rc < 0)
 		return rc;
 	if (n != a->ndim)
-		return bad(r, "chunk_shape");
+		return bad(r, "chunk_shape", shape);
 	for (uint32_t i = 0; i < n; i++)
 		if (!a->chunk[i] || a->file[i] % a->chunk[i])
-			return bad(r, "chunk_shape");
+			return pen__fail(r->err, PEN_EDATA, r->where,
+					 "damaged: its shards have %" PRIu64
+					 " elements and chunks in them %" PRIu64
+					 " (chunk_shape)",
+					 a->file[i], a->chunk[i]);
 	a->sharded = true;
 	a->index_first = pen__jdoc_is(r->j, at, "start");
 	if (at != PEN_JDOC_NONE && !a->index_first &&
 	    !pen__jdoc_is(r->j, at, "end"))
-		return bad(r, "index_location");
+		return bad(r, "index_location", at);
 	rc = take_index_codecs(r, pen__jdoc_get(r->j, conf, "index_codecs"));
 	return rc < 0 ? rc
 		      : take_codecs(r, pen__jdoc_get(r->j, conf, "codecs"),
@@ -518,7 +540,7 @@ static int take_codecs(const struct reading *r, uint32_t list, bool inner)
 		const char *name = name_of(r, v);
 
 		if (!name)
-			return bad(r, "codecs");
+			return bad(r, "codecs", v);
 		if (bytes) {
 			if (r->a->sharded && !inner)
 				return pen__fail(r->err, PEN_ENOTSUP, r->where,
@@ -540,7 +562,7 @@ static int take_codecs(const struct reading *r, uint32_t list, bool inner)
 					 "vlen-utf8 and sharding_indexed are",
 					 name, r->a->type_name);
 	}
-	return rc < 0 || bytes ? rc : bad(r, "codecs");
+	return rc < 0 || bytes ? rc : bad(r, "codecs", list);
 }
 
 static int take_v3(const struct reading *r)
@@ -577,8 +599,14 @@ static int check_sizes(const struct reading *r)
 		/* nothing has chunks of nothing */
 		if (!a->dim[i] && !a->chunk[i])
 			a->chunk[i] = a->file[i] = 1;
-		if (!a->chunk[i] || a->dim[i] > (uint64_t)1 << 52)
-			return bad(r, "shape");
+		if (!a->chunk[i] || !a->file[i])
+			return pen__fail(r->err, PEN_EDATA, r->where,
+					 "damaged: its chunk shape has a 0");
+		if (a->dim[i] > (uint64_t)1 << 52)
+			return pen__fail(r->err, PEN_EDATA, r->where,
+					 "damaged: its shape has %" PRIu64
+					 ", more than any file can hold",
+					 a->dim[i]);
 		if (a->chunk[i] > UINT32_MAX / n)
 			return pen__fail(r->err, PEN_ENOTSUP, r->where,
 					 "its chunks are of 4 GiB and more; "

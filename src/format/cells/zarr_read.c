@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "format/zarr.h"
+#include "format/cells/zarr.h"
 
 #define MOST_ABSENT ((uint64_t)64 << 20) /* bytes that need not be stored */
 #define MOST_TEXT ((uint64_t)1 << 30)	 /* bytes of a chunk of texts */
@@ -281,7 +281,7 @@ static int check_length(struct reader *r)
 int pen__zarr_read_list(const struct pen_zarr *z,
 			const struct pen_zarr_node *node,
 			struct pen_zarr_array *a, struct pen_buf *out,
-			struct pen_err *err)
+			struct pen_cells_absent *absent, struct pen_err *err)
 {
 	struct reader r = { .z = z, .a = a, .out = out, .err = err };
 	int rc = 0;
@@ -304,6 +304,7 @@ int pen__zarr_read_list(const struct pen_zarr *z,
 	}
 	if (rc >= 0)
 		rc = read_chunks(&r);
+	*absent = r.cs.absent;
 	pen__zarr_chunks_fini(&r.cs);
 	pen__scratch_fini(&r.scratch);
 	pen__buf_fini(&r.raw);

@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 #include "codec/deflate.h"
-#include "format/zarr.h"
+#include "format/cells/zarr.h"
 
 static const char *const markers[] = { "zarr.json", ".zgroup", ".zarray" };
 #define NMARKERS (sizeof(markers) / sizeof(markers[0]))

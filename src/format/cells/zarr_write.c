@@ -4,7 +4,7 @@
  * matrix may lie together in shards, each with an index at its end. Refuses
  * names that JSON would have to escape.
  */
-#include "format/zarr_write.h"
+#include "format/cells/zarr_write.h"
 
 #include <errno.h>
 #include <fcntl.h>

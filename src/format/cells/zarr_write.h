@@ -1,9 +1,9 @@
 /* The writer of zarr, among its files: settings, and metadata as JSON. */
-#ifndef PEN_FORMAT_ZARR_WRITE_H
-#define PEN_FORMAT_ZARR_WRITE_H
+#ifndef PEN_FORMAT_CELLS_ZARR_WRITE_H
+#define PEN_FORMAT_CELLS_ZARR_WRITE_H
 
 #include "base/text.h"
-#include "format/anndata_write.h"
+#include "format/cells/anndata_write.h"
 
 enum {
 	PEN_ZARR_AUTO,

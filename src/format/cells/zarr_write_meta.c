@@ -4,7 +4,7 @@
  */
 #include <stdio.h>
 
-#include "format/zarr_write.h"
+#include "format/cells/zarr_write.h"
 
 /* A document goes into its file and, in version 2, into the copy of all. */
 static int save(struct pen_zarr_write *z, struct pen_text *doc,

@@ -8,7 +8,7 @@
  */
 #include <stdio.h>
 
-#include "format/hdf5_fields.h"
+#include "format/hdf5/hdf5_fields.h"
 
 static const char *const samples_choices[] = { "auto", "file", "first", NULL };
 static const char *const compressions[] = { "none", "gzip", "lzf", NULL };
@@ -175,7 +175,7 @@ static void hdf5_locate(const struct pen_format *f, uint32_t object, uint64_t k,
 		struct pen_unit *u = units + p->unit0[i];
 		uint32_t n = 1;
 
-		if (v->kind == PEN_H5_EMPTY)
+		if (v->kind == PEN_H5_EMPTY || v->kind == PEN_H5_KEPT)
 			continue;
 		u->object = object;
 		if (v->kind == PEN_H5_FLAT) {
@@ -394,6 +394,9 @@ static int hdf5_emit(const struct pen_format *f, const struct pen_row *r,
 						err);
 		if (v->kind == PEN_H5_EMPTY)
 			copy_items(v, r->dst[i], NULL, (size_t)v->row);
+		else if (v->kind == PEN_H5_KEPT)
+			copy_items(v, r->dst[i], v->kept + r->k * v->row,
+				   (size_t)v->row);
 		else if (v->kind == PEN_H5_CHUNKS)
 			rc = emit_chunks(f, r, v, u, r->dst[i], err);
 		else if (v->swap)

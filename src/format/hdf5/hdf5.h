@@ -12,8 +12,8 @@
  * loaded is bounded by the object's size, so that cycles and trees that share
  * nodes end in an error instead of in time or memory.
  */
-#ifndef PEN_FORMAT_HDF5_H
-#define PEN_FORMAT_HDF5_H
+#ifndef PEN_FORMAT_HDF5_HDF5_H
+#define PEN_FORMAT_HDF5_HDF5_H
 
 #include "format/format.h"
 
@@ -185,6 +185,9 @@ struct pen_h5_data {
 	enum pen_h5_layout layout;
 	uint64_t addr;	 /* of the bytes, or of the chunk index */
 	uint64_t nbytes; /* compact, contiguous: stored */
+	/* compact, and the metadata cache image has it: the data; what lies at
+	 * addr is older. Until close. */
+	struct pen_span kept;
 	/* chunked */
 	enum pen_h5_index index;
 	uint32_t chunk[PEN_MAX_DIMS];

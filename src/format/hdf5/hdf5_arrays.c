@@ -5,7 +5,7 @@
  * large, are cut into pages of which some may never have been written. Every
  * block's checksum is verified.
  */
-#include "format/hdf5_int.h"
+#include "format/hdf5/hdf5_int.h"
 
 struct array {
 	struct pen_h5_walk *w;

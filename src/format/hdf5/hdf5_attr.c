@@ -1,9 +1,9 @@
 /*
  * Attributes, in the header or in a fractal heap, and strings, which when of
- * variable length lie in global heaps. Refuses attributes whose type is in the
- * shared message table.
+ * variable length lie in global heaps. Any of them, and their types and shapes,
+ * may be in the file's table of shared messages.
  */
-#include "format/hdf5_int.h"
+#include "format/hdf5/hdf5_int.h"
 
 #include <stdio.h>
 
@@ -23,24 +23,16 @@ static uint64_t padded(unsigned n, bool pad)
 	return pad ? ((uint64_t)n + 7) / 8 * 8 : n;
 }
 
-/* The type, which may be a committed one; hd holds that one then. */
-static int take_type(struct lister *l, struct pen_span s, bool shared,
-		     struct pen_h5_head *hd, struct pen_h5_type *t)
+/* A part of the message, which may be shared; hd holds it then. */
+static int take_part(struct lister *l, struct pen_h5_msg m,
+		     struct pen_h5_head *hd, struct pen_bytes *b)
 {
-	const struct pen_h5_msg m = { .p = s.p,
-				      .n = (uint32_t)s.n,
-				      .type = PEN_H5_MSG_TYPE,
-				      .flags = shared ? 2 : 0 };
 	const struct pen_h5_msg *real;
-	struct pen_bytes b;
 	int rc = pen__h5_shared(l->h, &m, hd, &real, l->err);
 
-	if (rc < 0)
-		return rc;
-	b = pen__bytes(real->p, real->n);
-	if (!pen__h5_take_type(&b, t))
-		return pen__h5_bad(l->h, l->err, "the type of an attribute");
-	return 0;
+	if (rc >= 0)
+		*b = pen__bytes(real->p, real->n);
+	return rc;
 }
 
 static int give(struct lister *l, struct pen_h5_attr *a, struct pen_bytes *b)
@@ -57,36 +49,39 @@ static int give(struct lister *l, struct pen_h5_attr *a, struct pen_bytes *b)
 
 static int take_attr(struct lister *l, struct pen_span s)
 {
-	struct pen_bytes b = pen__bytes(s.p, s.n), sb;
+	struct pen_bytes b = pen__bytes(s.p, s.n), part;
 	const unsigned version = pen__take_u8(&b), flags = pen__take_u8(&b);
 	const unsigned nname = pen__take_u16(&b), ntype = pen__take_u16(&b);
 	const unsigned nspace = pen__take_u16(&b);
 	struct pen_h5_attr a = { 0 };
-	struct pen_h5_head hd = { 0 };
-	const uint8_t *name, *type, *space;
+	struct pen_h5_msg type = { .n = ntype, .type = PEN_H5_MSG_TYPE };
+	struct pen_h5_msg space = { .n = nspace, .type = PEN_H5_MSG_SPACE };
+	struct pen_h5_head of_type = { 0 }, of_space = { 0 };
+	const uint8_t *name;
 	int rc;
 
 	if (version == 3)
 		pen__take_u8(&b); /* character set of the name */
 	name = pen__take(&b, padded(nname, version == 1));
-	type = pen__take(&b, padded(ntype, version == 1));
-	space = pen__take(&b, padded(nspace, version == 1));
+	type.p = pen__take(&b, padded(ntype, version == 1));
+	space.p = pen__take(&b, padded(nspace, version == 1));
 	if (b.bad || version < 1 || version > 3 || !nname ||
 	    !memchr(name, 0, nname))
 		return pen__h5_bad(l->h, l->err, "an attribute");
-	if (version > 1 && (flags & SPACE_SHARED))
-		return pen__h5_cannot(l->h, l->err,
-				      "the shape of an attribute "
-				      "is in the shared message table");
 	a.name = (const char *)name;
-	sb = pen__bytes(space, nspace);
-	if (!pen__h5_take_space(l->h, &sb, &a.space))
-		return pen__h5_bad(l->h, l->err, "the shape of an attribute");
-	rc = take_type(l, (struct pen_span){ type, ntype },
-		       version > 1 && (flags & TYPE_SHARED), &hd, &a.type);
+	type.flags = version > 1 && (flags & TYPE_SHARED) ? 2 : 0;
+	space.flags = version > 1 && (flags & SPACE_SHARED) ? 2 : 0;
+	rc = take_part(l, space, &of_space, &part);
+	if (rc >= 0 && !pen__h5_take_space(l->h, &part, &a.space))
+		rc = pen__h5_bad(l->h, l->err, "the shape of an attribute");
+	if (rc >= 0)
+		rc = take_part(l, type, &of_type, &part);
+	if (rc >= 0 && !pen__h5_take_type(&part, &a.type))
+		rc = pen__h5_bad(l->h, l->err, "the type of an attribute");
 	if (rc >= 0)
 		rc = give(l, &a, &b);
-	pen__h5_head_close(&hd);
+	pen__h5_head_close(&of_space);
+	pen__h5_head_close(&of_type);
 	return rc;
 }
 
@@ -100,11 +95,14 @@ static int dense_attr(void *arg, struct pen_bytes *rec, struct pen_err *err)
 
 	if (!id)
 		return pen__h5_bad(l->h, err, "a record of attributes");
-	if (pen__take_u8(rec) & 2)
-		return pen__h5_cannot(l->h, err,
-				      "an attribute is in the "
-				      "shared message table");
-	rc = pen__h5_heap_get(l->h, &l->heap, id, &mem, &s, err);
+	if (!(pen__take_u8(rec) & 2)) {
+		rc = pen__h5_heap_get(l->h, &l->heap, id, &mem, &s, err);
+	} else if (l->heap.id_len != PEN_H5_SHARED_ID) {
+		rc = pen__h5_bad(l->h, err, "a record of attributes");
+	} else {
+		rc = pen__h5_shared_get(l->h, PEN_H5_MSG_ATTR, id, &mem, err);
+		s = (struct pen_span){ mem.p, mem.n };
+	}
 	if (rc >= 0)
 		rc = take_attr(l, s);
 	pen__buf_fini(&mem);
@@ -132,6 +130,17 @@ static int dense_attrs(struct lister *l, const struct pen_h5_msg *m)
 	return rc;
 }
 
+static int header_attr(struct lister *l, const struct pen_h5_msg *m)
+{
+	struct pen_h5_head other = { 0 };
+	int rc = pen__h5_shared(l->h, m, &other, &m, l->err);
+
+	if (rc >= 0)
+		rc = take_attr(l, (struct pen_span){ m->p, m->n });
+	pen__h5_head_close(&other);
+	return rc;
+}
+
 int pen__h5_attrs(struct pen_h5 *h, const struct pen_h5_head *hd,
 		  pen_h5_attr_fn *fn, void *arg, struct pen_err *err)
 {
@@ -141,8 +150,8 @@ int pen__h5_attrs(struct pen_h5 *h, const struct pen_h5_head *hd,
 	for (size_t i = 0; !rc && i < hd->n; i++) {
 		const struct pen_h5_msg *m = &hd->msg[i];
 
-		if (m->type == PEN_H5_MSG_ATTR && !(m->flags & 2))
-			rc = take_attr(&l, (struct pen_span){ m->p, m->n });
+		if (m->type == PEN_H5_MSG_ATTR)
+			rc = header_attr(&l, m);
 		else if (m->type == PEN_H5_MSG_ATTR_INFO)
 			rc = dense_attrs(&l, m);
 	}

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "format/hdf5_fields.h"
+#include "format/hdf5/hdf5_fields.h"
 
 /* While bind() goes through the objects. */
 struct binder {
@@ -144,7 +144,7 @@ static int take_field(struct binder *b, struct pen_bytes *in,
 	v->kind = pen__take_u8(in);
 	v->layout = pen__take_u8(in);
 	v->ndim = pen__take_u8(in);
-	if (in->bad || v->dtype >= PEN_NDTYPES || v->kind > PEN_H5_EMPTY ||
+	if (in->bad || v->dtype >= PEN_NDTYPES || v->kind > PEN_H5_KEPT ||
 	    v->ndim > PEN_MAX_DIMS || (!v->whole && !v->ndim))
 		return damaged(b);
 	dims = new_dims(p, 3 * (size_t)v->ndim + 1, &v->dims);
@@ -164,6 +164,11 @@ static int take_field(struct binder *b, struct pen_bytes *in,
 	v->row = n;
 	if (v->kind == PEN_H5_FLAT)
 		v->at = pen__take_u64(in);
+	if (v->kind == PEN_H5_KEPT) {
+		if (__builtin_mul_overflow(v->n, v->row, &n))
+			return damaged(b);
+		v->kept = pen__take(in, n);
+	}
 	if (v->kind == PEN_H5_CHUNKS &&
 	    (!take_map(in, v, dims + v->ndim) || !settle_chunks(v, dims)))
 		return damaged(b);
@@ -197,7 +202,7 @@ static void note_units(struct binder *b, uint32_t i,
 	if (room_of(v) > f->scratch_size)
 		f->scratch_size = room_of(v);
 	f->shares |= chunks && !v->alone && !v->in_rows;
-	f->all_plain &= !v->swap && v->kind != PEN_H5_EMPTY &&
+	f->all_plain &= !v->swap && (chunks || v->kind == PEN_H5_FLAT) &&
 			(!chunks || (v->in_rows && !v->cells));
 	f->uniform &= v->kind == PEN_H5_FLAT;
 }
@@ -220,10 +225,11 @@ static int add_field(struct binder *b, struct pen_bytes *in, uint32_t i)
 			      "others before it do not have this data "
 			      "set; name those to read with fields=");
 	if (v->ncross > PEN_H5_MOST_UNITS)
-		return misfit(b, name,
-			      "a sample lies in more than 4096 "
-			      "chunks; samples=first reads rows, or store it "
-			      "in larger chunks");
+		return misfit(
+			b, name,
+			"a sample lies in more than 4096 "
+			"chunks; format.samples=first reads rows, or store it "
+			"in larger chunks");
 	v->id0 = (uint32_t)b->nids;
 	b->nids += v->nchunks;
 	if (b->nids > UINT32_MAX)

@@ -4,7 +4,7 @@
  * chunk lies inside it, has at least a byte, and chunks do not overlap.
  * The arrays among the indexes are in hdf5_arrays.c.
  */
-#include "format/hdf5_int.h"
+#include "format/hdf5/hdf5_int.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  * and element against those of the data. Refuses virtual data sets and data in
  * other files.
  */
-#include "format/hdf5_int.h"
+#include "format/hdf5/hdf5_int.h"
 
 #include <inttypes.h>
 
@@ -54,41 +54,57 @@ static int take_type(struct reader *r)
 	return rc;
 }
 
-static void take_fill(struct pen_h5_data *d)
+/* A message's body, with `take`; nothing, when there is no such message. */
+static int with_message(struct reader *r, enum pen_h5_msg_type type,
+			int (*take)(struct reader *, struct pen_bytes))
 {
-	const struct pen_h5_msg *m = pen__h5_msg(&d->head, PEN_H5_MSG_FILL);
-	const struct pen_h5_msg *old =
-		pen__h5_msg(&d->head, PEN_H5_MSG_FILL_OLD);
-	struct pen_bytes b = { 0 };
-	unsigned version, defined;
-	const uint8_t *p;
-	uint32_t n;
+	const struct pen_h5_msg *m = pen__h5_msg(&r->d->head, type);
+	struct pen_h5_head other = { 0 };
+	int rc;
 
-	if (m) {
-		b = pen__bytes(m->p, m->n);
-		version = pen__take_u8(&b);
-		if (version < 3) {
-			pen__take(&b, 2);
-			defined = version == 1 ? 1 : pen__take_u8(&b);
-			if (version == 1)
-				pen__take_u8(&b);
-		} else {
-			defined = pen__take_u8(&b) & 0x20;
-		}
-		if (!defined)
-			return;
-	} else if (old) {
-		b = pen__bytes(old->p, old->n);
-	} else {
-		return;
-	}
-	n = pen__take_u32(&b);
-	p = pen__take(&b, n);
+	if (!m)
+		return 0;
+	rc = pen__h5_shared(r->h, m, &other, &m, r->err);
+	if (rc >= 0)
+		rc = take(r, pen__bytes(m->p, m->n));
+	pen__h5_head_close(&other);
+	return rc;
+}
+
+static int take_space(struct reader *r, struct pen_bytes b)
+{
+	return pen__h5_take_space(r->h, &b, &r->d->space) ? 0
+							  : bad(r, "its shape");
+}
+
+static int take_fill_old(struct reader *r, struct pen_bytes b)
+{
+	struct pen_h5_data *d = r->d;
+	const uint32_t n = pen__take_u32(&b);
+	const uint8_t *p = pen__take(&b, n);
+
 	/* zeros are the default, so that a lost one does no harm */
 	if (!p || !n || n != d->type.size || n > sizeof(d->fill))
-		return;
+		return 0;
 	d->has_fill = true;
 	memcpy(d->fill, p, n);
+	return 0;
+}
+
+static int take_fill(struct reader *r, struct pen_bytes b)
+{
+	const unsigned version = pen__take_u8(&b);
+	unsigned defined;
+
+	if (version < 3) {
+		pen__take(&b, 2);
+		defined = version == 1 ? 1 : pen__take_u8(&b);
+		if (version == 1)
+			pen__take_u8(&b);
+	} else {
+		defined = pen__take_u8(&b) & 0x20;
+	}
+	return defined ? take_fill_old(r, b) : 0;
 }
 
 static int take_filter(struct reader *r, struct pen_bytes *b, unsigned version)
@@ -113,21 +129,11 @@ static int take_filter(struct reader *r, struct pen_bytes *b, unsigned version)
 	return b->bad ? bad(r, "its filters") : 0;
 }
 
-static int take_filters(struct reader *r)
+static int take_filters(struct reader *r, struct pen_bytes b)
 {
-	const struct pen_h5_msg *m =
-		pen__h5_msg(&r->d->head, PEN_H5_MSG_FILTERS);
-	struct pen_bytes b;
-	unsigned version, n;
+	const unsigned version = pen__take_u8(&b), n = pen__take_u8(&b);
 	int rc = 0;
 
-	if (!m)
-		return 0;
-	if (m->flags & 2)
-		return cannot(r, "its filters are in the shared message table");
-	b = pen__bytes(m->p, m->n);
-	version = pen__take_u8(&b);
-	n = pen__take_u8(&b);
 	if (version == 1)
 		pen__take(&b, 6);
 	if (b.bad || version < 1 || version > 2)
@@ -200,8 +206,13 @@ static int take_compact(struct reader *r, struct pen_bytes *b, uint64_t n,
 	r->d->layout = PEN_H5_COMPACT;
 	r->d->nbytes = n;
 	r->d->addr = m->at + (uint64_t)(b->p - m->p);
-	pen__take(b, n);
-	return b->bad ? bad(r, "its data is cut off") : 0;
+	r->d->kept.p = pen__take(b, n);
+	r->d->kept.n = (size_t)n;
+	if (b->bad)
+		return bad(r, "its data is cut off");
+	if (!pen__h5_is_newer(r->h, r->d->addr, n))
+		r->d->kept = (struct pen_span){ NULL, 0 };
+	return 0;
 }
 
 static int take_old(struct reader *r, struct pen_bytes *b,
@@ -292,31 +303,27 @@ static int check_extent(struct reader *r)
 
 static int read_all(struct reader *r)
 {
-	const struct pen_h5_msg *m;
-	struct pen_bytes b;
+	const bool fill = pen__h5_msg(&r->d->head, PEN_H5_MSG_FILL);
 	int rc;
 
-	m = pen__h5_msg(&r->d->head, PEN_H5_MSG_SPACE);
 	if (!pen__h5_is_dataset(&r->d->head))
 		return pen__fail(r->err, PEN_ENOTFOUND, r->where,
 				 "is not a data set");
-	if (m->flags & 2)
-		return cannot(r, "its shape is in the shared message table");
 	if (pen__h5_msg(&r->d->head, PEN_H5_MSG_EXTERNAL))
 		return cannot(r, "its data is in another file (external "
 				 "storage), which is not opened");
-	b = pen__bytes(m->p, m->n);
-	if (!pen__h5_take_space(r->h, &b, &r->d->space))
-		return bad(r, "its shape");
-	rc = take_type(r);
+	rc = with_message(r, PEN_H5_MSG_SPACE, take_space);
 	if (rc >= 0)
-		rc = take_filters(r);
+		rc = take_type(r);
+	if (rc >= 0)
+		rc = with_message(r, PEN_H5_MSG_FILTERS, take_filters);
 	if (rc >= 0)
 		rc = take_layout(r);
-	if (rc < 0)
-		return rc;
-	take_fill(r->d);
-	return check_extent(r);
+	if (rc >= 0 && fill)
+		rc = with_message(r, PEN_H5_MSG_FILL, take_fill);
+	else if (rc >= 0)
+		rc = with_message(r, PEN_H5_MSG_FILL_OLD, take_fill_old);
+	return rc < 0 ? rc : check_extent(r);
 }
 
 int pen__h5_data_open(struct pen_h5 *h, uint64_t addr, struct pen_h5_data *d,

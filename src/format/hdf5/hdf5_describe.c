@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "format/hdf5_fields.h"
+#include "format/hdf5/hdf5_fields.h"
 
 static void advise(const struct pen_h5_view *v, const char *name,
 		   struct pen_describe *d)

@@ -7,11 +7,11 @@
  * chunks (left out when all are stored, which makes the cell the place in the
  * map), offsets, sizes (left out without filters), masks (when there are any).
  */
-#ifndef PEN_FORMAT_HDF5_FIELDS_H
-#define PEN_FORMAT_HDF5_FIELDS_H
+#ifndef PEN_FORMAT_HDF5_HDF5_FIELDS_H
+#define PEN_FORMAT_HDF5_HDF5_FIELDS_H
 
 #include "format/array.h"
-#include "format/hdf5_filter.h"
+#include "format/hdf5/hdf5_filter.h"
 
 #define PEN_H5_MOST_UNITS 4096 /* chunks that one sample may lie in */
 
@@ -19,14 +19,16 @@ enum pen_h5_kind {
 	PEN_H5_FLAT,   /* one run of bytes in the file */
 	PEN_H5_CHUNKS, /* at least one chunk is stored */
 	PEN_H5_EMPTY,  /* nothing is: all fill value */
+	PEN_H5_KEPT, /* the bytes are in the blob: those in the file are old */
 };
 
 enum { PEN_H5_HAS_CELLS = 1, PEN_H5_HAS_SIZES = 2, PEN_H5_HAS_MASKS = 4 };
 
 /* A field of one object, seen as samples. */
 struct pen_h5_view {
-	uint64_t n, row; /* samples, and bytes of one */
-	uint64_t at;	 /* flat: where the data begins */
+	uint64_t n, row;     /* samples, and bytes of one */
+	uint64_t at;	     /* flat: where the data begins */
+	const uint8_t *kept; /* kept: the data, in the blob */
 	uint64_t chunk_bytes, nchunks;
 	/* the chunk map, in the blob; NULL when left out */
 	const uint8_t *cells, *offsets, *sizes, *masks;
@@ -77,7 +79,13 @@ struct pen_h5_picker {
 	size_t nseen, cap_seen;
 	unsigned depth;
 	unsigned nleft_out;
+	unsigned has; /* of the group at hand: bits of names in hdf5_pick.c */
+	bool anndata; /* the root is one's */
+	bool ranger;  /* the sparse matrix is Cell Ranger's */
+	bool any_sparse;   /* a group holds a sparse matrix: */
+	char sparse[1024]; /* its path, "" being the root's */
 	char path[1024];
+	char too_long[1024]; /* a path that is no field's name, or "" */
 };
 /* whole: the file is one sample, so that any shape will do. */
 int pen__h5_pick_all(struct pen_h5_picker *, bool whole, struct pen_err *);

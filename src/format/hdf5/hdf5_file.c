@@ -4,11 +4,14 @@
  * away and a header is read in two steps. Everything loaded counts against a
  * budget of some times the object's size: a well-formed file loads no
  * structure often, and a malicious one stops there. Refuses multi-file sets
- * (driver information in the superblock).
+ * (driver information in the superblock or in its extension).
  */
-#include "format/hdf5_int.h"
+#include "format/hdf5/hdf5_int.h"
+
+#include <inttypes.h>
 
 #include "base/mem.h"
+#include "base/quote.h"
 
 #define BUDGET_TIMES 8u
 #define BUDGET_LEAST ((uint64_t)32 << 20)
@@ -103,6 +106,7 @@ static const uint8_t *cached(struct pen_h5 *h, uint64_t block,
 	h->block[i] = 0;
 	if (h->pk->read(h->pk, at, h->cache[i], n, err) < 0)
 		return NULL;
+	pen__h5_renew(h, at, h->cache[i], n);
 	h->block[i] = block + 1;
 	return h->cache[i];
 }
@@ -111,8 +115,13 @@ static const uint8_t *cached(struct pen_h5 *h, uint64_t block,
 static int read_at(struct pen_h5 *h, uint64_t at, uint8_t *to, size_t n,
 		   struct pen_err *err)
 {
-	if (n > H5_BLOCK)
-		return h->pk->read(h->pk, at, to, n, err);
+	if (n > H5_BLOCK) {
+		const int rc = h->pk->read(h->pk, at, to, n, err);
+
+		if (rc >= 0)
+			pen__h5_renew(h, at, to, n);
+		return rc;
+	}
 	while (n) {
 		const size_t skip = (size_t)(at % H5_BLOCK);
 		const size_t k = n < H5_BLOCK - skip ? n : H5_BLOCK - skip;
@@ -168,8 +177,9 @@ int pen__h5_load_as(struct pen_h5 *h, uint64_t addr, uint64_t n,
 	*b = pen__bytes(out->p + ns, out->n - ns - tail);
 	if (memcmp(out->p, sign, ns) != 0) {
 		rc = pen__fail(err, PEN_EDATA, h->pk->name,
-			       "damaged HDF5 file: no %s where one should be",
-			       sign);
+			       "damaged HDF5 file: no %s at byte %" PRIu64
+			       ", but %s",
+			       sign, addr, pen__quoted(out->p, ns).s);
 	} else if (sum) {
 		end = pen__bytes(out->p + out->n - 4, 4);
 		if (pen__h5_sum(out->p, out->n - 4) != pen__take_u32(&end))
@@ -206,6 +216,13 @@ static bool size_ok(unsigned n)
 	return n == 2 || n == 4 || n == 8;
 }
 
+int pen__h5_several(const struct pen_h5 *h, struct pen_err *err)
+{
+	return pen__h5_cannot(h, err,
+			      "is one of several files of a set (family or "
+			      "multi driver)");
+}
+
 /* Versions 0 and 1: the root group is a symbol table entry. */
 static int old_superblock(struct pen_h5 *h, struct pen_bytes *b,
 			  struct pen_err *err)
@@ -226,9 +243,7 @@ static int old_superblock(struct pen_h5 *h, struct pen_bytes *b,
 	pen__take(b, h->so); /* the root's name */
 	h->root = pen__h5_addr(h, b);
 	if (!b->bad && driver != PEN_H5_NOWHERE)
-		return pen__h5_cannot(h, err,
-				      "is one of several files of a "
-				      "set (family or multi driver)");
+		return pen__h5_several(h, err);
 	return b->bad ? pen__h5_bad(h, err, "its superblock is cut off") : 0;
 }
 
@@ -244,13 +259,18 @@ static int new_superblock(struct pen_h5 *h, struct pen_bytes *b,
 		return pen__h5_bad(h, err, "sizes in its superblock");
 	h->base = 0;
 	h->base = pen__h5_addr(h, b);
-	pen__h5_addr(h, b); /* extension: nothing there is needed to read */
+	h->extension = pen__h5_addr(h, b);
 	pen__h5_addr(h, b); /* end of file */
 	h->root = pen__h5_addr(h, b);
 	sum = pen__h5_sum(start, (size_t)(b->p - start));
 	if (pen__take_u32(b) != sum || b->bad)
 		return pen__h5_bad(h, err, "the superblock's checksum differs");
 	return 0;
+}
+
+static uint64_t moved(const struct pen_h5 *h, uint64_t addr, uint64_t base)
+{
+	return addr == PEN_H5_NOWHERE ? addr : addr - h->base + base;
 }
 
 static int superblock_at(struct pen_h5 *h, uint64_t at, struct pen_err *err)
@@ -278,8 +298,8 @@ static int superblock_at(struct pen_h5 *h, uint64_t at, struct pen_err *err)
 	/* A file in a file keeps its own base of 0: what counts is where the
 	 * superblock was found. */
 	if (rc >= 0 && h->base != at) {
-		h->root = h->root == PEN_H5_NOWHERE ? h->root
-						    : h->root - h->base + at;
+		h->root = moved(h, h->root, at);
+		h->extension = moved(h, h->extension, at);
 		h->base = at;
 	}
 	if (rc >= 0 && h->root >= h->pk->size)
@@ -291,9 +311,12 @@ static int superblock_at(struct pen_h5 *h, uint64_t at, struct pen_err *err)
 
 static int find_superblock(struct pen_h5 *h, struct pen_err *err)
 {
-	uint8_t s[8];
-	int rc;
+	const size_t n = h->pk->size < 8 ? (size_t)h->pk->size : 8;
+	uint8_t s[8], first[8] = { 0 };
+	int rc = n ? read_at(h, 0, first, n, err) : 0;
 
+	if (rc < 0)
+		return rc;
 	for (uint64_t at = 0; at + 8 <= h->pk->size; at = at ? at * 2 : 512) {
 		rc = read_at(h, at, s, 8, err);
 		if (rc < 0)
@@ -302,7 +325,9 @@ static int find_superblock(struct pen_h5 *h, struct pen_err *err)
 			return superblock_at(h, at, err);
 	}
 	return pen__fail(err, PEN_EDATA, h->pk->name,
-			 "is not an HDF5 file: it has no HDF5 signature");
+			 "is not an HDF5 file: it begins with %s, and has no "
+			 "HDF5 signature",
+			 pen__quoted(first, n).s);
 }
 
 int pen__h5_open(struct pen_h5 **out, struct pen_peek *pk, struct pen_err *err)
@@ -316,12 +341,15 @@ int pen__h5_open(struct pen_h5 **out, struct pen_peek *pk, struct pen_err *err)
 	memset(h, 0, offsetof(struct pen_h5, cache));
 	h->pk = pk;
 	h->so = h->sl = 8;
+	h->extension = PEN_H5_NOWHERE;
 	h->budget = pk->size < UINT64_MAX / BUDGET_TIMES - BUDGET_LEAST
 			    ? pk->size * BUDGET_TIMES + BUDGET_LEAST
 			    : UINT64_MAX;
 	rc = find_superblock(h, err);
+	if (rc >= 0 && h->extension != PEN_H5_NOWHERE)
+		rc = pen__h5_extend(h, h->extension, err);
 	if (rc < 0) {
-		pen__free(h);
+		pen__h5_close(h);
 		return rc;
 	}
 	*out = h;
@@ -330,8 +358,11 @@ int pen__h5_open(struct pen_h5 **out, struct pen_peek *pk, struct pen_err *err)
 
 void pen__h5_close(struct pen_h5 *h)
 {
-	if (h)
-		pen__buf_fini(&h->strings);
+	if (!h)
+		return;
+	pen__buf_fini(&h->strings);
+	pen__buf_fini(&h->image);
+	pen__free(h->piece);
 	pen__free(h);
 }
 

@@ -6,14 +6,14 @@
  * leaves alone where they store bytes in another way. Refuses by name what is
  * not here: szip, nbit, scaleoffset and the plug-ins nobody ships.
  */
-#include "format/hdf5_filter.h"
+#include "format/hdf5/hdf5_filter.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "codec/codec.h"
 #include "codec/crc32c.h"
-#include "codec/shuffle.h"
+#include "codec/byte_shuffle.h"
 
 enum {
 	DEFLATE = 1,
@@ -219,12 +219,22 @@ int pen__h5_pipe_check(const struct pen_h5_pipe *p, const struct pen_h5_data *d,
 	return 0;
 }
 
+/* A checksum beneath a filter makes the bytes that one ends in 4 longer than
+ * the chunk, so that they do not fit where it belongs (netCDF-4: fletcher32,
+ * then deflate). */
 size_t pen__h5_pipe_room(const struct pen_h5_pipe *p, uint64_t size)
 {
+	bool sum = false, beneath = false;
 	unsigned n = 0;
 
-	for (uint32_t i = 0; i < p->n; i++)
-		n += turns(p->f[i].id);
+	for (uint32_t i = 0; i < p->n; i++) {
+		const bool t = turns(p->f[i].id);
+
+		n += t;
+		sum |= !t;
+		beneath |= t && sum;
+	}
+	n += beneath;
 	return n < 2 ? 0 : (size_t)between(size) * (n < 3 ? 1 : 2);
 }
 
@@ -337,12 +347,13 @@ int pen__h5_pipe_run_upto(const struct pen_h5_run *r, struct pen_span raw,
 
 	*why = "damaged: a chunk does not unpack";
 	for (uint32_t i = 0; i < r->pipe->n; i++)
-		left += applied(r, i) && turns(r->pipe->f[i].id);
+		left += applied(r, i);
 	for (uint32_t i = r->pipe->n; i-- > 0;) {
 		uint8_t *to;
 
 		if (!applied(r, i))
 			continue;
+		left--;
 		if (!turns(r->pipe->f[i].id)) {
 			*why = "damaged: a chunk's checksum differs";
 			s = check(r->pipe->f[i].id, s);
@@ -351,7 +362,6 @@ int pen__h5_pipe_run_upto(const struct pen_h5_run *r, struct pen_span raw,
 			*why = "damaged: a chunk does not unpack";
 			continue;
 		}
-		left--;
 		to = left ? r->room + which * room : out;
 		which ^= left > 0;
 		rc = turn(r, i, s, to, left ? room : cap, &got);

@@ -1,8 +1,8 @@
 /* The filters a chunk went through, HDF5's or zarr's, and how to undo them. */
-#ifndef PEN_FORMAT_HDF5_FILTER_H
-#define PEN_FORMAT_HDF5_FILTER_H
+#ifndef PEN_FORMAT_HDF5_HDF5_FILTER_H
+#define PEN_FORMAT_HDF5_HDF5_FILTER_H
 
-#include "format/hdf5.h"
+#include "format/hdf5/hdf5.h"
 
 struct pen_h5_pipe {
 	uint32_t n;

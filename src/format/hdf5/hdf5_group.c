@@ -4,7 +4,7 @@
  * link; soft links are followed to a depth, external ones never: a file must
  * not make us open another.
  */
-#include "format/hdf5_int.h"
+#include "format/hdf5/hdf5_int.h"
 
 #include <stdio.h>
 

@@ -5,7 +5,7 @@
  * direct block used last is kept, because neighbours follow one another.
  * Refuses heaps whose blocks are filtered.
  */
-#include "format/hdf5_int.h"
+#include "format/hdf5/hdf5_int.h"
 
 #define SUMMED 0x02 /* direct blocks carry a checksum */
 #define DEEPEST 16

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "format/hdf5_fields.h"
+#include "format/hdf5/hdf5_fields.h"
 
 #define MOST_SAMPLES ((uint64_t)1 << 40)
 #define MOST_RATIO 1100
@@ -85,8 +85,12 @@ static int put_field(struct pen_h5_picker *w, const struct pen_h5_pick *c,
 		return rc;
 	if (d.layout != PEN_H5_CHUNKED) {
 		put_head(b, c->name, &d,
-			 d.addr == PEN_H5_NOWHERE ? PEN_H5_EMPTY : PEN_H5_FLAT);
-		if (d.addr != PEN_H5_NOWHERE)
+			 d.kept.p		    ? PEN_H5_KEPT
+			 : d.addr == PEN_H5_NOWHERE ? PEN_H5_EMPTY
+						    : PEN_H5_FLAT);
+		if (d.kept.p)
+			pen__buf_put(b, d.kept.p, (size_t)d.nbytes);
+		else if (d.addr != PEN_H5_NOWHERE)
 			pen__buf_le(b, d.addr, 8);
 		goto out;
 	}

@@ -1,16 +1,37 @@
 /* What the files of the HDF5 structure reader share among themselves. */
-#ifndef PEN_FORMAT_HDF5_INT_H
-#define PEN_FORMAT_HDF5_INT_H
+#ifndef PEN_FORMAT_HDF5_HDF5_INT_H
+#define PEN_FORMAT_HDF5_HDF5_INT_H
 
-#include "format/hdf5.h"
+#include "format/hdf5/hdf5.h"
 
 #define H5_BLOCK 4096u /* what is read at once for small structures */
 #define H5_NBLOCKS 16u
+#define PEN_H5_TABLES 8u    /* of shared messages, at most */
+#define PEN_H5_SHARED_ID 8u /* bytes of the id of one */
+
+/* Bytes of the file, of which the metadata cache image has newer ones. */
+struct pen_h5_piece {
+	uint64_t addr;
+	size_t n;
+	const uint8_t *p;
+};
+
+/* Where shared messages of some types are. */
+struct pen_h5_table {
+	uint16_t types; /* bit t: type t */
+	uint64_t heap;
+};
 
 struct pen_h5 {
 	struct pen_peek *pk;
 	uint64_t base; /* added to every address in the file */
 	uint64_t root;
+	uint64_t extension; /* of the superblock, or PEN_H5_NOWHERE */
+	struct pen_h5_table table[PEN_H5_TABLES];
+	unsigned ntables;
+	struct pen_buf image;	    /* the metadata cache image, */
+	struct pen_h5_piece *piece; /* and its entries, by address */
+	size_t npieces;
 	uint64_t budget;	    /* bytes that may still be loaded */
 	uint8_t so, sl;		    /* bytes of an address, of a length */
 	uint8_t version;	    /* of the superblock */
@@ -48,11 +69,23 @@ unsigned pen__h5_log2(uint64_t v); /* floor; 0 for 0 */
 bool pen__h5_take_space(const struct pen_h5 *, struct pen_bytes *,
 			struct pen_h5_space *);
 bool pen__h5_take_type(struct pen_bytes *, struct pen_h5_type *);
-/* A type or space that may be shared: then its object is loaded into hd,
+/* The message itself, if it is shared: then what holds it is loaded into hd,
  * which is the caller's to close in any case. */
 int pen__h5_shared(struct pen_h5 *, const struct pen_h5_msg *,
 		   struct pen_h5_head *hd, const struct pen_h5_msg **out,
 		   struct pen_err *);
+
+/* The superblock's extension. */
+int pen__h5_extend(struct pen_h5 *, uint64_t addr, struct pen_err *err);
+int pen__h5_several(const struct pen_h5 *, struct pen_err *); /* refuses */
+/* Puts what the metadata cache image has of n bytes read at `at` over them. */
+void pen__h5_renew(const struct pen_h5 *, uint64_t at, uint8_t *to, size_t n);
+/* Has it some of them? */
+bool pen__h5_is_newer(const struct pen_h5 *, uint64_t at, uint64_t n);
+/* A message of the file's table, by its id of PEN_H5_SHARED_ID bytes; *out is
+ * the caller's to fini in any case. */
+int pen__h5_shared_get(struct pen_h5 *, unsigned type, const uint8_t *id,
+		       struct pen_buf *out, struct pen_err *);
 
 /* Fractal heap: objects by id. */
 struct pen_h5_heap {

@@ -1,5 +1,5 @@
 /* The lock around libhdf5, and its types. */
-#include "format/hdf5_lib.h"
+#include "format/hdf5/hdf5_lib.h"
 
 #include <pthread.h>
 

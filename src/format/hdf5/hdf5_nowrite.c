@@ -1,5 +1,5 @@
 /* In place of hdf5_write.c in a build without libhdf5: says so. */
-#include "format/hdf5_fields.h"
+#include "format/hdf5/hdf5_fields.h"
 
 int pen__h5_write(const struct pen_format *f, const struct pen_table *t,
 		  struct pen_out *out, struct pen_err *err)

@@ -1,9 +1,9 @@
 /*
  * Object headers, versions 1 and 2: a list of messages in one or more blocks.
  * Version 2 blocks carry checksums, which are verified. Refuses headers in
- * more than 32 blocks and messages shared through the file's message table.
+ * more than 32 blocks.
  */
-#include "format/hdf5_int.h"
+#include "format/hdf5/hdf5_int.h"
 
 #include "base/mem.h"
 
@@ -225,6 +225,28 @@ bool pen__h5_is_dataset(const struct pen_h5_head *hd)
 	       pen__h5_msg(hd, PEN_H5_MSG_SPACE);
 }
 
+/* A message of the file's table becomes one of a header that has no other. */
+static int from_table(struct pen_h5 *h, const struct pen_h5_msg *m,
+		      struct pen_bytes *b, struct pen_h5_head *hd,
+		      struct pen_err *err)
+{
+	struct reader r = { .h = h, .hd = hd, .err = err };
+	const uint8_t *id = pen__take(b, PEN_H5_SHARED_ID);
+	struct pen_buf *buf = &hd->block[0];
+	int rc;
+
+	if (!id)
+		return pen__h5_bad(h, err, "a shared message is cut off");
+	hd->nblocks = 1;
+	rc = pen__h5_shared_get(h, m->type, id, buf, err);
+	if (rc >= 0 && buf->n > UINT32_MAX)
+		rc = pen__h5_bad(h, err, "a shared message");
+	return rc < 0 ? rc
+		      : add(&r, &(struct pen_h5_msg){ .p = buf->p,
+						      .n = (uint32_t)buf->n,
+						      .type = m->type });
+}
+
 int pen__h5_shared(struct pen_h5 *h, const struct pen_h5_msg *m,
 		   struct pen_h5_head *hd, const struct pen_h5_msg **out,
 		   struct pen_err *err)
@@ -239,16 +261,17 @@ int pen__h5_shared(struct pen_h5 *h, const struct pen_h5_msg *m,
 		return 0;
 	version = pen__take_u8(&b);
 	kind = pen__take_u8(&b);
-	if (version == 3 && kind == 1)
-		return pen__h5_cannot(h, err,
-				      "a message is in the shared "
-				      "message table, which is not read");
-	if (version == 1)
-		pen__take(&b, 6);
-	addr = pen__h5_addr(h, &b);
-	if (b.bad || version < 1 || version > 3)
-		return pen__h5_bad(h, err, "a shared message is cut off");
-	rc = pen__h5_head_open(h, addr, hd, err);
+	if (version == 3 && kind == 1) {
+		rc = from_table(h, m, &b, hd, err);
+	} else {
+		if (version == 1)
+			pen__take(&b, 6u + h->sl); /* a local heap's address */
+		addr = pen__h5_addr(h, &b);
+		if (b.bad || version < 1 || version > 3)
+			return pen__h5_bad(h, err,
+					   "a shared message is cut off");
+		rc = pen__h5_head_open(h, addr, hd, err);
+	}
 	if (rc < 0)
 		return rc;
 	*out = pen__h5_msg(hd, (enum pen_h5_msg_type)m->type);

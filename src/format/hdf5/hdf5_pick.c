@@ -3,16 +3,24 @@
  * records_0, records_1, ... and labels, or all numeric data sets whose first
  * axis is as long as the largest one's. Groups are walked along hard links,
  * each once; soft links are followed only where fields= names them. Refuses
- * files of more than 4096 groups, whose fields have to be named.
+ * files of more than 4096 groups, whose fields have to be named, and guesses
+ * that make no sense: numbers of a sparse matrix (Cell Ranger's among them), or
+ * of one array among others of other lengths, as samples.
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "format/hdf5_fields.h"
+#include "format/hdf5/hdf5_fields.h"
 
 #define MOST_GROUPS 4096
 #define DEEPEST 32
+
+/* Names that say what a group is. */
+static const char *const telling[] = { "data",	   "indices", "indptr",
+				       "barcodes", "obs",     "var" };
+enum { SPARSE = 7, RANGER = 8, ANNDATA = 48 };
 
 static int grow(void **p, size_t *cap, size_t n, size_t size)
 {
@@ -37,11 +45,10 @@ static int add_candidate(struct pen_h5_picker *w, const char *name,
 	struct pen_h5_pick *c;
 	uint64_t n;
 
-	if (strlen(name) >= sizeof(c->name))
-		return pen__fail(err, PEN_ENOTSUP, w->pk->name,
-				 "the path of data set %s is no field's name "
-				 "(longer than %zu); name others with fields=",
-				 name, sizeof(c->name) - 1);
+	if (strlen(name) >= sizeof(c->name)) {
+		snprintf(w->too_long, sizeof(w->too_long), "%s", name);
+		return 0;
+	}
 	if (grow(&p, &w->cap, w->n, sizeof(*c)))
 		return pen__fail_nomem(err, w->pk->name, w->cap * sizeof(*c));
 	w->c = p;
@@ -52,6 +59,17 @@ static int add_candidate(struct pen_h5_picker *w, const char *name,
 	c->nbytes = n * d->type.size; /* data_open made sure that it fits */
 	c->dim0 = c->ndim ? d->space.dim[0] : 1;
 	return 0;
+}
+
+static int check_names(const struct pen_h5_picker *w, struct pen_err *err)
+{
+	if (!*w->too_long)
+		return 0;
+	return pen__fail(err, PEN_ENOTSUP, w->pk->name,
+			 "the path of data set %.150s is longer than %zu "
+			 "bytes, so it is no field's name; choose others with "
+			 "fields=",
+			 w->too_long, sizeof(w->c->name) - 1);
 }
 
 /* What cannot be a field is passed over; what is damaged is not. */
@@ -82,9 +100,23 @@ static int see_dataset(struct pen_h5_picker *w, uint64_t addr,
 static int see_link(void *arg, const struct pen_h5_link *l,
 		    struct pen_err *err);
 
+/* What the names in a group say of it. */
+static void judge_group(struct pen_h5_picker *w)
+{
+	w->anndata |= !*w->path && (w->has & ANNDATA) == ANNDATA;
+	if (w->any_sparse || (w->has & SPARSE) != SPARSE)
+		return;
+	w->any_sparse = true;
+	w->ranger = w->has & RANGER;
+	memcpy(w->sparse, w->path, sizeof(w->sparse));
+	if (*w->sparse) /* without the slash at its end */
+		w->sparse[strlen(w->sparse) - 1] = '\0';
+}
+
 static int see_group(struct pen_h5_picker *w, uint64_t addr,
 		     struct pen_err *err)
 {
+	const unsigned above = w->has;
 	void *p = w->seen;
 	int rc;
 
@@ -101,7 +133,10 @@ static int see_group(struct pen_h5_picker *w, uint64_t addr,
 	w->seen = p;
 	w->seen[w->nseen++] = addr;
 	w->depth++;
+	w->has = 0;
 	rc = pen__h5_links(w->h, addr, see_link, w, err);
+	judge_group(w);
+	w->has = above;
 	w->depth--;
 	return rc;
 }
@@ -114,6 +149,9 @@ static int see_link(void *arg, const struct pen_h5_link *l, struct pen_err *err)
 	bool group, dataset;
 	int rc;
 
+	for (unsigned i = 0; i < sizeof(telling) / sizeof(*telling); i++)
+		if (strcmp(l->name, telling[i]) == 0)
+			w->has |= 1u << i;
 	/* links to what has a name elsewhere, or is elsewhere */
 	if (l->target || l->external)
 		return 0;
@@ -167,9 +205,29 @@ static int by_number(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Keeps those that are fields together. */
-static void keep_fields(struct pen_h5_picker *w, bool whole)
+/* Numbers one by one, of an array among others of other lengths: nobody's
+ * samples. left: one of those, or NULL. */
+static int check_guess(const struct pen_h5_picker *w,
+		       const struct pen_h5_pick *left, struct pen_err *err)
 {
+	for (size_t i = 0; i < w->n; i++)
+		if (w->c[i].ndim != 1)
+			return 0;
+	if (!left || !w->n)
+		return 0;
+	return pen__fail(err, PEN_ENOTSUP, w->pk->name,
+			 "by guess a sample would be one number of %.64s, "
+			 "which holds %" PRIu64 ", but %.64s holds %" PRIu64
+			 ": choose with fields=%.64s, or format.samples=file "
+			 "for the whole file as a sample",
+			 w->c[0].name, w->c[0].dim0, left->name, left->dim0,
+			 w->c[0].name);
+}
+
+/* Keeps those that are fields together. */
+static int keep_fields(struct pen_h5_picker *w, bool whole, struct pen_err *err)
+{
+	struct pen_h5_pick left = { 0 };
 	const struct pen_h5_pick *largest = NULL;
 	bool dlio = false;
 	size_t n = 0;
@@ -190,8 +248,11 @@ static void keep_fields(struct pen_h5_picker *w, bool whole)
 	for (size_t i = 0; i < w->n; i++) {
 		const struct pen_h5_pick c = w->c[i];
 
-		if (!whole && (!c.ndim || c.dim0 != dim0))
+		if (!whole && (!c.ndim || c.dim0 != dim0)) {
+			if (c.ndim && c.dim0 > left.dim0)
+				left = c;
 			continue;
+		}
 		if (dlio && dlio_number(c.name) < 0 &&
 		    strcmp(c.name, "labels") != 0)
 			continue;
@@ -200,6 +261,31 @@ static void keep_fields(struct pen_h5_picker *w, bool whole)
 	w->n = n;
 	if (dlio)
 		qsort(w->c, w->n, sizeof(*w->c), by_number);
+	/* a single number is a setting rather than data */
+	return check_guess(w, !dlio && left.dim0 > 1 ? &left : NULL, err);
+}
+
+/* Its parts are numbers, places and offsets: no list of samples. */
+static int refuse_sparse(const struct pen_h5_picker *w, struct pen_err *err)
+{
+	const char *name = *w->sparse ? w->sparse : "/";
+
+	if (w->ranger)
+		return pen__fail(err, PEN_ENOTSUP, w->pk->name,
+				 "is a matrix of 10x Genomics Cell Ranger "
+				 "(group %.64s), which is not read: write it "
+				 "as h5ad with scanpy: read_10x_h5(this)"
+				 ".write(that)",
+				 name);
+	if (w->anndata)
+		return pen__fail(err, PEN_ENOTSUP, w->pk->name,
+				 "is AnnData: read its cells with format=h5ad");
+	return pen__fail(err, PEN_ENOTSUP, w->pk->name,
+			 "group %.64s is a sparse matrix (data, indices, "
+			 "indptr), whose numbers are no samples: choose data "
+			 "sets with fields=, or format.samples=file for the "
+			 "whole file as a sample",
+			 name);
 }
 
 int pen__h5_pick_all(struct pen_h5_picker *w, bool whole, struct pen_err *err)
@@ -208,8 +294,13 @@ int pen__h5_pick_all(struct pen_h5_picker *w, bool whole, struct pen_err *err)
 
 	if (rc < 0)
 		return rc;
-	if (w->n)
-		keep_fields(w, whole);
+	if (w->any_sparse && !whole)
+		return refuse_sparse(w, err);
+	rc = check_names(w, err);
+	if (rc >= 0 && w->n)
+		rc = keep_fields(w, whole, err);
+	if (rc < 0)
+		return rc;
 	if (!w->n)
 		return pen__fail(err, PEN_ENOTSUP, w->pk->name,
 				 "has no numeric data set %s(%u of other "
@@ -224,6 +315,30 @@ int pen__h5_pick_all(struct pen_h5_picker *w, bool whole, struct pen_err *err)
 	return 0;
 }
 
+static int see_near(void *near, const struct pen_h5_link *l,
+		    struct pen_err *err)
+{
+	(void)err;
+	pen__near_see(near, l->name, strlen(l->name));
+	return 0;
+}
+
+/* What is near to its last part, in the group that it should be in. */
+static int not_there(struct pen_h5_picker *w, struct pen_err *err)
+{
+	const char *slash = strrchr(w->path, '/');
+	const char *name = slash ? slash + 1 : w->path;
+	struct pen_near near = pen__near(name, strlen(name));
+	char group[sizeof(w->path)];
+	uint64_t addr;
+
+	snprintf(group, sizeof(group), "%.*s", (int)(name - w->path), w->path);
+	if (pen__h5_find(w->h, group, &addr, NULL) >= 0)
+		(void)!pen__h5_links(w->h, addr, see_near, &near, NULL);
+	return pen__fail(err, PEN_ENOTFOUND, w->pk->name, "has no object %s%s",
+			 w->path, pen__near_text(&near).s);
+}
+
 /* One name of the option. */
 static int find_named(struct pen_h5_picker *w, struct pen_err *err)
 {
@@ -232,6 +347,8 @@ static int find_named(struct pen_h5_picker *w, struct pen_err *err)
 	uint64_t addr;
 	int rc = pen__h5_find(w->h, w->path, &addr, err);
 
+	if (rc == PEN_ENOTFOUND)
+		return not_there(w, err);
 	if (rc < 0)
 		return rc;
 	snprintf(where, sizeof(where), "%.150s:%.100s", w->pk->name, w->path);
@@ -274,7 +391,7 @@ int pen__h5_pick_named(struct pen_h5_picker *w, const char *list,
 		rc = find_named(w, err);
 		list = list[skip + len] ? list + skip + len + 1 : NULL;
 	}
-	return rc;
+	return rc < 0 ? rc : check_names(w, err);
 }
 
 void pen__h5_pick_fini(struct pen_h5_picker *w)

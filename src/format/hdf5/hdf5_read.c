@@ -6,8 +6,8 @@
 
 #include "base/mem.h"
 #include "format/array.h"
-#include "format/hdf5_filter.h"
-#include "format/hdf5_int.h"
+#include "format/hdf5/hdf5_filter.h"
+#include "format/hdf5/hdf5_int.h"
 
 #define MOST_RATIO 1100 /* what deflate makes of a byte, and some */
 

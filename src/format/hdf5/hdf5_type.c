@@ -6,7 +6,7 @@
  * so that attributes can be read, but have no dtype. Refuses types nested more
  * than 8 deep.
  */
-#include "format/hdf5_int.h"
+#include "format/hdf5/hdf5_int.h"
 
 #include <strings.h>
 

@@ -11,9 +11,9 @@
 
 #include "base/mem.h"
 #include "codec/lzf.h"
-#include "format/hdf5_fields.h"
-#include "format/hdf5_int.h"
-#include "format/hdf5_lib.h"
+#include "format/hdf5/hdf5_fields.h"
+#include "format/hdf5/hdf5_int.h"
+#include "format/hdf5/hdf5_lib.h"
 
 #define LZF 32000
 #define SUPERBLOCK 44u /* bytes under the checksum, versions 2 and 3 */
@@ -345,6 +345,8 @@ static int make_alone(struct writer *w)
 	struct pen_hdf5_turn turn;
 	int rc;
 
+	if (!pen__can_alloc(PEN_HDF5_ROOM))
+		return pen__fail_nomem(w->err, "hdf5", PEN_HDF5_ROOM);
 	pen__hdf5_enter(&turn);
 	rc = make_image(w);
 	pen__hdf5_leave(&turn);

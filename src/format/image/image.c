@@ -4,13 +4,26 @@
  * max_pixels, before anything is allocated for them, and files of different
  * depth in one data set.
  */
-#include "format/image.h"
+#include "format/image/image.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "base/mem.h"
+#include "base/quote.h"
 #include "format/array.h"
+
+int pen__image_other(struct pen_peek *pk, const char *kind, struct pen_err *err)
+{
+	const size_t n = pk->size < 8 ? (size_t)pk->size : 8;
+	uint8_t b[8];
+	int rc = n ? pk->read(pk, 0, b, n, err) : 0;
+
+	return rc ? rc
+		  : pen__fail(err, PEN_EDATA, pk->name,
+			      "is not a %s file: it begins with %s", kind,
+			      pen__quoted(b, n).s);
+}
 
 int pen__image_found(const struct pen_format *f, struct pen_peek *pk,
 		     const struct pen_image *m, struct pen_found *found,
@@ -24,7 +37,7 @@ int pen__image_found(const struct pen_format *f, struct pen_peek *pk,
 	if ((uint64_t)m->width * m->height > p->max_pixels)
 		return pen__fail(err, PEN_ENOTSUP, pk->name,
 				 "has %" PRIu32 "x%" PRIu32 " pixels, more "
-				 "than max_pixels=%" PRIu64,
+				 "than format.max_pixels=%" PRIu64,
 				 m->width, m->height, p->max_pixels);
 	pen__buf_le(&found->blob, m->width, 4);
 	pen__buf_le(&found->blob, m->height, 4);
@@ -142,6 +155,7 @@ int pen__image_bind(struct pen_format *f, const struct pen_index *ix,
 	}
 	f->nfields = f->units_per_sample = 1;
 	f->all_plain = f->uniform = false;
+	f->decodes = true;
 	return 0;
 }
 

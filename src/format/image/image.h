@@ -2,8 +2,8 @@
  * A file that is an image, which is a sample: what jpeg and png share. The
  * field x is HxW, or HxWxC with C channels; sizes may differ between files.
  */
-#ifndef PEN_FORMAT_IMAGE_H
-#define PEN_FORMAT_IMAGE_H
+#ifndef PEN_FORMAT_IMAGE_IMAGE_H
+#define PEN_FORMAT_IMAGE_IMAGE_H
 
 #include "format/format.h"
 
@@ -32,6 +32,8 @@ struct pen_images {
 			"to do harm"                                           \
 	}
 
+/* PEN_EDATA: the file is no PNG, or what kind says; what it begins with. */
+int pen__image_other(struct pen_peek *, const char *kind, struct pen_err *);
 /* Checks the size against the limit and makes the blob. */
 int pen__image_found(const struct pen_format *, struct pen_peek *,
 		     const struct pen_image *, struct pen_found *,

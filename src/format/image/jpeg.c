@@ -13,7 +13,7 @@
 #include <turbojpeg.h>
 
 #include "base/mem.h"
-#include "format/image.h"
+#include "format/image/image.h"
 #include "format/value.h"
 
 struct jpeg {
@@ -106,14 +106,16 @@ static int jpeg_index(const struct pen_format *f, struct pen_peek *pk,
 	if (rc)
 		return rc;
 	if (b[0] != 0xff || b[1] != 0xd8)
-		return damaged(pk, "is not a JPEG file", err);
+		return pen__image_other(pk, "JPEG", err);
 	while (pk->size - at >= 4) {
 		rc = pk->read(pk, at, b, 4, err);
 		if (rc)
 			return rc;
 		if (b[0] != 0xff)
-			return damaged(pk, "has no marker where one should be",
-				       err);
+			return pen__fail(err, PEN_EDATA, pk->name,
+					 "damaged: 0x%02x at byte %" PRIu64
+					 ", where a marker (0xff) should be",
+					 b[0], at);
 		if (b[1] == 0xff) { /* fill */
 			at++;
 			continue;
@@ -236,7 +238,7 @@ static int jpeg_emit(const struct pen_format *f, const struct pen_row *r,
 	return pen__fail(err, PEN_EDATA, name, "damaged: %s%s",
 			 tjGetErrorStr2(d->tj),
 			 tjGetErrorCode(d->tj) == TJERR_WARNING
-				 ? "; strict=false takes it all the same"
+				 ? "; format.strict=false takes it all the same"
 				 : "");
 }
 

@@ -14,7 +14,7 @@
 
 #include "base/mem.h"
 #include "codec/deflate.h"
-#include "format/image.h"
+#include "format/image/image.h"
 #include "format/value.h"
 
 #define HEADER 33 /* signature and the header chunk */
@@ -125,7 +125,7 @@ static int png_index(const struct pen_format *f, struct pen_peek *pk,
 	if (rc)
 		return rc;
 	if (memcmp(b, start, 16) != 0)
-		return damaged(pk, "is not a PNG file", err);
+		return pen__image_other(pk, "PNG", err);
 	in = pen__bytes(b + 16, HEADER - 16);
 	m.width = (uint32_t)pen__take_be(&in, 4);
 	m.height = (uint32_t)pen__take_be(&in, 4);

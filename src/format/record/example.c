@@ -9,7 +9,7 @@
  * protocol buffers ask for; groups, lengths beyond the message and a feature
  * of two kinds are refused.
  */
-#include "format/example.h"
+#include "format/record/example.h"
 
 enum wire { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
 

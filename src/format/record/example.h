@@ -2,8 +2,8 @@
  * tf.train.Example, the message inside most TFRecords: a map from names to
  * lists of bytes, floats or integers. Reading walks the bytes in place.
  */
-#ifndef PEN_FORMAT_EXAMPLE_H
-#define PEN_FORMAT_EXAMPLE_H
+#ifndef PEN_FORMAT_RECORD_EXAMPLE_H
+#define PEN_FORMAT_RECORD_EXAMPLE_H
 
 #include "format/format.h"
 

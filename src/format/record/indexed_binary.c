@@ -8,7 +8,7 @@
  * may overlap or leave gaps: DLIO's own writer makes such files, and its
  * reader believes the index.
  */
-#include "format/indexed_binary.h"
+#include "format/record/indexed_binary.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -114,7 +114,8 @@ static int check_sample(const struct pen_indexed *p, struct pen_peek *pk,
 	if (p->row ? size != p->row : size % pen_dtype_size(p->type))
 		return pen__fail(err, PEN_EDATA, pk->name,
 				 "sample %" PRIu64 " has %" PRIu64 " bytes, "
-				 "which are not what dtype= and shape= say",
+				 "which are not what format.dtype= and "
+				 "format.shape= say",
 				 k, size);
 	return 0;
 }

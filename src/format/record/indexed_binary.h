@@ -1,6 +1,6 @@
 /* Indexed binary, which goes by two names: what both tables are made of. */
-#ifndef PEN_FORMAT_INDEXED_BINARY_H
-#define PEN_FORMAT_INDEXED_BINARY_H
+#ifndef PEN_FORMAT_RECORD_INDEXED_BINARY_H
+#define PEN_FORMAT_RECORD_INDEXED_BINARY_H
 
 #include "format/format.h"
 

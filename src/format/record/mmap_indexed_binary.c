@@ -2,7 +2,7 @@
  * DLIO's mmap_indexed_binary: the same files as indexed_binary under another
  * suffix. DLIO maps these; here the store decides how files are read.
  */
-#include "format/indexed_binary.h"
+#include "format/record/indexed_binary.h"
 
 static const char *const suffixes[] = { ".mmap_indexed_binary", NULL };
 

@@ -8,7 +8,7 @@
  * Refuses compressed files (a record could not be found on its own), lists of
  * several strings, and sequence examples.
  */
-#include "format/tfrecord.h"
+#include "format/record/tfrecord.h"
 
 #include <stdio.h>
 
@@ -360,7 +360,7 @@ static int emit_features(const struct pen_format *f, const struct pen_row *r,
 		snprintf(what, sizeof(what),
 			 "feature %s is not as the index "
 			 "says; if records of one length differ, use "
-			 "scan=full",
+			 "format.scan=full",
 			 d->name);
 		return pen__sample_fail(f, r->object, r->k, what, err);
 	}

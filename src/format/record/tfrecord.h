@@ -1,8 +1,8 @@
 /* What tfrecord's reader, its indexing and its writer share. */
-#ifndef PEN_FORMAT_TFRECORD_H
-#define PEN_FORMAT_TFRECORD_H
+#ifndef PEN_FORMAT_RECORD_TFRECORD_H
+#define PEN_FORMAT_RECORD_TFRECORD_H
 
-#include "format/example.h"
+#include "format/record/example.h"
 
 /* A record: u64 length, u32 crc of it, the payload, u32 crc of that. */
 #define PEN_TFR_HEAD 12u

@@ -13,8 +13,9 @@
 #include <inttypes.h>
 
 #include "base/mem.h"
+#include "base/quote.h"
 #include "codec/crc32c.h"
-#include "format/tfrecord.h"
+#include "format/record/tfrecord.h"
 #include "format/value.h"
 #include "format/window.h"
 
@@ -38,6 +39,7 @@ struct scan {
 	struct column column[PEN_MAX_FIELDS];
 	uint32_t ncolumns;
 	uint32_t now[PEN_MAX_FIELDS]; /* counts of the record at hand */
+	struct pen_near near;	      /* of the first record's features */
 };
 
 static uint64_t len_of(const struct scan *s, uint64_t k)
@@ -94,9 +96,9 @@ static int walk(struct scan *s)
 		if (pen__take_u32(&b) != pen__crc32c_mask(pen__crc32c(0, p, 8)))
 			return pen__fail(s->err, PEN_EDATA, s->pk->name,
 					 "at byte %" PRIu64 " there is no "
-					 "TFRecord: the crc of its length "
-					 "differs%s",
-					 at,
+					 "TFRecord, but %s: the crc of its "
+					 "length differs%s",
+					 at, pen__quoted(p, PEN_TFR_HEAD).s,
 					 s->n ? ""
 					      : "; compressed files are "
 						"not read");
@@ -152,10 +154,14 @@ static int take_feature(struct scan *s, const struct pen_feature *f, uint64_t k)
 	uint64_t count;
 	int rc;
 
-	if (f->kind == PEN_FEATURE_NONE ||
-	    (s->p->fields &&
-	     pen__in_list(s->p->fields, f->name, f->name_len) < 0))
+	if (f->kind == PEN_FEATURE_NONE)
 		return 0;
+	if (s->p->fields &&
+	    pen__in_list(s->p->fields, f->name, f->name_len) < 0) {
+		if (!k)
+			pen__near_see(&s->near, f->name, f->name_len);
+		return 0;
+	}
 	rc = pen__feature_count(f, &count);
 	if (rc == PEN_EDATA)
 		return rc;
@@ -289,11 +295,12 @@ static int parse_all(struct scan *s)
 			rc = note_counts(s, k, before);
 	}
 	if (rc >= 0 && before == s->n)
-		return pen__fail(s->err, PEN_EDATA, s->pk->name,
-				 "none of its %" PRIu64 " records is an "
-				 "undamaged tf.train.Example; decode=false "
-				 "gives the bytes as they are",
-				 s->n);
+		return pen__fail(
+			s->err, PEN_EDATA, s->pk->name,
+			"none of its %" PRIu64 " records is an "
+			"undamaged tf.train.Example; format.decode=false "
+			"gives the bytes as they are",
+			s->n);
 	return rc < 0 ? rc : 0;
 }
 
@@ -303,6 +310,8 @@ static int find_columns(struct scan *s)
 
 	if (!s->n || !s->p->decode)
 		return 0;
+	if (s->p->fields)
+		s->near = pen__near(s->p->fields, strcspn(s->p->fields, ","));
 	if (s->uniform && s->p->scan == PEN_TFR_SCAN_AUTO)
 		rc = compare_ends(s);
 	if (rc == PEN_END) {
@@ -311,9 +320,10 @@ static int find_columns(struct scan *s)
 	}
 	if (!rc && !s->ncolumns)
 		rc = pen__fail(s->err, PEN_ENOTFOUND, s->pk->name,
-			       "has none of the features asked for%s%s",
+			       "has none of the features asked for%s%.100s%s",
 			       s->p->fields ? ": " : "",
-			       s->p->fields ? s->p->fields : "");
+			       s->p->fields ? s->p->fields : "",
+			       pen__near_text(&s->near).s);
 	return rc;
 }
 

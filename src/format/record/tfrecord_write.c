@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 #include "codec/crc32c.h"
-#include "format/tfrecord.h"
+#include "format/record/tfrecord.h"
 
 struct writer {
 	const struct pen_tfr *p;
@@ -37,11 +37,12 @@ static int check_field(struct writer *w, uint32_t i)
 				 "is too large to be written");
 	if (w->p->decode && w->p->style == PEN_TFR_STYLE_FIELDS &&
 	    d->dtype != PEN_U8 && d->dtype != PEN_F32 && d->dtype != PEN_I64)
-		return pen__fail(w->err, PEN_EINVAL, d->name,
-				 "is %s, which tf.train.Example does not have: "
-				 "use uint8, float32 or int64, or style=dlio "
-				 "for its bytes",
-				 pen_dtype_name(d->dtype));
+		return pen__fail(
+			w->err, PEN_EINVAL, d->name,
+			"is %s, which tf.train.Example does not have: "
+			"use uint8, float32 or int64, or format.style=dlio "
+			"for its bytes",
+			pen_dtype_name(d->dtype));
 	if (w->t->data || in_pieces(w))
 		return 0;
 	w->mem[i] = pen__alloc(w->row[i] + !w->row[i], 1);
@@ -189,9 +190,10 @@ static int put_index(struct writer *w)
 	struct pen_out *side;
 
 	if (!w->out->side)
-		return pen__fail(w->err, PEN_EINVAL, "tfrecord",
-				 "index=true needs a file, which cannot be "
-				 "made here");
+		return pen__fail(
+			w->err, PEN_EINVAL, "tfrecord",
+			"format.index=true needs a file, which cannot be "
+			"made here");
 	side = w->out->side(w->out, ".idx", w->err);
 	if (!side)
 		return w->err ? w->err->code : PEN_EIO;

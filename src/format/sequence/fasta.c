@@ -7,7 +7,8 @@
  *
  * Refuses text before the first heading, and bytes that are no text.
  */
-#include "format/fasta.h"
+#include "base/quote.h"
+#include "format/sequence/fasta.h"
 
 enum { LINE, HEADING, SEQUENCE };
 
@@ -71,15 +72,18 @@ static int record_begin(struct pen_seq_scan *s)
 }
 
 /* Before the first heading only blank lines may be. */
-static int before(struct pen_seq_scan *s, uint8_t c)
+static int before(struct pen_seq_scan *s, const uint8_t *p, size_t n)
 {
+	const uint8_t c = *p, *nl = memchr(p, '\n', n);
+
 	if (c == '\n' || c == '\r' || c == ' ' || c == '\t') {
 		s->line += c == '\n';
 		s->at++;
 		return 0;
 	}
-	return pen__seq_fail(s, "a FASTA file begins with '>', not with %s",
-			     c == '@' ? "'@': is it fastq?" : "this");
+	return pen__seq_fail(s, "a FASTA file begins with '>', not with %s%s",
+			     pen__quoted(p, nl ? (size_t)(nl - p) : n).s,
+			     c == '@' ? ": is it fastq?" : "");
 }
 
 static int fasta_piece(struct pen_seq_scan *s, struct pen_span in)
@@ -98,7 +102,7 @@ static int fasta_piece(struct pen_seq_scan *s, struct pen_span in)
 			s->mode = HEADING;
 			s->at++;
 		} else if (s->mode == LINE && !is_open(s)) {
-			rc = before(s, *p);
+			rc = before(s, p, left);
 		} else if (s->mode == HEADING) {
 			nl = memchr(p, '\n', left);
 			used = nl ? (size_t)(nl - p) : left;
@@ -163,5 +167,6 @@ const struct pen_format_ops pen__format_fasta = {
 	.nlabels = pen__seq_nlabels,
 	.label = pen__seq_label,
 	.describe = pen__seq_describe,
+	.warn = pen__seq_warn,
 	.write = pen__fasta_write,
 };

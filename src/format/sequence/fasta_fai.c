@@ -10,7 +10,7 @@
  * read over the end of a line between them.
  */
 #include "base/mem.h"
-#include "format/fasta.h"
+#include "format/sequence/fasta.h"
 
 #define FAI_LIMIT ((uint64_t)1 << 30)
 #define MOST_RECORDS 65536u

@@ -4,12 +4,14 @@
  * nearly all files have them, or in several. Qualities come as numbers: what
  * a byte is above '!'.
  *
- * Refuses records that end early, and more or fewer qualities than letters,
- * with the line it shows on.
+ * Refuses records that end early, more or fewer qualities than letters, and
+ * blanks inside either, with the record and the line it shows on. Blanks at the
+ * end of a line are no part of it.
  */
 #include <inttypes.h>
 
-#include "format/sequence.h"
+#include "base/quote.h"
+#include "format/sequence/sequence.h"
 
 enum { RECORD, HEADING, LETTERS, PLUS, QUALITY };
 
@@ -72,9 +74,15 @@ static int plus_end(struct pen_seq_scan *s)
 
 static int too_many(struct pen_seq_scan *s)
 {
-	return pen__seq_fail(s,
-			     "more qualities than the %" PRIu64 " letters of "
-			     "the record",
+	const uint64_t first = s->quality.bases;
+
+	if (first && first < s->letters.n)
+		return pen__seq_fail(s,
+				     "more qualities than the %" PRIu64
+				     " letters, of which a line before has "
+				     "%" PRIu64,
+				     s->letters.n, first);
+	return pen__seq_fail(s, "more qualities than the %" PRIu64 " letters",
 			     s->letters.n);
 }
 
@@ -93,18 +101,31 @@ static int qualities(struct pen_seq_scan *s, struct pen_span in, size_t *used)
 	return ended && q->n == s->letters.n ? record_end(s) : 0;
 }
 
-/* Between records; blank lines are passed over. */
-static int between(struct pen_seq_scan *s, uint8_t c)
+static int no_record(struct pen_seq_scan *s, struct pen_span in)
 {
+	const uint8_t *nl = memchr(in.p, '\n', in.n);
+	const size_t n = nl ? (size_t)(nl - in.p) : in.n;
+
+	if (!s->col[PEN_SEQ_START].n)
+		return pen__seq_fail(s,
+				     "a record begins with '@', not with %s%s",
+				     pen__quoted(in.p, n).s,
+				     *in.p == '>' ? ": is it fasta?" : "");
+	return pen__seq_fail(s,
+			     "a record begins with '@', not with %s; has %s "
+			     "more qualities than letters?",
+			     pen__quoted(in.p, n).s, pen__seq_record(s).s);
+}
+
+/* Between records; blank lines are passed over. */
+static int between(struct pen_seq_scan *s, struct pen_span in)
+{
+	const uint8_t c = *in.p;
+
 	if (c == '@')
 		return record_begin(s);
 	if (c != '\n' && c != '\r' && c != ' ' && c != '\t')
-		return pen__seq_fail(s, "a record begins with '@'%s",
-				     s->col[PEN_SEQ_START].n
-					     ? "; are there more qualities "
-					       "than letters before it?"
-				     : c == '>' ? ", not with '>': is it fasta?"
-						: "");
+		return no_record(s, in);
 	s->line += c == '\n';
 	s->at++;
 	return 0;
@@ -135,7 +156,7 @@ static int fastq_piece(struct pen_seq_scan *s, struct pen_span in)
 		bool ended;
 
 		if (s->mode == RECORD) {
-			rc = between(s, *in.p);
+			rc = between(s, in);
 		} else if (s->mode == HEADING || s->mode == PLUS) {
 			rc = line_of(s, in, &used);
 		} else if (s->mode == QUALITY) {
@@ -168,7 +189,7 @@ static int fastq_end(struct pen_seq_scan *s)
 	if (s->mode != QUALITY || s->quality.n + s->quality.now != s->letters.n)
 		return pen__seq_fail(
 			s,
-			"the last record is cut off: it has "
+			"the file ends within a record: it has "
 			"%" PRIu64 " letters and %" PRIu64 " qualities",
 			s->mode == HEADING ? 0 : s->letters.n + s->letters.now,
 			s->mode == QUALITY ? s->quality.n + s->quality.now : 0);
@@ -207,5 +228,6 @@ const struct pen_format_ops pen__format_fastq = {
 	.nlabels = pen__seq_nlabels,
 	.label = pen__seq_label,
 	.describe = pen__seq_describe,
+	.warn = pen__seq_warn,
 	.write = pen__fastq_write,
 };

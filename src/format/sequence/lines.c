@@ -14,7 +14,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "format/sequence.h"
+#include "format/sequence/sequence.h"
 
 enum { LETTERS, GAP, SECOND, REST };
 
@@ -355,5 +355,6 @@ const struct pen_format_ops pen__format_lines = {
 	.nlabels = pen__seq_nlabels,
 	.label = pen__seq_label,
 	.describe = pen__seq_describe,
+	.warn = pen__seq_warn,
 	.write = pen__lines_write,
 };

@@ -6,8 +6,8 @@
  * A text is what an object holds, inflated where it is gzip or bgzip; all
  * offsets of records are into the text. A sample is always one range of it.
  */
-#ifndef PEN_FORMAT_SEQUENCE_H
-#define PEN_FORMAT_SEQUENCE_H
+#ifndef PEN_FORMAT_SEQUENCE_SEQUENCE_H
+#define PEN_FORMAT_SEQUENCE_SEQUENCE_H
 
 #include <locale.h>
 
@@ -176,6 +176,7 @@ struct pen_seq_lines {
 	uint64_t bases, width; /* of the first line */
 	bool closed;	       /* a shorter line came: the last, if regular */
 	bool irregular;
+	uint8_t blank; /* fastq: one in the line at hand, which may end it */
 };
 
 /* lines: the first second column that is no number. */
@@ -208,16 +209,22 @@ struct pen_seq_scan {
 	bool keep_names;
 	struct pen_seq_lines letters, quality;
 	bool cr;	    /* the last byte was one */
-	uint8_t text64[64]; /* lines: the second column */
+	uint8_t text64[64]; /* lines: the second column; others: the id */
 	uint64_t gap;	    /* bytes before it, */
 	uint64_t blanks;    /* and those at its end */
 	struct pen_seq_odd odd;
 	bool floats, no_labels;
 };
 
-/* One line more or less: see sequence_index.c. All return 0 or an error. */
+/* One line more or less: see sequence_index.c. All return 0 or an error, which
+ * names the line and the record at hand. */
 int pen__seq_fail(struct pen_seq_scan *, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+/* The record at hand, or the last one: "record 7 ('chr7')". */
+struct pen_seq_name {
+	char s[144];
+};
+struct pen_seq_name pen__seq_record(const struct pen_seq_scan *);
 int pen__seq_nomem(struct pen_seq_scan *);
 void pen__seq_lines_begin(struct pen_seq_lines *, uint64_t at);
 /* Letters, blanks and line ends from p on, to the line's end or that of the
@@ -435,6 +442,8 @@ bool pen__seq_value(const struct pen_format *, uint32_t object, uint64_t k,
 uint64_t pen__seq_nlabels(const struct pen_format *, uint32_t field);
 int pen__seq_label(const struct pen_format *, uint32_t field, uint64_t code,
 		   char *buf, size_t cap);
+void pen__seq_warn(const struct pen_format *, void *arg,
+		   void (*see)(void *arg, const struct pen_err *));
 void pen__seq_describe(const struct pen_format *, struct pen_describe *);
 
 /* ---- from a sample to its bytes ---- */

@@ -16,8 +16,9 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/quote.h"
 #include "base/rng.h"
-#include "format/sequence.h"
+#include "format/sequence/sequence.h"
 
 #define MOST_BED ((size_t)1 << 31)
 
@@ -212,7 +213,7 @@ uint32_t pen__seq_bed_find(const struct pen_seq_bed *b, const void *name,
 }
 
 static int no_interval(const char *path, const struct pen_seq_interval *v,
-		       int rc, struct pen_err *err)
+		       struct pen_span line, int rc, struct pen_err *err)
 {
 	if (rc == PEN_EINVAL)
 		return pen__fail(err, PEN_EDATA, path,
@@ -221,9 +222,9 @@ static int no_interval(const char *path, const struct pen_seq_interval *v,
 				 ", which leaves no letter",
 				 v->line, v->from, v->to);
 	return pen__fail(err, PEN_EDATA, path,
-			 "line %u is no interval; it should have a name, where "
-			 "it begins and where it ends, as chr1 1000 2024",
-			 v->line);
+			 "line %u is no interval: %s; it should have a name, "
+			 "where it begins and where it ends, as chr1 1000 2024",
+			 v->line, pen__quoted(line.p, line.n).s);
 }
 
 /* A mark that says "UTF-8" is no part of the first name. */
@@ -236,6 +237,7 @@ int pen__seq_bed_read(struct pen_seq_bed *b, const char *path,
 		      struct pen_err *err)
 {
 	struct pen_seq_interval v = { 0 };
+	struct pen_span text = { 0 };
 	uint64_t cap = 0;
 	uint32_t line = 0;
 	locale_t c, was;
@@ -260,12 +262,13 @@ int pen__seq_bed_read(struct pen_seq_bed *b, const char *path,
 		at = (size_t)(e - b->file.p) + 1;
 		e -= e > p && e[-1] == '\r';
 		v = (struct pen_seq_interval){ .line = ++line };
+		text = (struct pen_span){ p, (size_t)(e - p) };
 		rc = add_line(b, p, e, &cap, &v);
 	}
 	uselocale(was);
 	freelocale(c);
 	if (rc == PEN_EDATA || rc == PEN_EINVAL)
-		return no_interval(path, &v, rc, err);
+		return no_interval(path, &v, text, rc, err);
 	if (!rc && !b->n)
 		return pen__fail(err, PEN_EDATA, path, "has no intervals");
 	b->labels = b->labels && b->n;

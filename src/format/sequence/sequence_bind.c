@@ -6,8 +6,9 @@
 #include <stdio.h>
 
 #include "base/mem.h"
+#include "base/show.h"
 #include "format/array.h"
-#include "format/sequence.h"
+#include "format/sequence/sequence.h"
 #include "format/value.h"
 
 #define RUN_BYTES (256u << 10)
@@ -83,16 +84,19 @@ int pen__seq_open(struct pen_format *f, const struct pen_seq_ops *ops,
 
 	p->ops = ops;
 	if (p->bed_path && p->window)
-		return pen__fail(err, PEN_EINVAL, "bed",
-				 "says what samples are, as window= does: give "
-				 "one of them");
+		return pen__fail(
+			err, PEN_EINVAL, "bed",
+			"says what samples are, as format.window= does: give "
+			"one of them");
 	if (p->step && !p->window)
-		return pen__fail(err, PEN_EINVAL, "step",
-				 "is between windows: give window=, too");
+		return pen__fail(
+			err, PEN_EINVAL, "step",
+			"is between windows: give format.window=, too");
 	if (p->shift && !p->window && !p->bed_path)
-		return pen__fail(err, PEN_EINVAL, "shift",
-				 "moves windows and intervals; whole records "
-				 "cannot be: give window= or bed=");
+		return pen__fail(
+			err, PEN_EINVAL, "shift",
+			"moves windows and intervals; whole records "
+			"cannot be: give format.window= or format.bed=");
 	p->c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
 	if (!p->c)
 		return pen__fail_nomem(err, "sequences", 0);
@@ -102,9 +106,10 @@ int pen__seq_open(struct pen_format *f, const struct pen_seq_ops *ops,
 	if (!rc && p->want[PEN_SEQ_F_LABEL] && !p->bed_path &&
 	    (p->column == PEN_SEQ_COLUMN_ID ||
 	     p->column == PEN_SEQ_COLUMN_NONE))
-		rc = pen__fail(err, PEN_EINVAL, "fields",
-			       "asks for label, and column= says that the "
-			       "second column is none: leave one of them out");
+		rc = pen__fail(
+			err, PEN_EINVAL, "fields",
+			"asks for label, and format.column= says that the "
+			"second column is none: leave one of them out");
 	if (!rc && p->bed_path)
 		rc = pen__seq_bed_read(&p->bed, p->bed_path, err);
 	return rc;
@@ -327,7 +332,8 @@ static int no_label(const struct pen_seqs *p, const struct pen_index *ix,
 				 "line");
 	return pen__fail(err, PEN_EDATA, name,
 			 "line %" PRIu64 ", column 2: %s%.*s%s is no number: "
-			 "column=id takes it as text, header=true passes over "
+			 "format.column=id takes it as text, "
+			 "format.header=true passes over "
 			 "a first line of names",
 			 o->line, o->n ? "'" : "nothing", (int)o->n,
 			 (const char *)o->text, o->n ? "'" : "");
@@ -456,6 +462,7 @@ int pen__seq_bind(struct pen_format *f, const struct pen_index *ix,
 	for (uint64_t i = 0; !rc && i < ix->nblobs; i++)
 		bind_blocks(f, &p->part[i]);
 	f->all_plain = !rc && is_plain(f, ix);
+	f->decodes = !pen__tokens_plain(p->tokens);
 	p->longest_read = (p->longest_read + 63) & ~(uint64_t)63;
 	p->turns = p->rc || p->bed_path;
 	p->room = ((p->longest + 63) & ~(uint64_t)63) + SLACK;
@@ -533,6 +540,88 @@ int pen__seq_label(const struct pen_format *f, uint32_t field, uint64_t code,
 	return field < pen__tokens_nfields(p->tokens)
 		       ? pen__tokens_word(p->tokens, code, buf, cap)
 		       : PEN_ENOTFOUND;
+}
+
+/* ---- what is wrong ---- */
+
+typedef void see_fn(void *arg, const struct pen_err *);
+
+/* An empty block ends every file of bgzip: one that is cut off between two
+ * blocks is whole but for that. */
+static bool is_ended(const struct pen_seq_part *t)
+{
+	const struct pen_column *c = &t->col[PEN_SEQ_BLOCK];
+
+	return t->kind != PEN_SEQ_BGZF || c->n < 2 ||
+	       pen__column_at(c, c->n - 1) == pen__column_at(c, c->n - 2);
+}
+
+/* Records that give no sample. */
+static uint64_t left_out(const struct pen_seqs *p, const struct pen_seq_part *t)
+{
+	const struct pen_column *c = &t->col[PEN_SEQ_WINDOWS];
+	uint64_t n = 0;
+
+	for (uint64_t r = 0; p->window && r + 1 < c->n; r++)
+		n += pen__column_at(c, r) == pen__column_at(c, r + 1);
+	return n;
+}
+
+/* One line for all objects; n: records, of how many, in how many objects. */
+static void warn_left_out(const struct pen_format *f, uint64_t first,
+			  const uint64_t n[3], void *arg, see_fn *see)
+{
+	const struct pen_seqs *p = f->priv;
+	char name[200], where[256], why[96] = "are empty";
+	struct pen_err e;
+
+	f->ix->name_of(f->ix, first, name, sizeof(name));
+	snprintf(where, sizeof(where), "%s", name);
+	if (n[2] > 1)
+		snprintf(where, sizeof(where), "%s and %s", name,
+			 pen__show_counted(n[2] - 1, "other file").s);
+	if (p->last != PEN_SEQ_LAST_KEEP)
+		snprintf(why, sizeof(why),
+			 "are shorter than format.window=%" PRIu64
+			 " (format.last=%s)",
+			 p->window, pen__seq_lasts[p->last]);
+	pen__fail(&e, PEN_OK, where, "%s of %s %s and give no sample",
+		  pen__show_grouped(n[0]).s,
+		  pen__show_counted(n[1], "record").s, why);
+	see(arg, &e);
+}
+
+void pen__seq_warn(const struct pen_format *f, void *arg, see_fn *see)
+{
+	const struct pen_seqs *p = f->priv;
+	const struct pen_index *ix = f->ix;
+	uint64_t n[3] = { 0 }, first = 0; /* left out, of, in objects */
+	struct pen_err e;
+	char name[256];
+
+	for (uint64_t o = 0; o < ix->nobjects; o++) {
+		const struct pen_seq_part *t = &p->part[ix->blob_of(ix, o)];
+		const uint64_t of = ix->per_object
+					    ? ix->per_object
+					    : ix->first[o + 1] - ix->first[o];
+		const uint64_t out = left_out(p, t);
+
+		if (t->nsamples != of) /* it could not be indexed */
+			continue;
+		first = out && !n[0] ? o : first;
+		n[0] += out;
+		n[1] += t->nrecords;
+		n[2] += out > 0;
+		if (is_ended(t))
+			continue;
+		ix->name_of(ix, o, name, sizeof(name));
+		pen__fail(&e, PEN_EDATA, name,
+			  "bgzip's end-of-file block is missing: the file was "
+			  "cut off between two blocks, or is not written yet");
+		see(arg, &e);
+	}
+	if (n[0])
+		warn_left_out(f, first, n, arg, see);
 }
 
 /* A line without a number among lines with one, where nobody decided. */

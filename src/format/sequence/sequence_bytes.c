@@ -3,7 +3,7 @@
  * has. One of the places with instructions of a certain CPU (AVX2); others go
  * byte by byte, which is right everywhere.
  */
-#include "format/sequence.h"
+#include "format/sequence/sequence.h"
 
 static bool is_odd(uint8_t c)
 {

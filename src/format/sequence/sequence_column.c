@@ -4,7 +4,7 @@
  * evenly. Offsets of records become 4 bytes, lengths 1 or 2.
  */
 #include "base/mem.h"
-#include "format/sequence.h"
+#include "format/sequence/sequence.h"
 
 bool pen__list_grow(struct pen_list *l)
 {

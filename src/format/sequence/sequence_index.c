@@ -13,20 +13,42 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "format/sequence.h"
+#include "base/quote.h"
+#include "format/sequence/sequence.h"
 
 #define VERSION 3u
 
+/* Has a record begun that has not ended? */
+static bool in_record(const struct pen_seq_scan *s)
+{
+	return s->col[PEN_SEQ_START].n >
+	       s->col[s->p->ops->quality ? PEN_SEQ_QLAYOUT : PEN_SEQ_LETTERS].n;
+}
+
+struct pen_seq_name pen__seq_record(const struct pen_seq_scan *s)
+{
+	const size_t n = s->id < sizeof(s->text64) ? (size_t)s->id
+						   : sizeof(s->text64);
+	struct pen_seq_name r;
+
+	snprintf(r.s, sizeof(r.s), "record %" PRIu64 " (%s)",
+		 s->col[PEN_SEQ_START].n, pen__quoted(s->text64, n).s);
+	return r;
+}
+
 int pen__seq_fail(struct pen_seq_scan *s, const char *fmt, ...)
 {
-	char what[200];
+	char what[200], record[160] = "";
 	va_list ap;
 
 	va_start(ap, fmt);
 	vsnprintf(what, sizeof(what), fmt, ap);
 	va_end(ap);
-	return pen__fail(s->err, PEN_EDATA, s->pk->name, "line %" PRIu64 ": %s",
-			 s->line, what);
+	if (in_record(s))
+		snprintf(record, sizeof(record), ", in %s",
+			 pen__seq_record(s).s);
+	return pen__fail(s->err, PEN_EDATA, s->pk->name,
+			 "line %" PRIu64 ": %s%s", s->line, what, record);
 }
 
 int pen__seq_nomem(struct pen_seq_scan *s)
@@ -107,6 +129,12 @@ static int take_letters(struct pen_seq_scan *s, struct pen_seq_lines *l,
 
 	if (!run)
 		return 0;
+	if (l->blank)
+		return pen__seq_fail(
+			s, "a %s before %s %" PRIu64 " of the %s",
+			l->blank == '\r' ? "carriage return" : "blank",
+			l == &s->quality ? "quality" : "letter", n + 1,
+			l == &s->quality ? "qualities" : "sequence");
 	if (!n)
 		l->first = l->line = s->at;
 	if (l->closed)
@@ -139,14 +167,18 @@ static int end_line(struct pen_seq_scan *s, struct pen_seq_lines *l)
 	}
 	l->n += now;
 	l->now = 0;
+	l->blank = 0;
 	l->line = s->at + 1;
 	return rc;
 }
 
 static int odd_byte(struct pen_seq_scan *s, struct pen_seq_lines *l, uint8_t c)
 {
-	if (c == ' ' || c == '\t' || c == '\r')
+	if (c == ' ' || c == '\t' || c == '\r') {
+		/* qualities are for letters one by one: nothing is between */
+		l->blank = s->p->ops->quality ? c : 0;
 		return l->n + l->now ? turn_irregular(s, l) : 0;
+	}
 	if (!c)
 		return pen__seq_fail(s, "a NUL byte: this is not text");
 	return pen__seq_fail(s, "byte 0x%02x where letters should be", c);
@@ -255,6 +287,8 @@ int pen__seq_heading(struct pen_seq_scan *s, struct pen_span in)
 			s->word = 2;
 			break;
 		}
+		if (s->id < sizeof(s->text64))
+			s->text64[s->id] = *p;
 		s->id++;
 		if (s->keep_names)
 			pen__buf_put(&s->names, p, 1);

@@ -11,7 +11,7 @@
 
 #include "base/rng.h"
 #include "codec/deflate.h"
-#include "format/sequence.h"
+#include "format/sequence/sequence.h"
 #include "format/value.h"
 
 static uint64_t at(const struct pen_seq_part *t, enum pen_seq_column c,
@@ -404,7 +404,7 @@ static int lost(const struct pen_format *f, const struct pen_row *r,
 				t->unproven
 					? "its lines are not as its .fai says: "
 					  "make that anew (samtools faidx), or "
-					  "set fai=never"
+					  "set format.fai=never"
 					: "its lines are not as they were "
 					  "indexed: the file changed",
 				err);

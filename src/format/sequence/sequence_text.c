@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "base/team.h"
 #include "codec/deflate.h"
-#include "format/sequence.h"
+#include "format/sequence/sequence.h"
 
 #define PIECE ((size_t)256 << 10)
 #define GZI_LIMIT ((uint64_t)1 << 32)
@@ -172,7 +172,7 @@ static int too_large(struct pen_seq_text *t)
 	return pen__fail(t->err, PEN_ENOTSUP, t->pk->name,
 			 "is gzip and more than %" PRIu64 " bytes when "
 			 "inflated, none of which can be had on its own: use "
-			 "bgzip, or raise gzip_limit=",
+			 "bgzip, or raise format.gzip_limit=",
 			 t->limit);
 }
 

@@ -12,8 +12,8 @@
 
 #include "base/mem.h"
 #include "codec/deflate.h"
-#include "format/csv.h"
-#include "format/sequence.h"
+#include "format/table/csv.h"
+#include "format/sequence/sequence.h"
 
 #define FULL 65280u /* bytes of text in a block, as bgzip has them */
 #define LEVEL 6

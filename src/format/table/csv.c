@@ -7,7 +7,7 @@
  * Refuses text: a value that is no number is an error that says where. What
  * csv_index.c refuses concerns whole files.
  */
-#include "format/csv.h"
+#include "format/table/csv.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -53,6 +53,11 @@ static const struct pen_opt csv_opts[] = {
 	  .dflt = "error",
 	  .choices = missings,
 	  .help = "what an empty value is" },
+	{ .name = "ragged",
+	  .type = PEN_OPT_BOOL,
+	  .off = OFF(ragged),
+	  .dflt = "false",
+	  .help = "files may differ in their number of columns" },
 	{ .name = NULL },
 };
 
@@ -74,6 +79,10 @@ static int csv_open(struct pen_format *f, struct pen_err *err)
 		return pen__fail(err, PEN_EINVAL, "missing",
 				 "there is no nan among %s",
 				 pen_dtype_name(p->type));
+	if (p->ragged && p->columns)
+		return pen__fail(err, PEN_EINVAL, "format.ragged",
+				 "does not go with format.columns=, which "
+				 "makes all rows of one length");
 	p->delim = !strcmp(d, "tab") || !strcmp(d, "\\t") ? '\t' : d[0];
 	if ((d[1] && p->delim != '\t') || strchr("\"\r\n.+-", p->delim) ||
 	    (p->delim >= '0' && p->delim <= '9'))
@@ -179,7 +188,8 @@ static int misfit(const struct pen_index *ix, uint64_t blob, uint32_t has,
 	pen__blob_name(ix, blob, name, sizeof(name));
 	return pen__fail(err, PEN_EDATA, name,
 			 "has %" PRIu32 " columns, files before it have "
-			 "%" PRIu32 "; name those to read with columns=",
+			 "%" PRIu32 "; name those to read with "
+			 "format.columns=, or give format.ragged=true",
 			 has, others);
 }
 
@@ -187,7 +197,8 @@ static int csv_bind(struct pen_format *f, const struct pen_index *ix,
 		    struct pen_err *err)
 {
 	struct pen_csv *p = f->priv;
-	uint32_t ncolumns = 0;
+	uint32_t ncolumns = 0, most = 0;
+	bool varies = false;
 	int rc;
 
 	drop_parts(f);
@@ -210,21 +221,27 @@ static int csv_bind(struct pen_format *f, const struct pen_index *ix,
 					 "damaged index entry");
 		if (rc)
 			return rc;
-		if (ncolumns && t->n && t->nchosen != ncolumns)
+		if (!t->n)
+			continue;
+		varies |= ncolumns && t->nchosen != ncolumns;
+		if (varies && !p->ragged)
 			return misfit(ix, i, t->nchosen, ncolumns, err);
-		ncolumns = t->n ? t->nchosen : ncolumns;
+		ncolumns = t->nchosen;
+		most = ncolumns > most ? ncolumns : most;
 	}
 	if (!ncolumns)
 		return pen__fail(err, PEN_EDATA, "csv", "no rows");
 	f->field[0] = (struct pen_field){
 		.name = "x",
 		.dtype = p->type,
+		.layout = varies ? PEN_PADDED : PEN_DENSE,
 		.ndim = 1,
-		.shape = { ncolumns },
-		.max_bytes = ncolumns * pen_dtype_size(p->type),
+		.shape = { varies ? -1 : (int64_t)ncolumns },
+		.max_bytes = most * pen_dtype_size(p->type),
 	};
 	f->nfields = f->units_per_sample = 1;
 	f->all_plain = f->uniform = false;
+	f->decodes = true;
 	return 0;
 }
 
@@ -241,9 +258,9 @@ static const struct pen_csv_part *part_of(const struct pen_format *f,
 static void csv_shape(const struct pen_format *f, uint32_t object, uint64_t k,
 		      uint32_t field, int64_t *shape)
 {
-	(void)object;
 	(void)k;
-	shape[0] = f->field[field].shape[0];
+	(void)field;
+	shape[0] = part_of(f, object)->nchosen;
 }
 
 static void csv_locate(const struct pen_format *f, uint32_t object, uint64_t k,
@@ -277,7 +294,7 @@ static int bad_value(const struct pen_format *f, const struct pen_row *r,
 	snprintf(what, sizeof(what), "column %" PRIu32 ": '%s' is no %s%s",
 		 stop->column, text, pen_dtype_name(p->type),
 		 stop->kind == PEN_CSV_MISSING && p->type >= PEN_F32
-			 ? "; missing=nan takes it"
+			 ? "; format.missing=nan takes it"
 			 : "");
 	return pen__sample_fail(f, r->object, r->k, what, err);
 }
@@ -288,10 +305,11 @@ static int csv_emit(const struct pen_format *f, const struct pen_row *r,
 	const struct pen_csv_part *t = part_of(f, r->object);
 	const uint64_t from = start_of(t, r->k) - r->units[0].offset;
 	const uint64_t to = start_of(t, r->k + 1) - r->units[0].offset;
+	const size_t size = t->nchosen * pen_dtype_size(f->field[0].dtype);
 	const struct pen_span s = r->data[0];
 	struct pen_csv_stop stop;
 
-	if (to > s.n || from > to || r->dst_len[0] != f->field[0].max_bytes)
+	if (to > s.n || from > to || r->dst_len[0] != size)
 		return pen__sample_fail(f, r->object, r->k,
 					"the bytes read are not the row's",
 					err);
@@ -310,7 +328,10 @@ static void csv_describe(const struct pen_format *f, struct pen_describe *d)
 {
 	char text[32];
 
-	snprintf(text, sizeof(text), "%" PRId64, f->field[0].shape[0]);
+	snprintf(text, sizeof(text), "%s%zu",
+		 f->field[0].shape[0] < 0 ? "at most " : "",
+		 (size_t)f->field[0].max_bytes /
+			 pen_dtype_size(f->field[0].dtype));
 	d->fact(d->arg, "values a row", text);
 	d->advice(d->arg, "text is parsed at a few hundred MB/s a core; the "
 			  "same numbers as npy are read at memory speed");

@@ -1,6 +1,6 @@
 /* What csv's reader, its indexing, its numbers and its writer share. */
-#ifndef PEN_FORMAT_CSV_H
-#define PEN_FORMAT_CSV_H
+#ifndef PEN_FORMAT_TABLE_CSV_H
+#define PEN_FORMAT_TABLE_CSV_H
 
 #include <locale.h>
 
@@ -23,6 +23,7 @@ struct pen_csv_part {
 struct pen_csv {
 	/* options */
 	int header, missing;
+	bool ragged;
 	char *delimiter, *dtype, *columns;
 	/* from open() on */
 	enum pen_dtype type;

@@ -8,8 +8,8 @@
 #include <inttypes.h>
 
 #include "base/mem.h"
-#include "format/csv.h"
-#include "format/csv_marks.h"
+#include "format/table/csv.h"
+#include "format/table/csv_marks.h"
 #include "format/value.h"
 #include "format/window.h"
 
@@ -271,6 +271,22 @@ static int64_t find_column(const struct scan *s, struct pen_csv_text row,
 	return len && number < s->ncolumns ? (int64_t)number : -1;
 }
 
+static int no_column(const struct scan *s, struct pen_csv_text row, bool header,
+		     const char *name, size_t len)
+{
+	struct pen_near near = pen__near(name, len);
+	struct pen_csv_text v;
+	bool more = true;
+
+	while (header && pen__csv_next(&row, s->p->delim, &more, &v)) {
+		unquote(&v);
+		pen__near_see(&near, v.p, (size_t)(v.e - v.p));
+	}
+	return pen__fail(s->err, PEN_ENOTFOUND, s->pk->name,
+			 "has no column '%.*s'%s", (int)(len < 64 ? len : 64),
+			 name, pen__near_text(&near).s);
+}
+
 static int put_columns(const struct scan *s, struct pen_csv_text row,
 		       bool header, struct pen_buf *b)
 {
@@ -286,9 +302,7 @@ static int put_columns(const struct scan *s, struct pen_csv_text row,
 		const int64_t i = find_column(s, row, header, list, len);
 
 		if (i < 0)
-			return pen__fail(s->err, PEN_ENOTFOUND, s->pk->name,
-					 "has no column '%.*s'",
-					 (int)(len < 64 ? len : 64), list);
+			return no_column(s, row, header, list, len);
 		pen__buf_le(b, (uint64_t)i, 4);
 		list = list[len] ? list + len + 1 : NULL;
 	}

@@ -3,7 +3,7 @@
  * one place with instructions of a certain CPU (AVX2); others go byte by byte,
  * which is right everywhere. Knows nothing of rows or numbers.
  */
-#include "format/csv_marks.h"
+#include "format/table/csv_marks.h"
 
 /* 64 bytes at p: where delimiters, line ends and points are; 64 more bits say
  * whether there is a quote, or a NUL. */

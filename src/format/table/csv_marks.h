@@ -1,6 +1,6 @@
 /* The bytes of csv that mean something, found many at a time. */
-#ifndef PEN_FORMAT_CSV_MARKS_H
-#define PEN_FORMAT_CSV_MARKS_H
+#ifndef PEN_FORMAT_TABLE_CSV_MARKS_H
+#define PEN_FORMAT_TABLE_CSV_MARKS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
-#include "format/csv.h"
+#include "format/table/csv.h"
 
 #define MAX_TEXT 128
 

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "format/csv.h"
+#include "format/table/csv.h"
 
 #define MAX_DIGITS 17
 

@@ -10,8 +10,8 @@
  */
 #include <float.h>
 
-#include "format/csv.h"
-#include "format/csv_marks.h"
+#include "format/table/csv.h"
+#include "format/table/csv_marks.h"
 
 #define PAD 32 /* at least the 24 bytes that digits are read from */
 

@@ -4,7 +4,7 @@
  * the same, nothing for nan. Refuses what csv_open() does not read.
  */
 #include "base/mem.h"
-#include "format/csv.h"
+#include "format/table/csv.h"
 
 #define FULL ((size_t)1 << 20) /* what is gathered before it is written */
 

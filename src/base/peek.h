@@ -1,0 +1,39 @@
+/* Reading pieces of a file that somebody else has open. */
+#ifndef PEN_BASE_PEEK_H
+#define PEN_BASE_PEEK_H
+
+#include <stdbool.h>
+
+#include "base/bytes.h"
+#include "base/err.h"
+
+/* How a format reads its object while it is indexed. */
+struct pen_peek {
+	const char *name; /* for messages: the object's path */
+	uint64_t size;
+	uint32_t object; /* its number */
+	int (*read)(struct pen_peek *, uint64_t off, void *buf, size_t len,
+		    struct pen_err *err); /* exactly len bytes, or an error */
+	/*
+	 * All of what lies beside the object under its name and a suffix, at
+	 * most limit bytes; PEN_ENOTFOUND when it is not there. NULL when
+	 * there is nothing beside objects.
+	 */
+	int (*read_side)(struct pen_peek *, const char *suffix, uint64_t limit,
+			 struct pen_buf *out, struct pen_err *err);
+	/*
+	 * Formats with markers: another object of the data set, by its path
+	 * from the directory of this one ("a/b", "../a"); false when it is not
+	 * there. And exactly len bytes of it. NULL when there are no others.
+	 */
+	bool (*find)(struct pen_peek *, const char *path, uint32_t *object,
+		     uint64_t *size);
+	int (*read_of)(struct pen_peek *, uint32_t object, uint64_t off,
+		       void *buf, size_t len, struct pen_err *err);
+	/* Directories below that of this object which have objects, each by
+	 * its path from there. */
+	void (*dirs)(struct pen_peek *, void (*see)(void *arg, const char *dir),
+		     void *arg);
+};
+
+#endif

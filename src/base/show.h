@@ -1,0 +1,28 @@
+/*
+ * Numbers as people read them: three digits, decimal units (1 MB is 10^6
+ * bytes). Every command and page uses these, so one figure looks the same
+ * wherever it is shown. What is not a number is "-".
+ */
+#ifndef PEN_BASE_SHOW_H
+#define PEN_BASE_SHOW_H
+
+#include <stdint.h>
+
+/* Use .s within the statement that made it, or keep the struct. */
+struct pen_shown {
+	char s[48];
+};
+struct pen_shown pen__show_count(double);     /* "81.2 k" */
+struct pen_shown pen__show_bytes(double);     /* "1.35 GB" */
+struct pen_shown pen__show_time(double s);    /* "4.6 us", "2 min 05 s" */
+struct pen_shown pen__show_share(double);     /* 0.38: "38 %" */
+struct pen_shown pen__show_percent(double);   /* 38.2: "38.2 %" */
+struct pen_shown pen__show_whole(double);     /* "65,536" */
+struct pen_shown pen__show_grouped(uint64_t); /* the same, of any size */
+struct pen_shown pen__show_number(double);    /* "340", "4.2" */
+/* to / from - 1: "+12.3 %", and from the double on "x 15,588" */
+struct pen_shown pen__show_change(double);
+/* "1 file", "1,000 files", "2 batches"; what: the singular */
+struct pen_shown pen__show_counted(uint64_t n, const char *what);
+
+#endif

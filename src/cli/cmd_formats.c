@@ -1,0 +1,182 @@
+/* formats, stores, samplers: what this build has, from the registries. */
+#include <string.h>
+
+#include "cli/cli.h"
+#include "make/maker.h"
+
+static const struct flag flags[] = {
+	{ "--json", NULL, "for programs" },
+	{ NULL, NULL, NULL },
+};
+
+struct pen_absent {
+	const char *name, *needs;
+};
+#define PEN_ABSENT(x, n) { #x, n },
+static const struct pen_absent absent_stores[] = {
+#include "store_absent.h"
+	{ NULL, NULL },
+};
+static const struct pen_absent absent_formats[] = {
+#include "format_absent.h"
+	{ NULL, NULL },
+};
+#undef PEN_ABSENT
+
+/* Settings to write a format with, when they are others. */
+static const struct pen_opt *to_write(const char *kind, const char *name)
+{
+	return strcmp(kind, "format") ? NULL : pen__cells_format_opts(name);
+}
+
+static bool writes(const char *name)
+{
+	return pen__format_writes(name) || pen__cells_format_suffix(name);
+}
+
+static void show(const char *kind, const char *name)
+{
+	const struct pen_opt *own = to_write(kind, name);
+	const char *suffix;
+	char prefix[32];
+
+	snprintf(prefix, sizeof(prefix), "%s.", kind);
+	printf("%s: %s\n", name, pen_help_of(kind, name));
+	if (!strcmp(kind, "format") && pen_format_suffix(name, 0)) {
+		fputs("  files:", stdout);
+		for (uint32_t i = 0; (suffix = pen_format_suffix(name, i)); i++)
+			printf(" *%s", suffix);
+		puts(writes(name) ? " (read and written)" : " (read)");
+	}
+	print_options(stdout, prefix, kind, name);
+	if (own) {
+		puts("  and to write, with gen:");
+		print_opts(stdout, prefix, own);
+	}
+}
+
+static void put_option(struct pen_text *j, const char *name, const char *dflt,
+		       const char *help)
+{
+	pen__json_open(j, NULL, '{');
+	pen__json_str(j, "name", name);
+	pen__json_str(j, "default", dflt ? dflt : "");
+	pen__json_str(j, "help", help);
+	pen__json_close(j, '}');
+}
+
+static void show_json(struct pen_text *j, const char *kind, const char *name)
+{
+	const struct pen_opt *own = to_write(kind, name);
+	const char *suffix;
+	struct pen_option o;
+
+	pen__json_open(j, NULL, '{');
+	pen__json_str(j, "name", name);
+	pen__json_str(j, "help", pen_help_of(kind, name));
+	if (!strcmp(kind, "format") && pen_format_suffix(name, 0)) {
+		pen__json_open(j, "suffixes", '[');
+		for (uint32_t i = 0; (suffix = pen_format_suffix(name, i)); i++)
+			pen__json_str(j, NULL, suffix);
+		pen__json_close(j, ']');
+		pen__json_bool(j, "writes", writes(name));
+	}
+	pen__json_open(j, "options", '[');
+	for (uint32_t i = 0; !pen_option_at(kind, name, i, &o); i++)
+		put_option(j, o.name, o.dflt, o.help);
+	pen__json_close(j, ']');
+	if (own) {
+		pen__json_open(j, "options_to_write", '[');
+		for (; own->name; own++)
+			put_option(j, own->name, own->dflt, own->help);
+		pen__json_close(j, ']');
+	}
+	pen__json_close(j, '}');
+}
+
+static int list(const struct command *cmd, int argc, char **argv,
+		const char *of, const struct pen_absent *absent)
+{
+	struct args a = { .cmd = cmd, .argc = argc, .argv = argv };
+	struct pen_text j = { 0 };
+	const char *only = NULL;
+	bool json = false;
+	const char *name;
+	int kind;
+
+	while ((kind = args_next(&a)) != ARG_END) {
+		if (kind == ARG_BAD)
+			return EXIT_USAGE;
+		if (kind == ARG_FLAG)
+			json = true;
+		else if (kind == ARG_PATH && !only)
+			only = a.value;
+		else
+			return complain_usage("%s takes one NAME, not '%s'",
+					      cmd->name, argv[a.at - 1]);
+	}
+	if (only && !pen_help_of(of, only))
+		return complain_usage("'%s' is none of these; `penstock %s` "
+				      "lists all",
+				      only, cmd->name);
+	if (json)
+		pen__json_open(&j, NULL, '[');
+	for (uint32_t i = 0; (name = pen_name_at(of, i)); i++) {
+		if (only && strcmp(name, only) != 0)
+			continue;
+		if (json)
+			show_json(&j, of, name);
+		else
+			show(of, name);
+	}
+	if (json) {
+		pen__json_close(&j, ']');
+		return text_out(&j, NULL);
+	}
+	for (; !only && absent && absent->name; absent++)
+		printf("%s: not in this build (%s was not found)\n",
+		       absent->name, absent->needs);
+	return EXIT_OK;
+}
+
+static int run_formats(int argc, char **argv)
+{
+	return list(&pen__cmd_formats, argc, argv, "format", absent_formats);
+}
+
+static int run_stores(int argc, char **argv)
+{
+	return list(&pen__cmd_stores, argc, argv, "store", absent_stores);
+}
+
+static int run_samplers(int argc, char **argv)
+{
+	return list(&pen__cmd_samplers, argc, argv, "sampler", NULL);
+}
+
+const struct command pen__cmd_formats = {
+	.name = "formats",
+	.args = "[NAME] [--json]",
+	.summary = "what can be read, and the options of each",
+	.about = "Lists the formats of this build, or one of them.",
+	.flags = flags,
+	.run = run_formats,
+};
+const struct command pen__cmd_stores = {
+	.name = "stores",
+	.args = "[NAME] [--json]",
+	.summary = "ways to read bytes, and the options of each",
+	.about = "Lists the stores of this build, or one of them. store=auto "
+		 "chooses among posix, mmap and uring by file sizes and the "
+		 "page cache.",
+	.flags = flags,
+	.run = run_stores,
+};
+const struct command pen__cmd_samplers = {
+	.name = "samplers",
+	.args = "[NAME] [--json]",
+	.summary = "orders of samples, and the options of each",
+	.about = "Lists the samplers of this build, or one of them.",
+	.flags = flags,
+	.run = run_samplers,
+};

@@ -1,0 +1,179 @@
+/* What a loader tells: how it was settled, where it stands, what it took. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "engine/loader.h"
+#include "store/tier.h"
+
+/* Samples that fill up the last batches of all ranks. */
+static uint64_t padding(const struct pen_loader *l)
+{
+	const uint64_t global = l->world * l->batch;
+	const uint64_t rest = l->length % global;
+
+	return l->tail != PEN_TAIL_PAD || l->steps->vary || !rest
+		       ? 0
+		       : global - rest;
+}
+
+PEN_API void pen_loader_info(const struct pen_loader *l,
+			     struct pen_loader_info *out)
+{
+	const unsigned ready = l->order ? pen__order_ready(l->order) : 0;
+	const struct pen_store *st = l->ds->store;
+	struct pen_tier_stats tier = { 0 };
+	const bool cached = pen__tier_stats(st, &tier);
+	struct pen_loader_info i = {
+		.size = out->size,
+		.sampler = l->sampler->ops->name,
+		.batch_samples = l->batch,
+		.typical_samples = l->cut.on ? l->cut.typical : l->batch,
+		.pack = l->cut.pack,
+		.pack_rows = l->cut.pack ? l->cut.rows : 0,
+		.batch_tokens = l->cut.on && !l->cut.pack ? l->cut.budget : 0,
+		.rank = l->rank,
+		.world = l->world,
+		.epoch_samples = l->length,
+		.padding = padding(l),
+		.window = l->sampler->window,
+		.chunk = l->sampler->chunk,
+		.start_ns = l->open_at + l->open_ns,
+		.start_cpu_ns = l->open_cpu_ns,
+		.nsamples = l->nsamples,
+		.nbatches = l->nbatches,
+		.payload_bytes = l->payload_bytes,
+		.prefetch = l->prefetch,
+		/* one more can be, until the next is asked for */
+		.ready = ready < l->prefetch ? ready : l->prefetch,
+		.drops = l->tail == PEN_TAIL_DROP,
+		.ended = l->ended,
+		.cache = cached ? pen__tier_dict(st) : NULL,
+		.cache_full = tier.full,
+		.cache_lost = st->lost && st->lost->code,
+	};
+
+	memcpy(out, &i, i.size < sizeof(i) ? i.size : sizeof(i));
+}
+
+/* What came out of a cache the store did not have to move. */
+static void add_cache(const struct pen_loader *l, struct pen_stats *out)
+{
+	struct pen_tier_stats t;
+
+	if (!pen__tier_stats(l->ds->store, &t))
+		return;
+	out->cache_hits = t.hits;
+	out->cache_bytes = t.hit_bytes;
+	out->nreads = t.reads;
+	out->read_bytes = t.read_bytes;
+}
+
+/* The kernel's counters of a thread that runs, on top of those before it. */
+static void add_times(const struct pen_meter *m, struct pen_stats *out)
+{
+	const int tid = atomic_load(&m->tid);
+	struct pen_thread_times t = { 0 };
+
+	if (tid)
+		pen__thread_times(tid, &t);
+	out->cpu_ns += pen__meter_get(&m->cpu_ns) + t.cpu_ns;
+	out->queue_ns += pen__meter_get(&m->queue_ns) + t.queue_ns;
+}
+
+/* Those of all threads that timed reads of about the longest there are. */
+static void add_timed(const struct pen_loader *l, struct pen_stats *out)
+{
+	uint64_t longest = 0;
+
+	for (uint32_t i = 0; i < l->nthreads; i++) {
+		const uint64_t n =
+			pen__meter_get(&pen__worker_meter(l, i)->timed_len);
+
+		longest = n > longest ? n : longest;
+	}
+	for (uint32_t i = 0; i < l->nthreads; i++) {
+		const struct pen_meter *m = pen__worker_meter(l, i);
+		const uint64_t best = pen__meter_get(&m->best_ns);
+
+		if (!best || pen__meter_get(&m->timed_len) < longest / 2)
+			continue;
+		out->timed_reads += pen__meter_get(&m->ntimed);
+		out->timed_ns += pen__meter_get(&m->timed_ns);
+		if (!out->best_read_ns || best < out->best_read_ns)
+			out->best_read_ns = best;
+	}
+}
+
+PEN_API void pen_loader_stats(const struct pen_loader *l, struct pen_stats *out)
+{
+	*out = (struct pen_stats){
+		.nsamples = l->nsamples,
+		.nbatches = l->nbatches,
+		.nskipped = atomic_load(&l->nskipped),
+		.nsubstituted = atomic_load(&l->nsubstituted),
+		.payload_bytes = l->payload_bytes,
+		.wait_ns = l->wait_ns,
+		.first_batch_ns = l->first_batch_ns,
+		.open_ns = l->open_ns,
+		.elapsed_ns = pen__now_ns() - l->open_at,
+		.memory_bytes = atomic_load(&l->pool->bytes),
+		.memory_peak_bytes = atomic_load(&l->pool->peak),
+		.memory_budget_bytes = l->budget,
+		.memory_wait_ns = atomic_load(&l->memory_wait_ns),
+		.file_open_ns = pen__loader_files_ns(l) - l->files_ns,
+		.prefetch_wanted = l->wanted,
+		.nthreads = l->nthreads,
+		.prefetch = l->prefetch,
+		.queue_depth = l->depth,
+	};
+	if (l->wait.count)
+		out->ready_mean = (double)l->ready_sum / (double)l->wait.count;
+	for (uint32_t i = 0; i < l->nthreads; i++) {
+		const struct pen_meter *m = pen__worker_meter(l, i);
+
+		out->plan_ns += pen__meter_get(&m->plan_ns);
+		out->read_ns += pen__meter_get(&m->read_ns);
+		out->unpack_ns += pen__meter_get(&m->unpack_ns);
+		out->decode_ns += pen__meter_get(&m->decode_ns);
+		out->preprocess_ns += pen__meter_get(&m->preprocess_ns);
+		out->emit_ns += pen__meter_get(&m->emit_ns);
+		out->idle_ns += pen__meter_get(&m->idle_ns);
+		out->read_bytes += pen__meter_get(&m->read_bytes);
+		out->nreads += pen__meter_get(&m->nreads);
+		add_times(m, out);
+	}
+	/* files are opened where they are read first */
+	if (out->file_open_ns > out->read_ns)
+		out->file_open_ns = out->read_ns;
+	out->read_ns -= out->file_open_ns;
+	add_timed(l, out);
+	add_cache(l, out);
+}
+
+PEN_API uint64_t pen_loader_wait_percentile(const struct pen_loader *l,
+					    double p)
+{
+	return pen__hist_percentile(&l->wait, p);
+}
+
+PEN_API int pen_loader_skipped(const struct pen_loader *l, uint64_t i,
+			       uint64_t *sample, struct pen_err *out)
+{
+	struct pen_loader *m = (struct pen_loader *)(uintptr_t)l;
+	int rc = PEN_ENOTFOUND;
+
+	pthread_mutex_lock(&m->lock);
+	if (i < l->nskipped_kept) {
+		*sample = l->skipped_id[i];
+		if (out)
+			*out = l->skipped[i].err;
+		rc = 0;
+	}
+	pthread_mutex_unlock(&m->lock);
+	return rc;
+}
+
+PEN_API double pen_loader_wait_slowest(const struct pen_loader *l, double p)
+{
+	return pen__hist_top(&l->wait, p);
+}

@@ -1,0 +1,190 @@
+/*
+ * Settings that exclude one another, or of which one needs another: what would
+ * otherwise be taken and not done. Each message names both settings and what
+ * to change. Only what a spec alone tells: plan_by_length.c looks at batches by
+ * length, emit_crop.c at the data's fields.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/loader.h"
+#include "format/format.h"
+#include "sampler/sampler.h"
+#include "store/store.h"
+
+static int check_order(const struct pen_spec *s, struct pen_err *err)
+{
+	struct pen_spec alone = { .shuffle = s->shuffle };
+	const struct pen_sampler_ops *by_shuffle, *by_name;
+
+	if (!s->sampler || !s->shuffle)
+		return 0;
+	by_shuffle = pen__sampler_find(pen__spec_sampler(&alone));
+	by_name = pen__sampler_find(s->sampler);
+	if (!by_name || by_shuffle == by_name)
+		return 0;
+	/* true and false go with every sampler that does so */
+	if (by_shuffle && !pen__sampler_find(s->shuffle) &&
+	    by_shuffle->in_order == by_name->in_order)
+		return 0;
+	return pen__fail(err, PEN_EINVAL, "shuffle",
+			 "is %s, which contradicts sampler=%s: leave one of "
+			 "them out",
+			 s->shuffle, s->sampler);
+}
+
+static int check_tail(const struct pen_spec *s, struct pen_err *err)
+{
+	static const char *const names[] = { "auto", "keep", "drop", "pad" };
+
+	if (!s->last_given || s->tail == PEN_TAIL_AUTO ||
+	    s->drop_last == (s->tail == PEN_TAIL_DROP))
+		return 0;
+	return pen__fail(err, PEN_EINVAL, "drop_last",
+			 "is %s, which contradicts tail=%s: leave one of them "
+			 "out",
+			 s->drop_last ? "true" : "false", names[s->tail]);
+}
+
+/* Numbers a sample that nothing would look at. */
+static int check_numbers(const struct pen_spec *s, struct pen_err *err)
+{
+	const char *name = pen__spec_sampler(s);
+	const struct pen_sampler_ops *ops = pen__sampler_find(name);
+
+	if (!ops)
+		return 0; /* whoever opens it says so */
+	if (s->weights && !ops->by_weight)
+		return pen__fail(err, PEN_EINVAL, "weights",
+				 "has no effect with sampler=%s: give "
+				 "sampler=weighted, or leave it out",
+				 name);
+	if (s->lengths && !ops->by_length && !s->batch_tokens)
+		return pen__fail(err, PEN_EINVAL, "lengths",
+				 "has no effect: give batch_tokens= or "
+				 "sampler=bucket, or leave it out");
+	return 0;
+}
+
+static int check_batches(const struct pen_spec *s, struct pen_err *err)
+{
+	const char *pads = s->pad_to != PEN_PAD_AUTO ? "pad_to"
+			   : s->pad_multiple > 1     ? "pad_multiple"
+						     : NULL;
+
+	if (pads && s->shapes != PEN_SHAPES_PADDED)
+		return pen__fail(err, PEN_EINVAL, pads,
+				 "has no effect without shapes=padded: give "
+				 "both, or leave it out");
+	if (s->too_long != PEN_LONG_AUTO && !s->batch_tokens && !s->pack)
+		return pen__fail(err, PEN_EINVAL, "too_long",
+				 "has no effect without batch_tokens= or "
+				 "pack=: leave it out");
+	if (s->max_errors && s->on_error == PEN_ON_FAIL)
+		return pen__fail(err, PEN_EINVAL, "max_errors",
+				 "has no effect with on_error=fail, which "
+				 "stops at the first: give on_error=skip or "
+				 "on_error=substitute");
+	if (!s->decode && (s->take.n || s->cast))
+		return pen__fail(err, PEN_EINVAL, s->cast ? "cast" : "take",
+				 "has no effect with decode=false, which "
+				 "delivers nothing: leave one of them out");
+	return 0;
+}
+
+int pen__spec_check(const struct pen_spec *s, struct pen_err *err)
+{
+	int rc = check_order(s, err);
+
+	if (!rc)
+		rc = check_tail(s, err);
+	if (!rc)
+		rc = check_numbers(s, err);
+	return rc ? rc : check_batches(s, err);
+}
+
+int pen__spec_check_parts(const struct pen_spec *s, struct pen_err *err)
+{
+	const bool is_auto = !strcmp(s->store, "auto");
+
+	if (is_auto && s->for_store.n)
+		return pen__fail(err, PEN_EINVAL, "store",
+				 "is auto, so store.%s cannot be set: name a "
+				 "store as well (see `penstock stores`)",
+				 s->for_store.kv[0].key);
+	if (!is_auto && !pen__store_find(s->store))
+		return pen__fail(err, PEN_EINVAL, s->store,
+				 "is not a store here; see `penstock stores`");
+	if (s->for_cache.n && !s->tier)
+		return pen__fail(err, PEN_EINVAL, "cache",
+				 "is not ddict, so cache.%s cannot be set: add "
+				 "cache=ddict",
+				 s->for_cache.kv[0].key);
+	if (s->tier && !strcmp(s->store, "ddict"))
+		return pen__fail(err, PEN_EINVAL, "store",
+				 "is ddict, and so is cache: leave one out");
+	return 0;
+}
+
+int pen__spec_check_store(const struct pen_spec *s, const struct pen_store *st,
+			  struct pen_err *err)
+{
+	if (!strcmp(s->store, "auto") || st->under)
+		return 0;
+	if (s->queue_depth && (st->waits || st->lends))
+		return pen__fail(err, PEN_EINVAL, "queue_depth",
+				 "has no effect with store=%s, which has one "
+				 "read in flight a thread: give store=uring, "
+				 "or more threads=",
+				 st->ops->name);
+	return 0;
+}
+
+static int try_store(const struct pen_spec *s, struct pen_err *err)
+{
+	const struct pen_pairs *kv = &s->for_store;
+	struct pen_store *st;
+	int rc;
+
+	/* a dictionary is that of a running job */
+	if (!strcmp(s->store, "auto") || !strcmp(s->store, "ddict"))
+		return 0;
+	rc = pen__store_open(&st, s->store, kv->kv, kv->n, err);
+	if (rc)
+		return rc;
+	rc = pen__spec_check_store(s, st, err);
+	pen__store_close(st);
+	return rc;
+}
+
+static int try_format(const struct pen_spec *s, struct pen_err *err)
+{
+	const struct pen_format_ops *ops =
+		s->format ? pen__format_find(s->format) : NULL;
+	struct pen_format *f = NULL;
+	int rc;
+
+	if (s->format && !ops)
+		return pen__fail(err, PEN_EINVAL, s->format,
+				 "is not a format; see `penstock formats`");
+	rc = ops ? pen__format_open(&f, ops, s->for_format.kv, s->for_format.n,
+				    err)
+		 : 0;
+	pen__format_close(f);
+	return rc;
+}
+
+PEN_API int pen_spec_check(const struct pen_spec *s, struct pen_err *err)
+{
+	int rc = pen__spec_check(s, err);
+
+	if (!rc)
+		rc = pen__spec_check_parts(s, err);
+	if (!rc)
+		rc = try_store(s, err);
+	if (!rc)
+		rc = try_format(s, err);
+	return rc ? rc
+		  : pen__sampler_try(pen__spec_sampler(s), s->for_sampler.kv,
+				     s->for_sampler.n, err);
+}

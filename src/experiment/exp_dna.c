@@ -1,0 +1,346 @@
+/*
+ * The whole of a sequence job, as its authors' guide has it: DNA and RNA files
+ * of several sizes go into a dictionary in memory, a vocabulary of 4-mers is
+ * counted, and a Doc2Vec model is trained over them, for numbers of loader
+ * threads and batch sizes. Waiting for data and computing are told apart.
+ * Training is the example program, on the public API, in a process of its own;
+ * an epoch that is not whole is an error of that program.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "experiment/harness.h"
+#include "report/doc.h"
+
+#define MOST_FILES 64
+
+/* A file that is made: what it took to make it ready. */
+struct seqs {
+	char name[48]; /* "dna 1MB" */
+	char path[4096], words[4096];
+	double dict_s, dict_share, vocab_s, samples, bytes;
+};
+
+struct dna {
+	struct seqs file[MOST_FILES];
+	size_t nfiles;
+};
+
+static const char *const kinds[] = { "dna", "rna", "dna+rna", NULL };
+static const char *const models[] = { "none", "dm", NULL };
+static const char *const updates[] = { "sparse", "adam", NULL };
+
+/* ---- files ---- */
+
+/* Runs a program; what it printed is a document when asked for. */
+static int command(const struct pen_run *r, const char *const *argv,
+		   struct pen_doc *doc, struct pen_process *p,
+		   struct pen_err *err)
+{
+	struct pen_text out = { 0 };
+	int rc;
+
+	*p = (struct pen_process){ .stop = r->stop };
+	rc = pen__process_run(p, argv, &out, err);
+	if (!rc && doc)
+		rc = pen__jdoc_open(&doc->j, out.p ? out.p : "", out.n, argv[1],
+				    err);
+	pen__text_fini(&out);
+	return rc;
+}
+
+static int make_file(const struct pen_run *r, struct seqs *s, const char *kind,
+		     const char *size, struct pen_err *err)
+{
+	char set[40];
+	const char *gen[] = { "", "gen", kind, s->path, set, "--json", NULL };
+	const char *dict[] = { "",	"ddict",	"load",
+			       s->path, "format=lines", "--json",
+			       NULL };
+	const char *vocab[] = { "",	  "vocab",     s->path, "format=lines",
+				"k=4",	  "pads=true", "-o",	s->words,
+				"--json", NULL };
+	struct pen_doc d = { .name = kind };
+	struct pen_process p;
+	int rc;
+
+	snprintf(set, sizeof(set), "size=%s", size);
+	rc = command(r, gen, NULL, &p, err);
+	if (!rc)
+		rc = command(r, dict, &d, &p, err);
+	if (rc)
+		return rc;
+	s->dict_s = pen__doc_number(&d, 0, "seconds");
+	s->dict_share = pen__doc_number(&d, 0, "bytes_per_byte");
+	s->samples = pen__doc_number(&d, 0, "keys");
+	s->bytes = pen__doc_number(&d, 0, "value_bytes");
+	pen__jdoc_close(&d.j);
+	rc = command(r, vocab, NULL, &p, err);
+	s->vocab_s = p.real_s;
+	return rc;
+}
+
+/* All sizes of a kind; they go by what was written. */
+static int make_files(struct pen_run *r, const char *kind, struct pen_err *err)
+{
+	struct dna *g = r->own;
+	int rc = 0;
+
+	for (const char *p = pen__value(r, "--sizes")->text; !rc && *p;) {
+		const size_t len = strcspn(p, ",");
+		struct seqs *s = &g->file[g->nfiles++];
+		char size[32];
+
+		snprintf(size, sizeof(size), "%.*s", (int)len, p);
+		snprintf(s->name, sizeof(s->name), "%s %s", kind, size);
+		snprintf(s->path, sizeof(s->path), "%s/%zu.txt", r->folder,
+			 g->nfiles);
+		snprintf(s->words, sizeof(s->words), "%s/%zu.words", r->folder,
+			 g->nfiles);
+		rc = make_file(r, s, kind, size, err);
+		p += len + (p[len] == ',');
+	}
+	return rc;
+}
+
+/* ---- one of them ---- */
+
+/* The example beside us: in the build tree, or where it is installed. */
+static void find_program(char *path, size_t cap)
+{
+	static const char *const places[] = { "doc2vec",
+					      "../../examples/doc2vec",
+					      "../libexec/penstock/doc2vec" };
+	const char *given = getenv("PENSTOCK_DOC2VEC");
+	char dir[3800];
+	ssize_t n = readlink("/proc/self/exe", dir, sizeof(dir) - 1);
+
+	if (given && given[0]) {
+		snprintf(path, cap, "%s", given);
+		return;
+	}
+	while (n > 0 && dir[n - 1] != '/')
+		n--;
+	dir[n > 0 ? n : 0] = '\0';
+	for (size_t i = 0; i < 3; i++) {
+		snprintf(path, cap, "%s%s", dir, places[i]);
+		if (!access(path, X_OK))
+			return;
+	}
+}
+
+static void put_figures(struct pen_text *j, const struct seqs *s,
+			const struct pen_doc *d, const struct pen_process *c)
+{
+	uint32_t e = pen__jdoc_first(&d->j, pen__doc_at(d, 0, "epochs"));
+	double n = 0, whole = 0, load = 0, model = 0, samples = 0;
+	char sum[32];
+
+	snprintf(sum, sizeof(sum), "%.0f", pen__doc_number(d, e, "content"));
+	pen__json_str(j, "content_sum", sum);
+	for (; e != PEN_JDOC_NONE; e = pen__jdoc_next(&d->j, e)) {
+		whole += pen__doc_number(d, e, "seconds");
+		load += pen__doc_number(d, e, "load_s");
+		model += pen__doc_number(d, e, "model_s");
+		samples += pen__doc_number(d, e, "samples");
+		n++;
+	}
+	pen__json_num(j, "n_rows", samples);
+	pen__json_num(j, "expected_rows", n * s->samples);
+	pen__json_num(j, "epoch_s", whole / n);
+	pen__json_num(j, "load_s", load / n);
+	pen__json_num(j, "model_s", model / n);
+	pen__json_num(j, "samples_per_s", samples / whole);
+	pen__json_num(j, "open_s", pen__doc_number(d, 0, "open_s"));
+	pen__json_num(j, "real_s", c->real_s);
+	pen__json_num(j, "user_s", c->user_s);
+	pen__json_num(j, "system_s", c->system_s);
+	pen__json_num(j, "dict_s", s->dict_s);
+	pen__json_num(j, "dict_bytes_per_byte", s->dict_share);
+	pen__json_num(j, "vocab_s", s->vocab_s);
+	pen__json_num(j, "overall_s", s->dict_s + s->vocab_s + c->real_s);
+	pen__json_num(j, "n_sequences", s->samples);
+	pen__json_num(j, "data_bytes", s->bytes);
+	pen__json_int(j, "peak_memory_bytes", c->peak_bytes);
+}
+
+static int run(struct pen_run *r, const struct pen_trial *t, struct pen_text *j,
+	       struct pen_err *err)
+{
+	const struct seqs *s = &((const struct dna *)r->own)->file[t->of->kind];
+	char program[4096], words[4200], batch[40], threads[40], epochs[24];
+	const char *argv[] = {
+		program,    s->path,
+		words,	    batch,
+		threads,    "--json",
+		"--epochs", epochs,
+		"--model",  models[(size_t)pen__number(r, "--model")],
+		"--update", updates[(size_t)pen__number(r, "--update")],
+		NULL
+	};
+	struct pen_doc d = { .name = s->path };
+	struct pen_process p;
+	int rc;
+
+	find_program(program, sizeof(program));
+	snprintf(words, sizeof(words), "format.vocab=%s", s->words);
+	snprintf(batch, sizeof(batch), "batch_size=%llu",
+		 (unsigned long long)(t->of->value & 0xffffffff));
+	snprintf(threads, sizeof(threads), "threads=%llu",
+		 (unsigned long long)(t->of->value >> 32));
+	snprintf(epochs, sizeof(epochs), "%llu",
+		 (unsigned long long)pen_spec_number(r->spec, "epochs"));
+	rc = command(r, argv, &d, &p, err);
+	if (rc)
+		return rc;
+	put_figures(j, s, &d, &p);
+	pen__jdoc_close(&d.j);
+	return 0;
+}
+
+/* ---- all of them ---- */
+
+static int add(struct pen_run *r, size_t file, struct pen_err *err)
+{
+	const char *data = ((const struct dna *)r->own)->file[file].name;
+	const struct pen_taken *workers = pen__value(r, "--workers");
+	const struct pen_taken *batch = pen__value(r, "--batch");
+
+	for (size_t i = 0; i < workers->n * batch->n; i++) {
+		const uint64_t n = (uint64_t)workers->v[i / batch->n];
+		const uint64_t b = (uint64_t)batch->v[i % batch->n];
+		struct pen_setup *s;
+		char name[48];
+
+		snprintf(name, sizeof(name), "%.20s, batch %llu",
+			 pen__show_counted(n, "thread").s,
+			 (unsigned long long)b);
+		s = pen__setup_add(r, name, data, n << 32 | b, err);
+		if (!s)
+			return PEN_ENOMEM;
+		s->kind = (int)file;
+		s->as_it_is = true;
+		snprintf(s->check, sizeof(s->check), "%s", data);
+	}
+	return 0;
+}
+
+static int take(struct pen_run *r, const char *key, const char *value,
+		struct pen_err *err)
+{
+	(void)r;
+	if (key && !strcmp(key, "epochs"))
+		return 1;
+	return pen__fail(err, PEN_EINVAL, "",
+			 "bench dna makes its data, and takes no '%s%s%s'; "
+			 "epochs= is the one setting",
+			 key ? key : "", key ? "=" : "", value);
+}
+
+static int prepare(struct pen_run *r, struct pen_err *err)
+{
+	const struct dna *g = r->own;
+	int rc;
+
+	if (!pen_spec_number(r->spec, "epochs"))
+		return pen__fail(err, PEN_EINVAL, r->name,
+				 "epochs=0 has no end");
+	snprintf(r->path, sizeof(r->path), "doc2vec");
+	rc = pen__run_rows_open(r, err);
+	if (!rc)
+		rc = pen__run_folder(r, err);
+	for (size_t k = 0; !rc && kinds[k]; k++)
+		if (pen__chosen(r, "--kinds", k))
+			rc = make_files(r, kinds[k], err);
+	for (size_t i = 0; !rc && i < g->nfiles; i++)
+		rc = add(r, i, err);
+	return rc;
+}
+
+static void words(struct pen_text *t, const struct pen_variants *a)
+{
+	const struct pen_variant *most = pen__variant_most(a, "n_sequences");
+	struct pen_ranking shortest = { .what = "Shortest epoch",
+					.key = "epoch_s",
+					.with = "with waits of",
+					.also = "load_s" };
+
+	if (!most)
+		return;
+	shortest.group = most->group;
+	pen__text_add(t, "%s: %s are in the dictionary after %s.\n",
+		      most->group,
+		      pen__show_counted(
+			      (uint64_t)pen__median_of(a, most, "n_sequences"),
+			      "sequence")
+			      .s,
+		      pen__shown_of(a, most, "dict_s").s);
+	pen__put_best(t, a, &shortest);
+}
+
+static const struct pen_flag flags[] = {
+	{ "--sizes", "LIST", "of the files, as 10MB,0.125GiB (default 1MB,4MB)",
+	  PEN_TAKES_SIZES, "1MB,4MB", 2048, 1e15, 16, NULL },
+	{ "--kinds", "LIST",
+	  "of dna, rna and dna+rna (half each); default: the first two",
+	  PEN_TAKES_NAMES, "dna,rna", 0, 0, 3, kinds },
+	{ "--workers", "LIST", "threads of the loader (default 1,2)",
+	  PEN_TAKES_COUNTS, "1,2", 1, 65536, 16, NULL },
+	{ "--batch", "LIST", "sequences in a batch (default 1,4,32)",
+	  PEN_TAKES_COUNTS, "1,4,32", 1, 65536, 16, NULL },
+	{ "--model", "none|dm", "none: only load (default dm)", PEN_TAKES_NAMES,
+	  "dm", 0, 0, 1, models },
+	{ "--update", "sparse|adam",
+	  "of the model: only rows that are touched, or all (default sparse)",
+	  PEN_TAKES_NAMES, "sparse", 0, 0, 1, updates },
+	PEN_FLAGS_END,
+};
+
+static const char *const examples[] = {
+	"penstock bench dna",
+	"DNA and RNA, 1 and 4 MB, 1 and 2 threads, batches of 1, 4 and 32",
+	"penstock bench dna --kinds dna+rna --sizes 0.125GiB --batch 4",
+	"the file of the published example: 130,946 sequences",
+	"penstock bench dna --model none --workers 1,2,4",
+	"loading alone",
+	NULL,
+};
+
+const struct pen_experiment pen__exp_dna = {
+	.kind = { .experiment = "dna",
+		  .title = "Sequences to Doc2Vec",
+		  .columns =
+			  "data=group|with=arm|dictionary=dict_s|vocabulary="
+			  "vocab_s|an epoch=epoch_s|of it "
+			  "waiting=load_s|model=model_s|real=real_s|user=user_"
+			  "s|system=system_s|overall=overall_s|+sequences/"
+			  "s=samples_per_s|+memory=peak_memory_bytes|+~"
+			  "sequences=n_sequences|+~dictionary bytes a "
+			  "byte=dict_bytes_per_byte|+~sum=content_sum",
+		  .chart = { { "Time of an epoch",
+			       "Every sequence once. Shorter is better.",
+			       "epoch_s" },
+			     { "Waiting for data in an epoch",
+			       "How long the model had to wait for its "
+			       "batches.",
+			       "load_s" } },
+		  .words = words },
+	.args = "[epochs=N] [flags]",
+	.summary = "sequences to Doc2Vec: dictionary, vocabulary, epochs",
+	.about = "Makes files of random sequences, puts them into a dictionary "
+		 "in shared memory, counts their words, and trains Doc2Vec "
+		 "over them. The table has the time of each of these, an "
+		 "epoch's time and how much of it was waiting for data and how "
+		 "much the model, real, user and system time, and all "
+		 "together. All variants of a file have to deliver the same.",
+	.flags = flags,
+	.has = PEN_HAS_MADE | PEN_HAS_PASS,
+	.examples = examples,
+	.own = sizeof(struct dna),
+	.take = take,
+	.prepare = prepare,
+	.run = run,
+};

@@ -1,0 +1,313 @@
+/*
+ * The same samples in every format that can hold them: bytes on disk, time to
+ * the first batch, and rate in order and at random. What a loader delivers is
+ * held against what was made; pictures that lose something by design are held
+ * against themselves.
+ */
+#include <ftw.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/mem.h"
+#include "experiment/harness.h"
+
+enum { ANY, IMAGE, TABLE, TYPED }; /* what it holds; has to be told of a type */
+
+#define NFORMS 12
+static const struct {
+	const char *format, *file;
+	struct pen_opts_kv kv[4]; /* for writing; "@" stands for a shape */
+	int holds;
+	bool lossy;
+} forms[NFORMS] = {
+	{ .format = "npy", .file = "x.npy" },
+	{ .format = "npz", .file = "x.npz" },
+	{ .format = "npz", .file = "d.npz", .kv = { { "compress", "true" } } },
+	{ .format = "raw", .file = "x.raw", .holds = TYPED },
+	{ .format = "hdf5", .file = "x.h5", .kv = { { "labels", "false" } } },
+	{ .format = "hdf5",
+	  .file = "c.h5",
+	  .kv = { { "labels", "false" }, { "chunk", "@" } } },
+	{ .format = "hdf5",
+	  .file = "z.h5",
+	  .kv = { { "labels", "false" },
+		  { "chunk", "@" },
+		  { "compression", "gzip" } } },
+	{ .format = "tfrecord", .file = "x.tfrecord" },
+	{ .format = "indexed_binary",
+	  .file = "x.indexed_binary",
+	  .holds = TYPED },
+	{ .format = "csv", .file = "x.csv", .holds = TABLE },
+	{ .format = "jpeg", .file = "jpeg", .holds = IMAGE, .lossy = true },
+	{ .format = "png", .file = "png", .holds = IMAGE },
+};
+static const char *const names[] = { "npy",	  "npz",      "npz-deflate",
+				     "raw",	  "hdf5",     "hdf5-chunked",
+				     "hdf5-gzip", "tfrecord", "indexed_binary",
+				     "csv",	  "jpeg",     "png",
+				     NULL };
+static const char *const orders[] = { "in order", "at random" };
+
+struct formats {
+	bool there[NFORMS];
+	double bytes[NFORMS];
+	char why[256]; /* not */
+};
+
+/* ---- writing ---- */
+
+static double walked; /* bytes; nftw has no argument */
+
+static int add_size(const char *path, const struct stat *st, int flag,
+		    struct FTW *ftw)
+{
+	(void)path;
+	(void)ftw;
+	walked += flag == FTW_F ? (double)st->st_size : 0;
+	return 0;
+}
+
+static void put_shape(const struct pen_fresh *m, const char *before, char *buf,
+		      size_t cap)
+{
+	size_t at = (size_t)snprintf(buf, cap, "%s", before);
+
+	for (uint32_t i = 0; i < m->field.ndim && at < cap; i++)
+		at += (size_t)snprintf(buf + at, cap - at, "%s%lld",
+				       i || before[0] ? "x" : "",
+				       (long long)m->field.shape[i]);
+}
+
+/* Index files lie beside: a folder for each. */
+static void form_path(const struct pen_run *r, size_t i, char *buf, size_t cap)
+{
+	snprintf(buf, cap, "%s/%s/%s", r->folder, names[i], forms[i].file);
+}
+
+static int write_samples(const struct pen_run *r, const char *path, size_t i,
+			 struct pen_fresh_file *f, struct pen_err *err)
+{
+	char one[4400];
+	int rc = 0;
+
+	f->path = path;
+	f->n = r->made.nsamples;
+	if (forms[i].holds != IMAGE)
+		return pen__fresh_write(&r->made, f, err);
+	f->path = one;
+	f->n = 1;
+	for (; !rc && f->first < r->made.nsamples; f->first++) {
+		snprintf(one, sizeof(one), "%s/%09llu.%s", path,
+			 (unsigned long long)f->first, forms[i].format);
+		rc = pen__fresh_write(&r->made, f, err);
+	}
+	return rc;
+}
+
+static int write_form(struct pen_run *r, const void *arg, struct pen_err *err)
+{
+	const size_t i = *(const size_t *)arg;
+	struct pen_fresh_file f = { .format = forms[i].format };
+	struct formats *g = r->own;
+	struct pen_opts_kv kv[4];
+	char path[4096], shape[256], dir[4096], chunk[32];
+	int rc;
+
+	snprintf(chunk, sizeof(chunk), "%.0f", pen__number(r, "--chunk"));
+	put_shape(&r->made, chunk, shape, sizeof(shape));
+	while (f.nkv < 4 && forms[i].kv[f.nkv].key) {
+		kv[f.nkv] = forms[i].kv[f.nkv];
+		if (!strcmp(kv[f.nkv].value, "@"))
+			kv[f.nkv].value = shape;
+		f.nkv++;
+	}
+	f.kv = kv;
+	form_path(r, i, path, sizeof(path));
+	snprintf(dir, sizeof(dir), "%s/%s", r->folder, names[i]);
+	rc = pen__make_dirs(forms[i].holds == IMAGE ? path : dir, 0777, err);
+	if (!rc)
+		rc = write_samples(r, path, i, &f, err);
+	nftw(dir, add_size, 16, FTW_PHYS);
+	g->bytes[i] = walked;
+	g->there[i] = !rc;
+	snprintf(g->why, sizeof(g->why), "%s", rc ? err->msg : "");
+	return rc == PEN_ENOTSUP ? 0 : rc;
+}
+
+static int write_one(struct pen_run *r, size_t i, struct pen_err *err)
+{
+	const struct formats *g = r->own;
+	char title[64];
+	int rc;
+
+	snprintf(title, sizeof(title), "writing %s", names[i]);
+	rc = pen__run_child(r, title, write_form, &i, err);
+	if (!rc && !g->there[i])
+		pen__text_add(&r->warnings, "penstock: %s left out: %s\n",
+			      names[i], g->why);
+	return rc;
+}
+
+/* ---- one of them ---- */
+
+static int run(struct pen_run *r, const struct pen_trial *t, struct pen_text *j,
+	       struct pen_err *err)
+{
+	const size_t i = (size_t)t->of->value;
+	const bool typed = forms[i].holds == TYPED;
+	const bool table = forms[i].holds == TABLE;
+	const char *dtype = pen_dtype_name(r->made.field.dtype);
+	char path[4096], shape[256];
+	const struct pen_setting set[] = {
+		{ "path", path },
+		{ "sampler", t->of->kind ? "shuffle" : "sequential" },
+		{ "index_cache", "off" },
+		{ "format", forms[i].format },
+		{ "format.dtype", typed || table ? dtype : NULL },
+		{ "format.shape", typed ? shape : NULL },
+		{ NULL, NULL }
+	};
+	struct pen_pass pass = { .content = true };
+	int rc;
+
+	form_path(r, i, path, sizeof(path));
+	put_shape(&r->made, "", shape, sizeof(shape));
+	pen__json_num(j, "disk_bytes", ((struct formats *)r->own)->bytes[i]);
+	pen__json_num(j, "made_bytes",
+		      (double)r->made.nsamples * (double)r->made.row);
+	rc = pen__run_pass_with(r, t, &pass, set, j, err);
+	pen__json_num(j, "startup_s", pass.open_s + pass.first_s);
+	return rc;
+}
+
+/* ---- all of them ---- */
+
+/* Complex and 16-bit numbers have no place in a table of text. */
+static bool can_hold(const struct pen_run *r, size_t i)
+{
+	const enum pen_dtype d = r->made.field.dtype;
+
+	if (forms[i].holds == IMAGE)
+		return pen__fresh_is_image(&r->made);
+	if (forms[i].holds == TABLE)
+		return d == PEN_F32 || d == PEN_F64 ||
+		       (d >= PEN_I8 && d <= PEN_U64);
+	return true;
+}
+
+static int add(struct pen_run *r, int order, struct pen_err *err)
+{
+	const struct formats *g = r->own;
+
+	for (size_t i = 0; i < NFORMS; i++) {
+		struct pen_setup *s;
+
+		if (!g->there[i])
+			continue;
+		s = pen__setup_add(r, names[i], orders[order], i, err);
+		if (!s)
+			return PEN_ENOMEM;
+		s->kind = order;
+		s->lossy = forms[i].lossy;
+		snprintf(s->check, sizeof(s->check), "%s%s",
+			 r->batches ? orders[order] : "all",
+			 s->lossy ? names[i] : "");
+	}
+	return 0;
+}
+
+static int prepare(struct pen_run *r, struct pen_err *err)
+{
+	int rc = pen__run_data(r, err);
+
+	for (size_t i = 0; !rc && i < NFORMS; i++)
+		if (!pen__chosen(r, "--formats", i))
+			continue;
+		else if (can_hold(r, i))
+			rc = write_one(r, i, err);
+		else if (pen__given(r, "--formats"))
+			rc = pen__fail(err, PEN_EINVAL, r->name,
+				       "%s cannot hold %s %s", names[i],
+				       r->shape, r->dtype);
+	if (!rc)
+		rc = add(r, 0, err);
+	return rc ? rc : add(r, 1, err);
+}
+
+static const struct pen_flag flags[] = {
+	PEN_NAMES("--formats", "LIST",
+		  "some only, as npy,hdf5-gzip,png (default: all that can hold "
+		  "the samples)",
+		  names),
+	PEN_COUNT("--chunk", "samples a chunk of hdf5 (default 16)", "16", 1e9),
+	PEN_FLAGS_END,
+};
+
+static const struct pen_ranking best[] = {
+	{ .what = "Fastest in order",
+	  .key = "samples_per_s",
+	  .group = "in order" },
+	{ .what = "Fastest at random",
+	  .key = "samples_per_s",
+	  .group = "at random" },
+	{ .what = "Smallest",
+	  .key = "disk_bytes",
+	  .group = "in order",
+	  .with = "for samples of",
+	  .also = "made_bytes" },
+	{ .what = "First batch soonest",
+	  .key = "startup_s",
+	  .group = "in order" },
+	{ .what = NULL },
+};
+
+static const char *const examples[] = {
+	"penstock bench formats --samples 20k --shape 64x64",
+	"numbers: npy, npz, raw, hdf5, tfrecord, indexed_binary, csv",
+	"penstock bench formats --shape 224x224x3 --dtype uint8 --samples 1000",
+	"pictures: jpeg and png, too",
+	"penstock bench formats --formats npy,hdf5-gzip --chunk 64 --cold "
+	"--warm --dir /data",
+	"two of them, from that disk and from memory",
+	NULL,
+};
+
+const struct pen_experiment pen__exp_formats = {
+	.kind = { .experiment = "formats",
+		  .title = "Formats",
+		  .columns =
+			  "format=arm|order=group|cache|on "
+			  "disk=disk_bytes|start-up=startup_s|per "
+			  "s=samples_per_s|bytes per s=bytes_per_s|CPU s per "
+			  "million=cpu_s_per_million|+memory=own_memory_bytes|+"
+			  "store=store",
+		  .chart = { { "Samples a second",
+			       "By order and format. Longer is better.",
+			       "samples_per_s" },
+			     { "Start-up",
+			       "Opening without a cached index, and the first "
+			       "batch. Shorter is better.",
+			       "startup_s" },
+			     { "Bytes on disk",
+			       "Of the same samples. Shorter is better.",
+			       "disk_bytes" } },
+		  .best = best },
+	.args = "[key=value ...] [flags]",
+	.summary = "the same samples in every format: size, start-up, rate",
+	.about = "Makes samples from seed=, writes them in every format that "
+		 "can hold them, and loads them in order and at random. "
+		 "Start-up is opening without a cached index plus the first "
+		 "batch. Floats are even between 0 and 1 and bytes make smooth "
+		 "pictures: other data compress otherwise. A variant that "
+		 "delivers other samples than were made has no rate.",
+	.flags = flags,
+	.has = PEN_HAS_MADE | PEN_HAS_PASS | PEN_HAS_SPEC,
+	.refuses = (const char *const[]){ "sampler*=", PEN_SETS,
+					  "format*=", PEN_SETS,
+					  "shuffle=", PEN_SETS, NULL },
+	.examples = examples,
+	.own = sizeof(struct formats),
+	.prepare = prepare,
+	.run = run,
+};

@@ -1,0 +1,352 @@
+/*
+ * What an order costs and what it is worth: none, a copy that was shuffled
+ * beforehand and is read in order, blocks, and all over. All are judged by the
+ * same neighbours, by the number a sample had in the data as given: a copy that
+ * is read in order is well mixed, but the same every epoch.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "experiment/harness.h"
+#include "make/synth.h"
+
+enum { NONE, COPY, BLOCK, GLOBAL, NORDERS };
+static const char *const orders[] = { "none", "pre-shuffled", "block", "global",
+				      NULL };
+static const char *const samplers[] = { "sequential", "sequential", "block",
+					"shuffle" };
+
+struct shuffle { /* of the copy */
+	char raw[4096], ids[4096], dtype[32], shape[256];
+	bool none;
+	double copy_s;
+};
+
+/* ---- the copy ---- */
+
+static int put_all(int fd, const void *p, size_t n, const char *path,
+		   struct pen_err *err)
+{
+	const uint8_t *b = p;
+
+	while (n) {
+		const ssize_t k = write(fd, b, n);
+
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k <= 0)
+			return pen__fail_sys(err, errno, path,
+					     "cannot be written");
+		b += k;
+		n -= (size_t)k;
+	}
+	return 0;
+}
+
+static int copy_batches(const struct shuffle *g, struct pen_loader *l, int raw,
+			int ids, struct pen_err *err)
+{
+	struct pen_batch *b;
+	int rc = 0;
+
+	while (!rc && !(rc = pen_loader_next(l, &b, err))) {
+		rc = put_all(raw, b->tensors[0].data, b->tensors[0].nbytes,
+			     g->raw, err);
+		if (!rc)
+			rc = put_all(ids, b->ids, b->nsamples * sizeof(*b->ids),
+				     g->ids, err);
+		pen_batch_unref(b);
+	}
+	return rc == PEN_END ? 0 : rc;
+}
+
+static int copy_loaded(const struct pen_run *r, struct pen_loader *l,
+		       struct pen_err *err)
+{
+	const struct shuffle *g = r->own;
+	const struct pen_field *f = pen_dataset_field(pen_loader_dataset(l), 0);
+	struct pen_loader_info at = { .size = sizeof(at) };
+	const int raw = open(g->raw, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	const int ids = open(g->ids, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	int rc;
+
+	pen_loader_info(l, &at);
+	rc = pen__synth_space(r->folder, f->max_bytes * at.epoch_samples, err);
+	if (!rc && (raw < 0 || ids < 0))
+		rc = pen__fail_sys(err, errno, r->folder,
+				   "no copy can be made there");
+	if (!rc)
+		rc = copy_batches(g, l, raw, ids, err);
+	if (raw >= 0)
+		close(raw);
+	if (ids >= 0)
+		close(ids);
+	return rc;
+}
+
+static void keep_shape(struct shuffle *g, const struct pen_field *f)
+{
+	size_t at = 0;
+
+	snprintf(g->dtype, sizeof(g->dtype), "%s", pen_dtype_name(f->dtype));
+	snprintf(g->shape, sizeof(g->shape), "1");
+	for (uint32_t i = 0; i < f->ndim && at < sizeof(g->shape); i++)
+		at += (size_t)snprintf(g->shape + at, sizeof(g->shape) - at,
+				       "%s%lld", i ? "x" : "",
+				       (long long)f->shape[i]);
+}
+
+/* Settings would change the copy once more when it is read. */
+static bool can_copy(const struct pen_loader *l, const struct pen_spec *s)
+{
+	const struct pen_dataset *ds = pen_loader_dataset(l);
+
+	return pen_dataset_nfields(ds) == 1 &&
+	       pen_dataset_field(ds, 0)->layout == PEN_DENSE &&
+	       !pen__spec_has(s, "subset") && !pen__spec_has(s, "cast") &&
+	       !pen__spec_has(s, "take") && pen__spec_is(s, "world", "1") &&
+	       pen__spec_is(s, "decode", "true") &&
+	       pen__spec_is(s, "epoch_batches", "0") &&
+	       !pen__spec_is(s, "tail", "drop") &&
+	       pen__spec_is(s, "drop_last", "false") &&
+	       !pen__spec_is(s, "tail", "pad");
+}
+
+static int copy_data(struct pen_run *r, const void *arg, struct pen_err *err)
+{
+	static const struct pen_setting set[] = { { "sampler", "shuffle" },
+						  { "epochs", "1" },
+						  { NULL, NULL } };
+	const uint64_t start = pen__now_ns();
+	struct shuffle *g = r->own;
+	struct pen_loader *l = NULL;
+	struct pen_spec *s;
+	int rc = pen__run_spec(r, set, &s, err);
+
+	(void)arg;
+	if (rc)
+		return rc;
+	rc = pen_loader_open(&l, s, err);
+	g->none = !rc && !can_copy(l, s);
+	if (!rc && !g->none) {
+		keep_shape(g, pen_dataset_field(pen_loader_dataset(l), 0));
+		rc = copy_loaded(r, l, err);
+	}
+	g->copy_s = (double)(pen__now_ns() - start) / 1e9;
+	pen_loader_close(l);
+	pen_spec_free(s);
+	return rc;
+}
+
+/* Without a copy that order is left out. */
+static int make_copy(struct pen_run *r, struct pen_err *err)
+{
+	struct shuffle *g = r->own;
+	int rc = pen__run_folder(r, err);
+
+	snprintf(g->raw, sizeof(g->raw), "%s/shuffled.raw", r->folder);
+	snprintf(g->ids, sizeof(g->ids), "%s/shuffled.ids", r->folder);
+	if (!rc)
+		rc = pen__run_child(r, "shuffling a copy", copy_data, NULL,
+				    err);
+	if (!rc && g->none)
+		pen__text_add(&r->warnings,
+			      "penstock: pre-shuffled left out: a copy is made "
+			      "of one dense field, whole and unchanged\n");
+	return rc;
+}
+
+/* ---- one of them ---- */
+
+/* Mapped, so that it is not counted as the loader's memory. */
+static int map_names(const struct shuffle *g, const uint64_t **out,
+		     struct pen_err *err)
+{
+	const int fd = open(g->ids, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+	void *p = MAP_FAILED;
+
+	if (fd >= 0 && !fstat(fd, &st) && st.st_size > 0)
+		p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd,
+			 0);
+	if (fd >= 0)
+		close(fd);
+	if (p == MAP_FAILED)
+		return pen__fail_sys(err, errno, g->ids, "cannot be read");
+	*out = p;
+	return 0;
+}
+
+static int run(struct pen_run *r, const struct pen_trial *t, struct pen_text *j,
+	       struct pen_err *err)
+{
+	const int order = t->of->kind;
+	const bool copy = order == COPY, block = order == BLOCK;
+	const struct shuffle *g = r->own;
+	char chunk[32], chunks[32];
+	const struct pen_setting set[] = {
+		{ "sampler", samplers[order] },
+		{ "sampler.chunk", block ? chunk : NULL },
+		{ "sampler.chunks", block ? chunks : NULL },
+		{ "path", copy ? g->raw : NULL },
+		{ "format.*", copy ? "" : NULL },
+		{ "format", copy ? "raw" : NULL },
+		{ "format.dtype", copy ? g->dtype : NULL },
+		{ "format.shape", copy ? g->shape : NULL },
+		{ NULL, NULL }
+	};
+	struct pen_pass pass = {
+		.content = true,
+		.quality = true,
+		.label = copy ? NULL : pen__value(r, "--label")->text,
+		.quality_chunk = (uint64_t)pen__number(r, "--chunk")
+	};
+	int rc = copy ? map_names(g, &pass.names, err) : 0;
+
+	snprintf(chunk, sizeof(chunk), "%.0f", pen__number(r, "--chunk"));
+	snprintf(chunks, sizeof(chunks), "%.0f", pen__number(r, "--chunks"));
+	if (!rc)
+		rc = pen__run_pass_with(r, t, &pass, set, j, err);
+	if (!rc && copy)
+		pen__json_num(j, "copy_s", g->copy_s);
+	return rc;
+}
+
+static int prepare(struct pen_run *r, struct pen_err *err)
+{
+	const struct shuffle *g = r->own;
+	int rc = pen__run_data(r, err);
+
+	if (!rc && pen__chosen(r, "-s", COPY))
+		rc = make_copy(r, err);
+	for (int i = 0; !rc && i < NORDERS; i++) {
+		struct pen_setup *s;
+
+		if (!pen__chosen(r, "-s", (size_t)i) || (i == COPY && g->none))
+			continue;
+		s = pen__setup_add(r, orders[i], "", (uint64_t)i, err);
+		if (!s)
+			return PEN_ENOMEM;
+		s->kind = i;
+		/* a part of an epoch is another one in another order */
+		if (r->batches)
+			snprintf(s->check, sizeof(s->check), "%s", orders[i]);
+		if (i == BLOCK)
+			snprintf(s->group, sizeof(s->group), "%.0f x %.0f",
+				 pen__number(r, "--chunks"),
+				 pen__number(r, "--chunk"));
+	}
+	return rc;
+}
+
+/* ---- in words ---- */
+
+static void put_mixing(struct pen_text *t, const struct pen_variants *a,
+		       const struct pen_variant *m)
+{
+	pen__text_add(t, ", n_eff %s of %s",
+		      pen__shown_of(a, m, "quality.n_eff").s,
+		      pen__show_whole(pen__median_of(a, m, "batch")).s);
+}
+
+static void against(struct pen_text *t, const struct pen_variants *a,
+		    const char *name, const struct pen_variant *none)
+{
+	const struct pen_variant *m = pen__variant_find(a, name, NULL);
+	struct pen_change c;
+
+	if (!m || m == none)
+		return;
+	c = pen__change_of(a, none, m, "samples_per_s");
+	if (c.differs)
+		pen__text_add(t, "%s: %s of its rate", name,
+			      pen__show_share(1 + c.share).s);
+	else
+		pen__text_add(t, "%s: a rate that is alike", name);
+	put_mixing(t, a, m);
+	if (pen__median_of(a, m, "quality.neighbours_kept") > 0.5)
+		pen__text_add(t, ", but the same order every epoch");
+	pen__text_add(t, ".\n");
+}
+
+static void words(struct pen_text *t, const struct pen_variants *a)
+{
+	const struct pen_variant *none = pen__variant_find(a, "none", NULL);
+
+	if (!none)
+		none = pen__variant_most(a, "samples_per_s");
+	if (!none)
+		return;
+	pen__text_add(t, "%s: %s samples/s", none->name,
+		      pen__shown_of(a, none, "samples_per_s").s);
+	put_mixing(t, a, none);
+	pen__text_add(t, ".\n");
+	for (int i = COPY; i < NORDERS; i++)
+		against(t, a, orders[i], none);
+}
+
+static const struct pen_flag flags[] = {
+	PEN_NAMES(
+		"-s", "ORDER",
+		"none, pre-shuffled, block or global; repeatable, default all",
+		orders),
+	PEN_COUNT("--chunk",
+		  "samples a chunk, for block and for judging all (default 64)",
+		  "64", 1e12),
+	PEN_COUNT("--chunks", "chunks a block (default 256)", "256", 1e12),
+	PEN_TEXT("--label", "FIELD",
+		 "also how evenly this label is mixed; not of a copy"),
+	PEN_FLAGS_END,
+};
+
+static const char *const examples[] = {
+	"penstock bench shuffle x.npy batch_size=256",
+	"no shuffle, a shuffled copy, 256 chunks of 64, and all over",
+	"penstock bench shuffle x.npy -s block -s global --chunk 16 --cold",
+	"two of them, from the disk",
+	"penstock bench shuffle --samples 100k --shape 256 epochs=3",
+	"on data made for it",
+	NULL,
+};
+
+const struct pen_experiment pen__exp_shuffle = {
+	.kind = { .experiment = "shuffle",
+		  .title = "Orders",
+		  .columns = "order=arm|chunks=group|cache|per "
+			     "s=samples_per_s|memory=own_memory_bytes|read="
+			     "read_bytes|n_eff=quality.n_eff|of=batch|kept="
+			     "quality.neighbours_kept|to prepare=copy_s|+label "
+			     "entropy=quality.label.batch_entropy",
+		  .chart = { { "Samples a second",
+			       "By order. Longer is better.", "samples_per_s" },
+			     { "How well batches are mixed",
+			       "n_eff: how many samples from all over a batch "
+			       "is worth. Longer is better.",
+			       "quality.n_eff" } },
+		  .words = words },
+	.args = "[PATH] [key=value ...] [flags]",
+	.summary = "orders against speed, memory and how well they mix",
+	.about = "none: in the order of the data. pre-shuffled: a copy in "
+		 "random order (raw records, in --dir), read in order; only of "
+		 "data with one dense field. block: chunks of neighbours, "
+		 "mixed within blocks. global: all over. n_eff is how many "
+		 "samples from all over a batch is worth when neighbours "
+		 "(--chunk) are alike; `kept` is the share of neighbours in "
+		 "the order that were neighbours in the epoch before.",
+	.flags = flags,
+	.has = PEN_HAS_MADE | PEN_HAS_PASS | PEN_HAS_SPEC,
+	.refuses = pen__order_is_set,
+	/* two: what stays the same from one to the next shows */
+	.preset = { "epochs", "2" },
+	.examples = examples,
+	.own = sizeof(struct shuffle),
+	.prepare = prepare,
+	.run = run,
+};

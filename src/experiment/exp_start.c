@@ -1,0 +1,587 @@
+/*
+ * Time to the first batch: by the number of files, with an index that has to be
+ * made and with one that was kept; and in the middle of an epoch, where another
+ * loader has to go on as the one that was interrupted would have, sample by
+ * sample: restored from its state, by twice as many ranks of half the batch,
+ * and by reading all up to there again, which is what loaders without a state
+ * do.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "experiment/harness.h"
+#include "make/synth.h"
+
+typedef unsigned long long ull;
+
+/* Two variants of a group, as a sentence: "%s ... %s ... %s". */
+static void put_two(struct pen_text *t, const struct pen_variants *a,
+		    const struct pen_variant *m, const char *key,
+		    const char *const between[3], const struct pen_variant *o)
+{
+	pen__text_add(t, "%s%s%s", m->group, between[0],
+		      pen__shown_of(a, m, key).s);
+	pen__text_add(
+		t, "%s%s%s%s.\n", between[1], pen__shown_of(a, o, key).s,
+		between[2],
+		pen__change_of(a, m, o, key).differs ? "" : ", which is alike");
+}
+
+/* ---- start-up ---- */
+
+#define A_FOLDER 1000 /* files */
+
+static void dir_path(const struct pen_run *r, uint64_t files, char *buf,
+		     size_t cap)
+{
+	snprintf(buf, cap, "%s/n%llu", r->folder, (ull)files);
+}
+
+static int make_file(const struct pen_run *r, const char *dir, uint64_t i,
+		     struct pen_err *err)
+{
+	struct pen_fresh_file f = { .format = "npy", .first = i, .n = 1 };
+	char path[4200];
+	int rc = 0;
+
+	/* padded, so that names sort as numbers do */
+	snprintf(path, sizeof(path), "%s/%06llu", dir, (ull)(i / A_FOLDER));
+	if (i % A_FOLDER == 0)
+		rc = pen__make_dirs(path, 0777, err);
+	snprintf(path, sizeof(path), "%s/%06llu/%03llu.npy", dir,
+		 (ull)(i / A_FOLDER), (ull)(i % A_FOLDER));
+	f.path = path;
+	return rc ? rc : pen__fresh_write(&r->made, &f, err);
+}
+
+static int make_files(struct pen_run *r, const void *arg, struct pen_err *err)
+{
+	const struct pen_taken *files = arg;
+	char dir[4096];
+	int rc = 0;
+
+	for (size_t n = 0; !rc && n < files->n; n++) {
+		dir_path(r, (uint64_t)files->v[n], dir, sizeof(dir));
+		for (uint64_t i = 0; !rc && i < (uint64_t)files->v[n]; i++)
+			rc = make_file(r, dir, i, err);
+	}
+	return rc;
+}
+
+static int make_all(struct pen_run *r, const struct pen_taken *files,
+		    struct pen_err *err)
+{
+	char path[4096];
+	double most = 0;
+	int rc;
+
+	for (size_t i = 0; i < files->n; i++)
+		most = fmax(most, files->v[i]);
+	r->made.nsamples = (uint64_t)most;
+	rc = pen__run_made(r, err);
+	if (!rc)
+		rc = pen__run_child(r, "making files", make_files, files, err);
+	if (rc)
+		return rc;
+	dir_path(r, r->made.nsamples, path, sizeof(path));
+	rc = pen_spec_add_path(r->spec, path, err);
+	return rc ? rc : pen_spec_set(r->spec, "format.samples", "file", err);
+}
+
+/* Opened once, so that the index is there. */
+static int keep_index(struct pen_run *r, const struct pen_setting *set,
+		      struct pen_err *err)
+{
+	struct pen_dataset *ds;
+	struct pen_spec *s;
+	int rc = pen__run_spec(r, set, &s, err);
+
+	if (rc)
+		return rc;
+	rc = pen_dataset_open(&ds, s, err);
+	if (!rc)
+		pen_dataset_close(ds);
+	pen_spec_free(s);
+	return rc;
+}
+
+/* Only the first batch is taken; it is held against what was made. */
+static int put_sum(const struct pen_run *r, uint64_t n, struct pen_text *j,
+		   struct pen_err *err)
+{
+	const struct pen_spec *s = r->spec;
+	uint64_t sum;
+	int rc;
+
+	if (!r->is_made || pen__spec_has(s, "subset") ||
+	    pen__spec_has(s, "cast") || pen__spec_has(s, "take") ||
+	    !pen__spec_is(s, "sampler", "sequential"))
+		return 0;
+	rc = pen__fresh_sum(&r->made, 0, n, &sum, err);
+	pen__json_hex(j, "expected_sum", sum);
+	return rc;
+}
+
+static int run_start(struct pen_run *r, const struct pen_trial *t,
+		     struct pen_text *j, struct pen_err *err)
+{
+	const bool kept = t->of->kind;
+	struct pen_pass pass = { .max_batches = 1, .content = true };
+	char path[4096], cache[4096];
+	const struct pen_setting set[] = { { "index_cache",
+					     kept ? cache : "off" },
+					   { "path", r->is_made ? path : NULL },
+					   { NULL, NULL } };
+	int rc = 0;
+
+	snprintf(cache, sizeof(cache), "%s/index", r->folder);
+	dir_path(r, t->of->value, path, sizeof(path));
+	if (kept)
+		rc = keep_index(r, set, err);
+	if (!rc)
+		rc = pen__run_pass_with(r, t, &pass, set, j, err);
+	if (rc)
+		return rc;
+	pen__json_int(j, "n_files", t->of->value);
+	pen__json_num(j, "startup_s", pass.open_s + pass.first_s);
+	return put_sum(r, pass.nsamples, j, err);
+}
+
+static int prepare_start(struct pen_run *r, struct pen_err *err)
+{
+	static const char *const names[] = { "no index", "index kept" };
+	struct pen_taken files = *pen__value(r, "--files");
+	int rc = pen_spec_path(r->spec, 0) ? 0 : make_all(r, &files, err);
+
+	if (!rc)
+		rc = pen__run_data(r, err);
+	if (!rc)
+		rc = pen__run_folder(r, err);
+	if (!r->is_made) {
+		files.v[0] = r->shared->objects;
+		files.n = 1;
+	}
+	for (size_t i = 0; !rc && i < 2 * files.n; i++) {
+		const uint64_t n = (uint64_t)files.v[i / 2];
+		const struct pen_shown group = pen__show_counted(n, "file");
+		struct pen_setup *s =
+			pen__setup_add(r, names[i % 2], group.s, n, err);
+
+		if (!s)
+			return PEN_ENOMEM;
+		s->kind = i % 2;
+		s->samples = r->is_made ? n : 0;
+		snprintf(s->check, sizeof(s->check), "%s", group.s);
+	}
+	return rc;
+}
+
+static void words_start(struct pen_text *t, const struct pen_variants *a)
+{
+	static const char *const between[] = {
+		": the first batch comes after ",
+		", and when the index was kept after ", ""
+	};
+	const struct pen_variant *most = pen__variant_most(a, "n_files");
+	const char *group = most ? pen__line_text(most->row, "group") : "";
+	const struct pen_variant *of[] = {
+		pen__variant_find(a, "no index", group),
+		pen__variant_find(a, "index kept", group)
+	};
+
+	if (!most || !of[0] || !of[1])
+		return;
+	put_two(t, a, of[0], "startup_s", between, of[1]);
+	for (size_t i = 0; i < 2; i++)
+		pen__text_add(
+			t,
+			i ? "%s with it.\n"
+			  : "Opening takes %s a file without an index, ",
+			pen__show_time(pen__median_of(a, of[i], "open_s") /
+				       pen__median_of(a, of[i], "n_files"))
+				.s);
+}
+
+static const struct pen_flag start_flags[] = {
+	PEN_LIST("--files", "LIST",
+		 "how many are made, of one sample each (default "
+		 "1,10,100,1000,10000)",
+		 "1,10,100,1000,10000", 1, 1e7),
+	PEN_FLAGS_END,
+};
+
+static const char *const start_examples[] = {
+	"penstock bench startup",
+	"1 to 10,000 files of one small sample each",
+	"penstock bench startup --files 1000,100k --cold --dir /data",
+	"up to 100,000, on that disk, past the page cache",
+	"penstock bench startup data/",
+	"data that are there",
+	NULL,
+};
+
+const struct pen_experiment pen__exp_startup = {
+	.kind = { .experiment = "startup",
+		  .title = "Start-up",
+		  .columns = "files=group|index=arm|cache|first "
+			     "batch=startup_s|opening=open_s|then=first_batch_"
+			     "s|memory=own_memory_bytes",
+		  .chart = { { "Time to the first batch",
+			       "By files and index. Shorter is better.",
+			       "startup_s" } },
+		  .words = words_start },
+	.args = "[PATH] [key=value ...] [flags]",
+	.summary = "time to the first batch, by files and index",
+	.about = "From opening to the first batch: finding the files, making "
+		 "an index of them or reading the one that was kept, and "
+		 "loading a batch. Files are npy of one sample (8x8 float32, "
+		 "or --shape), a thousand a folder.",
+	.flags = start_flags,
+	.has = PEN_HAS_MADE | PEN_HAS_PASS | PEN_HAS_SPEC,
+	.refuses =
+		(const char *const[]){
+			"-n", "is not for this: it is one batch, of --files",
+			"--samples",
+			"is not for this: it is one batch, of --files",
+			"index_cache=", PEN_SETS, NULL },
+	.shape = "8x8",
+	.examples = start_examples,
+	.prepare = prepare_start,
+	.run = run_start,
+};
+
+/* ---- in mid-epoch ---- */
+
+#define FOLLOWING 8 /* batches that are compared, at most */
+
+enum { RESTORED, RANKS, AGAIN, NWAYS };
+static const char *const ways[] = { "restored", "on 2 ranks", "read again" };
+
+/* Some batches one after another. */
+struct trace {
+	uint64_t *ids;
+	size_t n, cap;
+	size_t end[FOLLOWING]; /* of batch i, in ids */
+	size_t nbatches;
+	uint64_t sum;
+};
+
+struct going {	       /* on */
+	uint64_t k, n; /* batches before, and compared */
+	struct pen_state state;
+	double resume_s, open_s;
+};
+
+static int keep_batch(struct trace *t, const uint64_t *ids, size_t n,
+		      struct pen_err *err)
+{
+	if (t->n + n > t->cap) {
+		const size_t cap = 2 * t->cap + n;
+		uint64_t *more = pen__realloc(t->ids, cap, sizeof(*more));
+
+		if (!more)
+			return pen__fail_nomem(err, "trace", cap * 8);
+		t->ids = more;
+		t->cap = cap;
+	}
+	memcpy(t->ids + t->n, ids, n * sizeof(*ids));
+	t->n += n;
+	return 0;
+}
+
+/* n batches into a trace (NULL: thrown away); *took: of the first. */
+static int follow(struct pen_loader *l, uint64_t n, struct trace *t,
+		  uint64_t *took, struct pen_err *err)
+{
+	const uint64_t start = pen__now_ns();
+	int rc = 0;
+
+	for (uint64_t i = 0; !rc && i < n; i++) {
+		struct pen_batch *b;
+
+		rc = pen_loader_next(l, &b, err);
+		if (rc == PEN_END)
+			return pen__fail(err, PEN_EDATA, "resume",
+					 "the epoch ended early");
+		if (rc)
+			break;
+		if (!i && took)
+			*took = pen__now_ns() - start;
+		if (t && i < FOLLOWING) {
+			rc = keep_batch(t, b->ids, b->nsamples, err);
+			t->sum += pen__content_batch(b, b->ids);
+			t->end[t->nbatches++] = t->n;
+		}
+		pen_batch_unref(b);
+	}
+	return rc;
+}
+
+static int go_on(struct going *g, const struct pen_spec *s, bool again,
+		 struct trace *t, struct pen_err *err)
+{
+	struct pen_loader *l;
+	uint64_t start = pen__now_ns(), took = 0;
+	double before;
+	int rc = pen_loader_open(&l, s, err);
+
+	if (rc)
+		return rc;
+	g->open_s += (double)(pen__now_ns() - start) / 1e9;
+	start = pen__now_ns();
+	rc = again ? follow(l, g->k, NULL, NULL, err)
+		   : pen_loader_restore(l, &g->state, err);
+	before = (double)(pen__now_ns() - start) / 1e9;
+	if (!rc)
+		rc = follow(l, g->n, t, &took, err);
+	/* ranks go on side by side: the slower one is what is waited for */
+	g->resume_s = fmax(g->resume_s, before + (double)took / 1e9);
+	pen_loader_close(l);
+	return rc;
+}
+
+/* Two ranks' batches of n samples put side by side, as one of 2n. */
+static int join(const struct trace part[2], struct trace *to,
+		struct pen_err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < part[0].nbatches && i < part[1].nbatches; i++) {
+		for (size_t k = 0; !rc && k < 2; k++) {
+			const size_t from = i ? part[k].end[i - 1] : 0;
+
+			rc = keep_batch(to, part[k].ids + from,
+					part[k].end[i] - from, err);
+		}
+		to->end[to->nbatches++] = to->n;
+	}
+	to->sum = part[0].sum + part[1].sum;
+	return rc;
+}
+
+static int go_on_ranks(struct going *g, struct pen_spec *s, struct trace *t,
+		       struct pen_err *err)
+{
+	struct trace part[2] = { 0 };
+	char half[24];
+	int rc;
+
+	snprintf(half, sizeof(half), "%llu",
+		 (ull)pen_spec_number(s, "batch_size") / 2);
+	rc = pen_spec_set(s, "batch_size", half, err);
+	if (!rc)
+		rc = pen_spec_set(s, "world", "2", err);
+	for (uint64_t i = 0; !rc && i < 2; i++) {
+		rc = pen_spec_set(s, "rank", i ? "1" : "0", err);
+		if (!rc)
+			rc = go_on(g, s, false, &part[i], err);
+	}
+	if (!rc)
+		rc = join(part, t, err);
+	pen__free(part[0].ids);
+	pen__free(part[1].ids);
+	return rc;
+}
+
+/* The run that nothing interrupts; says how many batches there are. */
+static int reference(struct going *g, const struct pen_spec *s,
+		     uint64_t percent, struct trace *t, struct pen_err *err)
+{
+	struct pen_loader *l;
+	uint64_t all;
+	int rc = pen_loader_open(&l, s, err);
+
+	if (rc)
+		return rc;
+	all = pen_loader_nbatches(l);
+	/* a short last batch would be another one on two ranks */
+	all -= all > 1;
+	g->k = all * percent / 100;
+	g->k = all && g->k >= all ? all - 1 : g->k;
+	g->n = all - g->k < FOLLOWING ? all - g->k : FOLLOWING;
+	rc = follow(l, g->k, NULL, NULL, err);
+	if (!rc) {
+		pen_loader_state(l, &g->state);
+		rc = follow(l, g->n, t, NULL, err);
+	}
+	pen_loader_close(l);
+	return rc;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Batches of ranks have the samples of one, dealt out in turn. */
+static void sort_batches(struct trace *t)
+{
+	for (size_t i = 0; i < t->nbatches; i++) {
+		const size_t from = i ? t->end[i - 1] : 0;
+
+		qsort(t->ids + from, t->end[i] - from, sizeof(*t->ids),
+		      by_value);
+	}
+}
+
+static void put_result(struct pen_text *j, const struct going *g,
+		       const struct trace *want, const struct trace *got)
+{
+	pen__json_int(j, "batches_before", g->k);
+	pen__json_int(j, "batches_compared", g->n);
+	pen__json_int(j, "n_rows", got->n);
+	pen__json_int(j, "expected_rows", want->n);
+	pen__json_hex(j, "content_sum", got->sum);
+	pen__json_hex(j, "expected_sum", want->sum);
+	if (got->n == want->n &&
+	    memcmp(got->ids, want->ids, got->n * sizeof(*got->ids)) != 0)
+		pen__json_str(j, "wrong", "other samples, or another order");
+	pen__json_num(j, "open_s", g->open_s);
+	pen__json_num(j, "resume_s", g->resume_s);
+}
+
+static int run_resume(struct pen_run *r, const struct pen_trial *t,
+		      struct pen_text *j, struct pen_err *err)
+{
+	const int way = t->of->kind;
+	struct trace want = { 0 }, got = { 0 };
+	struct going g = { 0 };
+	struct pen_spec *s;
+	int rc = pen__run_spec(r, NULL, &s, err);
+
+	if (rc)
+		return rc;
+	rc = reference(&g, s, t->of->value, &want, err);
+	if (!rc && way == RANKS)
+		rc = go_on_ranks(&g, s, &got, err);
+	else if (!rc)
+		rc = go_on(&g, s, way == AGAIN, &got, err);
+	if (!rc && way == RANKS) {
+		sort_batches(&want);
+		sort_batches(&got);
+	}
+	if (!rc)
+		put_result(j, &g, &want, &got);
+	pen__free(want.ids);
+	pen__free(got.ids);
+	pen_spec_free(s);
+	return rc;
+}
+
+static int prepare_resume(struct pen_run *r, struct pen_err *err)
+{
+	const struct pen_taken *at = pen__value(r, "--at");
+	int rc;
+
+	for (size_t i = 0; i < NWAYS * at->n; i++) {
+		const uint64_t percent = (uint64_t)at->v[i / NWAYS];
+		const int way = (int)(i % NWAYS);
+		struct pen_setup *s;
+		char group[48];
+
+		if (way == RANKS && pen_spec_number(r->spec, "batch_size") % 2)
+			continue;
+		snprintf(group, sizeof(group), "at %llu %%", (ull)percent);
+		s = pen__setup_add(r, ways[way], group, percent, err);
+		if (!s)
+			return PEN_ENOMEM;
+		s->kind = way;
+		s->as_it_is = true;
+		snprintf(s->check, sizeof(s->check), "%s", group);
+	}
+	rc = pen__run_data(r, err);
+	if (!rc && !pen_spec_number(r->spec, "batch_tokens") &&
+	    !pen_spec_number(r->spec, "pack") &&
+	    r->shared->samples < (double)pen_spec_number(r->spec, "batch_size"))
+		rc = pen__fail(err, PEN_EINVAL, r->name,
+			       "%s are not one batch of %s: lower batch_size=",
+			       pen__show_counted((uint64_t)r->shared->samples,
+						 "sample")
+				       .s,
+			       pen__show_grouped(
+				       pen_spec_number(r->spec, "batch_size"))
+				       .s);
+	return rc;
+}
+
+static void facts_resume(struct pen_text *t, const struct pen_variants *a)
+{
+	pen__text_add(t,
+		      "Exact: all batches compared have the same samples%s and "
+		      "content as without the interruption.\n",
+		      pen__variant_find(a, "on 2 ranks", NULL)
+			      ? ", on two ranks as well,"
+			      : "");
+}
+
+static void words_resume(struct pen_text *t, const struct pen_variants *a)
+{
+	static const char *const between[] = { " of an epoch: ",
+					       " from a saved state, ",
+					       " by reading everything again" };
+	const struct pen_variant *far = pen__variant_most(a, "batches_before");
+	const char *group = far ? pen__line_text(far->row, "group") : "";
+	const struct pen_variant *back =
+		pen__variant_find(a, "restored", group);
+	const struct pen_variant *again =
+		pen__variant_find(a, "read again", group);
+
+	if (far && back && again)
+		put_two(t, a, back, "resume_s", between, again);
+}
+
+static const struct pen_flag resume_flags[] = {
+	PEN_LIST("--at", "LIST",
+		 "percents of an epoch to stop at (default 0,10,50,90)",
+		 "0,10,50,90", 0, 99),
+	PEN_FLAGS_END,
+};
+
+static const char *const resume_examples[] = {
+	"penstock bench resume data/ batch_size=64",
+	"at the start, at 10, 50 and 90 % of an epoch in random order",
+	"penstock bench resume cells.h5ad sampler=census --at 25,75",
+	"in another order",
+	"penstock bench resume --samples 50k --shape 256",
+	"on data made for it",
+	NULL,
+};
+
+const struct pen_experiment pen__exp_resume = {
+	.kind = { .experiment = "resume",
+		  .title = "Resuming",
+		  .columns = "epoch=group|way=arm|first "
+			     "batch=resume_s|opening=open_s|batches "
+			     "before=batches_before|compared=batches_compared|"
+			     "samples the same=n_rows",
+		  .chart = { { "Time to the first batch after resuming",
+			       "By place in the epoch and way. Shorter is "
+			       "better.",
+			       "resume_s" } },
+		  .words = words_resume,
+		  .facts = facts_resume },
+	.args = "[PATH] [key=value ...] [flags]",
+	.summary = "going on in mid-epoch: how long, and is it exact?",
+	.about = "Compares samples, their order and their content of up to 8 "
+		 "batches after the place with those of a run that was not "
+		 "interrupted. restored: from the saved state; on 2 ranks: the "
+		 "same state, two ranks of half the batch (their samples "
+		 "together are compared batch by batch); read again: "
+		 "everything up to there is loaded and thrown away. The time "
+		 "is from the open loader to the first batch.",
+	.flags = resume_flags,
+	.has = PEN_HAS_MADE | PEN_HAS_PASS | PEN_HAS_SPEC,
+	.refuses = (const char *const[]){ "-n", "has no meaning here", "--cold",
+					  "has no meaning here", "rank=",
+					  PEN_SETS, "world=", PEN_SETS, NULL },
+	.preset = { "sampler", "shuffle" },
+	.examples = resume_examples,
+	.prepare = prepare_resume,
+	.run = run_resume,
+};

@@ -1,0 +1,470 @@
+/*
+ * A grid of settings, every cell run several times in turns. A cell is
+ * `penstock run` of a workload, or `penstock load` of data, in a process of its
+ * own: what is measured is what a user gets.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/quote.h"
+#include "experiment/harness.h"
+#include "report/chart.h"
+#include "report/doc.h"
+
+#define MOST_AXES 16
+#define MOST_ARGS 256
+#define MOST_CELLS 100000
+#define MOST_LENGTH 255 /* of a value */
+
+struct axis {
+	char key[128];
+	char *value[256];
+	size_t n;
+};
+
+struct sweep {
+	const char *target; /* workload or path */
+	struct axis axis[MOST_AXES];
+	size_t naxes, ncells;
+	char *fixed[MOST_ARGS]; /* "key=value", and paths */
+	size_t nfixed;
+};
+
+/* ---- the grid ---- */
+
+static int refuse(const char *what, const char *why, struct pen_err *err)
+{
+	return pen__fail(err, PEN_EINVAL, "sweep", "'%.40s' %s", what, why);
+}
+
+/* "1,2,4" or "[64,4096]": values of an axis. */
+static int add_axis(struct sweep *s, const char *key, const char *text,
+		    struct pen_err *err)
+{
+	struct axis *x = &s->axis[s->naxes];
+	size_t n = strlen(text);
+	bool bracket = n > 1 && text[0] == '[' && text[n - 1] == ']';
+	const char *p = text + bracket, *end = text + n - bracket;
+
+	if (s->naxes == MOST_AXES)
+		return refuse(key, "is one list too many", err);
+	if (strlen(key) >= sizeof(x->key))
+		return refuse(key, "is no setting", err);
+	snprintf(x->key, sizeof(x->key), "%s", key);
+	s->naxes++;
+	while (p <= end) {
+		size_t len = strcspn(p, ",");
+
+		len = p + len > end ? (size_t)(end - p) : len;
+		if (!len)
+			return refuse(key, "has an empty value", err);
+		if (len > MOST_LENGTH || x->n == 256)
+			return refuse(key, "has too long or too many values",
+				      err);
+		x->value[x->n] = pen__alloc(len + 1, 1);
+		if (!x->value[x->n])
+			return pen__fail_nomem(err, "sweep", len);
+		snprintf(x->value[x->n++], len + 1, "%.*s", (int)len, p);
+		p += len + 1;
+	}
+	s->ncells = (s->ncells ? s->ncells : 1) * x->n;
+	return s->ncells > MOST_CELLS ? refuse(key, "makes too many cells", err)
+				      : 0;
+}
+
+static int add_fixed(struct pen_run *r, const char *key, const char *value,
+		     struct pen_err *err)
+{
+	struct sweep *s = r->own;
+	struct pen_text t = { 0 };
+
+	pen__text_add(&t, "%s%s%s", key ? key : "", key ? "=" : "", value);
+	if (s->nfixed + MOST_AXES + 16 > MOST_ARGS)
+		return refuse(value, "is one setting too many", err);
+	s->fixed[s->nfixed] = pen__strdup(t.p ? t.p : "");
+	pen__text_fini(&t);
+	if (!s->fixed[s->nfixed])
+		return pen__fail_nomem(err, "sweep", strlen(value));
+	pen__text_add(&r->settings, "%s%s", r->settings.n ? " " : "",
+		      s->fixed[s->nfixed++]);
+	return 0;
+}
+
+static int take(struct pen_run *r, const char *key, const char *value,
+		struct pen_err *err)
+{
+	struct sweep *s = r->own;
+
+	if (key && key[0] == '-') /* --fixed */
+		return add_fixed(r, NULL, value, err);
+	if (key && (strchr(value, ',') || value[0] == '['))
+		return add_axis(s, key, value, err);
+	if (key || s->target)
+		return add_fixed(r, key, value, err);
+	s->target = value;
+	snprintf(r->path, sizeof(r->path), "%s", value);
+	return 0;
+}
+
+/* Value of an axis in a cell: cells count like the digits of a number. */
+static const char *value_of(const struct sweep *s, size_t cell, size_t axis)
+{
+	for (size_t i = s->naxes; i-- > axis + 1;)
+		cell /= s->axis[i].n;
+	return s->axis[axis].value[cell % s->axis[axis].n];
+}
+
+/* "threads=2 store=uring": what is varied. */
+static void describe(struct pen_run *r, const struct pen_setup *of,
+		     struct pen_trial *t)
+{
+	const struct sweep *s = r->own;
+	const size_t cap = sizeof(t->setup);
+	size_t at = 0;
+
+	for (size_t i = 0; i < s->naxes && at < cap; i++)
+		at += (size_t)snprintf(t->setup + at, cap - at, "%s%s=%s",
+				       i ? " " : "", s->axis[i].key,
+				       value_of(s, of->value, i));
+	pen__quote(t->title, 61, t->setup);
+}
+
+static void head(struct pen_text *j, const struct pen_run *r,
+		 const struct pen_setup *of)
+{
+	const struct sweep *s = r->own;
+
+	pen__json_open(j, "set", '{');
+	for (size_t i = 0; i < s->naxes; i++)
+		pen__json_str(j, s->axis[i].key, value_of(s, of->value, i));
+	pen__json_close(j, '}');
+	pen__json_open(j, "fixed", '[');
+	for (size_t i = 0; i < s->nfixed; i++)
+		pen__json_str(j, NULL, s->fixed[i]);
+	pen__json_close(j, ']');
+}
+
+static int prepare(struct pen_run *r, struct pen_err *err)
+{
+	const struct sweep *s = r->own;
+
+	if (!s->target)
+		return pen__fail(err, PEN_EINVAL, "sweep",
+				 "of what? name a workload or data");
+	if (!s->naxes)
+		return pen__fail(
+			err, PEN_EINVAL, "sweep",
+			"nothing varies; give a list, as threads=1,2,4");
+	r->mixed_order = true;
+	for (size_t i = 0; i < s->ncells; i++)
+		if (!pen__setup_add(r, "", "", i, err))
+			return PEN_ENOMEM;
+	return pen__run_rows_open(r, err);
+}
+
+static void close_sweep(struct pen_run *r)
+{
+	struct sweep *s = r->own;
+
+	for (size_t i = 0; i < s->naxes; i++)
+		for (size_t k = 0; k < s->axis[i].n; k++)
+			pen__free(s->axis[i].value[k]);
+	for (size_t i = 0; i < s->nfixed; i++)
+		pen__free(s->fixed[i]);
+}
+
+/* ---- one run ---- */
+
+static const struct figure {
+	const char *key, *path;
+	double times;
+} of_run[] = {
+	{ "samples_per_s", "totals.samples_per_s.mean", 1 },
+	{ "au", "totals.au.mean", 1 },
+	{ "read_bytes_per_s", "totals.read_mib_per_s", 1048576 },
+	{ "wait_p50_s", "histograms.wait.p50_ns", 1e-9 },
+	{ "wait_p99_s", "histograms.wait.p99_ns", 1e-9 },
+	{ "cached_share", "page_cache.cached_share", 1 },
+	{ NULL, NULL, 0 },
+}, of_load[] = {
+	{ "samples_per_s", "samples_per_s", 1 },
+	{ "read_bytes_per_s", "read_bytes_per_s", 1 },
+	{ "wait_p50_s", "wait_ns.p50", 1e-9 },
+	{ "wait_p99_s", "wait_ns.p99", 1e-9 },
+	{ "peak_memory_bytes", "peak_memory_bytes", 1 },
+	{ "samples", "samples", 1 },
+	{ NULL, NULL, 0 },
+};
+
+static int put_figures(struct pen_text *j, bool workload,
+		       const struct pen_text *printed,
+		       const struct pen_process *p, struct pen_err *err)
+{
+	const struct figure *f = workload ? of_run : of_load;
+	struct pen_doc d = { .name = "what the run printed" };
+	int rc = pen__jdoc_open(&d.j, printed->p ? printed->p : "", printed->n,
+				d.name, err);
+
+	if (rc)
+		return rc;
+	for (; f->key; f++) {
+		const double v = pen__doc_number(&d, 0, f->path);
+
+		if (isfinite(v))
+			pen__json_num(j, f->key, v * f->times);
+	}
+	if (workload)
+		pen__json_int(j, "peak_memory_bytes", p->peak_bytes);
+	pen__json_num(j, "seconds", p->real_s);
+	pen__json_num(j, "cpu_s", p->user_s + p->system_s);
+	pen__jdoc_close(&d.j);
+	return 0;
+}
+
+static int run(struct pen_run *r, const struct pen_trial *t, struct pen_text *j,
+	       struct pen_err *err)
+{
+	/* by exit code: what kind of failure it was */
+	static const int codes[] = { 0, PEN_ECLOSED, PEN_EINVAL, PEN_EDATA,
+				     PEN_EIO };
+	const struct sweep *s = r->own;
+	const bool workload = pen__names_workload(s->target);
+	const char *argv[MOST_ARGS + MOST_AXES + 8] = { "" };
+	char set[MOST_AXES][512];
+	struct pen_text printed = { 0 };
+	struct pen_process p = { 0 };
+	size_t n = 1;
+	int rc;
+
+	argv[n++] = workload ? "run" : "load";
+	argv[n++] = s->target;
+	for (size_t i = 0; i < s->nfixed; i++)
+		argv[n++] = s->fixed[i];
+	for (size_t i = 0; i < s->naxes; i++) {
+		snprintf(set[i], sizeof(set[i]), "%s=%s", s->axis[i].key,
+			 value_of(s, t->of->value, i));
+		argv[n++] = set[i];
+	}
+	argv[n++] = "--json";
+	argv[n++] = "--quiet";
+	if (t->cold)
+		argv[n++] = workload ? "reader.page_cache=drop"
+				     : "--drop-cache";
+	rc = pen__process_run(&p, argv, &printed, err);
+	if (!rc)
+		rc = put_figures(j, workload, &printed, &p, err);
+	else if (p.code > 0 && p.code < 5)
+		rc = codes[p.code];
+	if (rc)
+		snprintf(err->where, sizeof(err->where), "%.255s", t->setup);
+	pen__text_fini(&printed);
+	return rc;
+}
+
+/* ---- the result ---- */
+
+static void words(struct pen_text *t, const struct pen_variants *a)
+{
+	static const struct pen_ranking fastest = { .what = "Fastest",
+						    .key = "samples_per_s" };
+	const struct pen_variant *best = pen__put_best(t, a, &fastest);
+	const struct pen_variant *last = best;
+	struct pen_change c;
+
+	for (size_t i = 0; best && i < a->n; i++)
+		if (a->v[i].by < last->by)
+			last = &a->v[i];
+	if (last == best)
+		return;
+	c = pen__change_of(a, last, best, "samples_per_s");
+	if (c.differs)
+		pen__text_add(t, "The slowest (%s) has %s of that.\n",
+			      last->name, pen__show_share(1 / (1 + c.share)).s);
+	else if (!isnan(c.low))
+		pen__text_add(t, "The slowest is alike, too: nothing that was "
+				 "varied matters beyond noise.\n");
+}
+
+static void facts(struct pen_text *t, const struct pen_variants *a)
+{
+	pen__text_add(t, "%s, ", pen__show_counted(a->n, "setting").s);
+	pen__text_add(t, "%s.\n", pen__show_counted(a->nrows, "run").s);
+}
+
+static void name(const struct pen_line *r, char *buf, size_t cap)
+{
+	snprintf(buf, cap, "%s", pen__line_text(r, "setup"));
+}
+
+struct curve {
+	double x[PEN_MOST_VALUES], y[PEN_MOST_VALUES];
+	double low[PEN_MOST_VALUES], high[PEN_MOST_VALUES];
+	size_t n;
+};
+
+/* A place for another value of x; the others move on. */
+static void make_room(struct curve *c, size_t at)
+{
+	double *const v[] = { c->x, c->y, c->low, c->high };
+
+	for (size_t i = 0; i < 4; i++)
+		memmove(v[i] + at + 1, v[i] + at, (c->n - at) * sizeof(double));
+	c->n++;
+}
+
+/* The best rate with each value of a key; false: they are no numbers. */
+static bool curve_of(const struct pen_variants *a, const char *key,
+		     struct curve *out)
+{
+	out->n = 0;
+	for (size_t i = 0; i < a->n; i++) {
+		const char *text = pen__line_text(a->v[i].row, key);
+		char *end;
+		const double x = strtod(text, &end);
+		struct pen_range r;
+		size_t at = 0;
+
+		if (end == text || *end || !isfinite(x))
+			return false;
+		while (at < out->n && out->x[at] < x)
+			at++;
+		r = pen__range_of(a, &a->v[i], "samples_per_s");
+		if (at < out->n && out->x[at] == x) {
+			if (!(r.mid > out->y[at]))
+				continue;
+		} else if (out->n == PEN_MOST_VALUES) {
+			return false;
+		} else {
+			make_room(out, at);
+		}
+		out->x[at] = x;
+		out->y[at] = r.mid;
+		out->low[at] = r.low;
+		out->high[at] = r.high;
+	}
+	return out->n > 1;
+}
+
+/* A value that was set: its digits as they are. */
+static struct pen_shown show_value(double v)
+{
+	struct pen_shown s;
+
+	if (v >= 0 && v < 1e15 && floor(v) == v)
+		return pen__show_whole(v);
+	snprintf(s.s, sizeof(s.s), "%.6g", v);
+	return s;
+}
+
+/* number: of the key; what others named it is no part of an id */
+static void put_curve(struct pen_text *t, const struct pen_group *g,
+		      size_t number, const char *key, const struct curve *c)
+{
+	const struct pen_series one = { "best samples/s", c->y,
+					pen__colour_of(0) };
+	char id[64], title[160];
+	struct pen_plot p = {
+		.id = id,
+		.title = title,
+		.about = "The best median of all settings with this value, "
+			 "from its lowest to its highest run.",
+		.x = { key, show_value, 0 },
+		.y = { "samples/s", pen__show_count, 0 },
+		.x_at = c->x,
+		.n = c->n,
+		.series = &one,
+		.nseries = 1,
+		.low = c->low,
+		.high = c->high,
+	};
+
+	snprintf(title, sizeof(title), "Best rate by %s", key);
+	snprintf(id, sizeof(id), "k%zu-%zu", g->number, number);
+	pen__chart_plot(t, &p);
+}
+
+static int show(struct pen_text *t, const struct pen_group *g,
+		struct pen_err *err)
+{
+	struct pen_variants a;
+	struct curve k;
+	int rc =
+		pen__variants_init(&a, &pen__exp_sweep.kind, g->row, g->n, err);
+
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < g->row[0]->n; i++) {
+		const char *key = pen__cell_key(g->row[0], i);
+
+		if (!strncmp(key, "set.", 4) && curve_of(&a, key, &k))
+			put_curve(t, g, i, key + 4, &k);
+	}
+	pen__variants_fini(&a);
+	return 0;
+}
+
+static const struct pen_flag flags[] = {
+	PEN_COUNT("--repeats",
+		  "runs of every cell, in turns (default 3), after one to warm "
+		  "up that is left out; 1: one run, no conclusion",
+		  NULL, 10000),
+	PEN_TEXT("-o", "FILE", "where rows are added (default sweep.jsonl)"),
+	PEN_FLAG("--fixed", "KEY=VALUE",
+		 "a setting whose value has a comma in it and is not a list",
+		 PEN_TAKES_ANY),
+	PEN_SWITCH("--cold",
+		   "drop the files from the page cache before each run"),
+	PEN_SWITCH("--resume", "leave out what the file has rows of"),
+	PEN_SWITCH("--json", "print the rows instead of a table"),
+	PEN_SWITCH("--quiet", "no progress line"),
+	PEN_FLAGS_END,
+};
+
+static const char *const examples[] = {
+	"penstock sweep data/ threads=1,2,4 store=posix,mmap,uring "
+	"shuffle=true",
+	"twelve ways to load this data, three times each",
+	"penstock sweep unet3d_small reader.read_threads=1,2,4 "
+	"accelerators=1,4",
+	"a training job with other numbers of threads and accelerators",
+	"penstock sweep data/ threads=1,2,4 --resume",
+	"go on after a crash, or with more values",
+	NULL,
+};
+
+const struct pen_experiment pen__exp_sweep = {
+	.kind = { .experiment = "sweep",
+		  .title = "Sweep",
+		  .columns = "samples/"
+			     "s=samples_per_s|utilisation=au|memory=peak_"
+			     "memory_bytes|wait p99=wait_p99_s|varied=arm",
+		  .chart = { { "Rate by settings",
+			       "The fastest first; the darker ones are alike, "
+			       "within noise.",
+			       "samples_per_s" } },
+		  .words = words,
+		  .facts = facts,
+		  .name = name,
+		  .by = "samples_per_s",
+		  .show = show },
+	.args = "WORKLOAD|PATH key=1,2,4 other=[64,4096] [key=value ...]",
+	.summary = "run a grid of settings, and say which are best",
+	.about = "Every setting with a list is varied; every combination runs "
+		 "several times, in turns and in changing order, as `penstock "
+		 "run` of a workload or `penstock load` of data would, each in "
+		 "a process of its own. One row a run is added to a file, "
+		 "which `penstock report` draws and `penstock compare` takes.",
+	.flags = flags,
+	.has = PEN_HAS_OWN,
+	.examples = examples,
+	.own = sizeof(struct sweep),
+	.take = take,
+	.prepare = prepare,
+	.head = head,
+	.describe = describe,
+	.run = run,
+	.close = close_sweep,
+};

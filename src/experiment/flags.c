@@ -1,0 +1,330 @@
+/* Flags and settings of an experiment, by the tables that describe them. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/opt.h"
+#include "experiment/harness.h"
+
+static const struct pen_flag made[] = {
+	PEN_COUNT("--samples", "without a PATH: make so many (default 10,000)",
+		  NULL, 1e12),
+	PEN_TEXT("--shape", "SHAPE", "of each, as 3x224x224 (default 32x32)"),
+	PEN_TEXT("--dtype", "TYPE",
+		 "of its numbers, as NumPy names it (default float32)"),
+	PEN_TEXT("--dir", "DIR",
+		 "where the folder for it is made, and removed at the end "
+		 "(default: $TMPDIR, or /tmp)"),
+	PEN_FLAGS_END,
+};
+static const struct pen_flag rows[] = {
+	PEN_TEXT("-o", "FILE", "where rows are added, one a run (JSON lines)"),
+	PEN_TEXT("-M", "KEY=VALUE", "metadata for every row; repeatable"),
+	PEN_FLAGS_END,
+};
+static const struct pen_flag pass[] = {
+	PEN_COUNT("-n", "stop a run after N batches", NULL, 1e18),
+	PEN_SWITCH("--cold", "drop the files from the page cache before each "
+			     "run, and say whether that worked"),
+	PEN_SWITCH("--warm", "read the files into the page cache first (the "
+			     "default); with --cold: both"),
+	PEN_COUNT("--repeats",
+		  "runs of each setting, in turns (default 3), after one to "
+		  "warm up that is left out; 1: one run, no conclusion",
+		  NULL, 1000),
+	PEN_FLAGS_END,
+};
+static const struct pen_flag peers[] = {
+	PEN_COUNT("--repeats", "runs of each variant, in turns (default 3)",
+		  NULL, 1000),
+	PEN_TEXT("--python", "EXE",
+		 "Python that has PyTorch (default /usr/bin/python3)"),
+	PEN_FLAGS_END,
+};
+static const struct pen_flag ends[] = {
+	PEN_SWITCH("--resume", "leave out what the file has rows of"),
+	PEN_SWITCH("--json", "print the rows instead of a table"),
+	PEN_SWITCH("--quiet", "no progress line"),
+	PEN_FLAGS_END,
+};
+
+const char *const pen__order_is_set[] = { "sampler*=", PEN_SETS,
+					  "shuffle=", PEN_SETS, NULL };
+
+const struct pen_flag *pen__flag_at(const struct pen_experiment *x, size_t i)
+{
+	const bool own = x->has & PEN_HAS_OWN;
+	const struct pen_flag *const of[] = {
+		x->flags,
+		x->has & PEN_HAS_MADE ? made : NULL,
+		own ? NULL : rows,
+		x->has & PEN_HAS_PASS ? pass : NULL,
+		x->has & PEN_HAS_PEERS ? peers : NULL,
+		own ? NULL : ends,
+	};
+
+	for (size_t k = 0; k < sizeof(of) / sizeof(of[0]); k++)
+		for (const struct pen_flag *f = of[k]; f && f->name; f++)
+			if (!i--)
+				return f;
+	return NULL;
+}
+
+static const struct pen_flag *find(const struct pen_run *r, const char *name,
+				   struct pen_taken **v)
+{
+	const struct pen_flag *f;
+
+	for (size_t i = 0; (f = pen__flag_at(r->of, i)); i++)
+		if (!strcmp(f->name, name)) {
+			*v = &r->value[i];
+			return f;
+		}
+	return NULL;
+}
+
+const struct pen_taken *pen__value(const struct pen_run *r, const char *flag)
+{
+	static const struct pen_taken none;
+	struct pen_taken *v;
+
+	return find(r, flag, &v) ? v : &none;
+}
+
+double pen__number(const struct pen_run *r, const char *flag)
+{
+	return pen__value(r, flag)->v[0];
+}
+
+bool pen__given(const struct pen_run *r, const char *flag)
+{
+	return pen__value(r, flag)->text;
+}
+
+bool pen__chosen(const struct pen_run *r, const char *flag, size_t i)
+{
+	const struct pen_taken *v = pen__value(r, flag);
+
+	for (size_t k = 0; k < v->n; k++)
+		if ((size_t)v->v[k] == i)
+			return true;
+	return !v->n;
+}
+
+/* ---- values ---- */
+
+/* As counts are written, or as C writes numbers: "10k", "1e6". */
+static bool parse_number(const struct pen_flag *f, const char *word, double *v)
+{
+	uint64_t n;
+	char *end;
+
+	if (f->takes == PEN_TAKES_SIZES ? !pen__parse_size(word, &n)
+					: !pen__parse_count(word, &n)) {
+		*v = (double)n;
+		return *v >= f->least && *v <= f->most;
+	}
+	*v = strtod(word, &end);
+	if (end == word || *end || f->takes == PEN_TAKES_SIZES ||
+	    !(*v >= f->least) || *v > f->most)
+		return false;
+	return f->takes == PEN_TAKES_MS || *v == (double)(uint64_t)*v;
+}
+
+static int refuse(const struct pen_run *r, const struct pen_flag *f,
+		  const char *text, struct pen_err *err)
+{
+	const bool sizes = f->takes == PEN_TAKES_SIZES;
+	const char *what = f->takes == PEN_TAKES_MS ? "milliseconds"
+			   : sizes		    ? "sizes"
+						    : "numbers";
+	char most[48];
+
+	snprintf(most, sizeof(most), "%s",
+		 sizes ? pen__show_bytes(f->most).s
+		       : pen__show_whole(f->most).s);
+	if (f->many > 1)
+		return pen__fail(
+			err, PEN_EINVAL, r->name,
+			"%s: '%s' is not a list of %s from %.0f to %s, as %s",
+			f->name, text, what, f->least, most,
+			sizes ? "1MB,4MB" : "1,2,4");
+	return pen__fail(err, PEN_EINVAL, r->name,
+			 "%s: '%s' is not a %s from %.0f to %s", f->name, text,
+			 sizes ? "size" : "number", f->least, most);
+}
+
+static int take_numbers(const struct pen_run *r, const struct pen_flag *f,
+			const char *text, struct pen_taken *v,
+			struct pen_err *err)
+{
+	const char *p = text;
+
+	v->n = 0;
+	do {
+		const size_t len = strcspn(p, ",");
+		char word[32];
+
+		if (!len || len >= sizeof(word) || v->n >= f->many)
+			return refuse(r, f, text, err);
+		snprintf(word, sizeof(word), "%.*s", (int)len, p);
+		if (!parse_number(f, word, &v->v[v->n]))
+			return refuse(r, f, text, err);
+		if (f->takes == PEN_TAKES_MS)
+			v->v[v->n] /= 1e3;
+		v->n++;
+		p += len + (p[len] == ',');
+	} while (*p);
+	return 0;
+}
+
+static int refuse_name(const struct pen_run *r, const struct pen_flag *f,
+		       const char *name, int n, struct pen_err *err)
+{
+	char all[256] = "";
+	size_t at = 0;
+
+	for (size_t i = 0; f->names[i] && at < sizeof(all); i++)
+		at += (size_t)snprintf(all + at, sizeof(all) - at, "%s%s",
+				       i ? ", " : "", f->names[i]);
+	return pen__fail(err, PEN_EINVAL, r->name,
+			 "%s: there is no '%.*s', but %s", f->name, n, name,
+			 all);
+}
+
+/* A name, or the first that begins so. */
+static int take_names(const struct pen_run *r, const struct pen_flag *f,
+		      const char *p, struct pen_taken *v, struct pen_err *err)
+{
+	do {
+		const size_t len = strcspn(p, ",");
+		size_t i = 0, at;
+
+		while (f->names[i] && (strlen(f->names[i]) != len ||
+				       strncmp(f->names[i], p, len) != 0))
+			i++;
+		for (at = 0; !f->names[i] && f->names[at]; at++)
+			if (len && !strncmp(f->names[at], p, len))
+				i = at;
+		if (!f->names[i] || v->n >= f->many)
+			return refuse_name(r, f, p, (int)len, err);
+		v->v[v->n++] = (double)i;
+		p += len + (p[len] == ',');
+	} while (*p);
+	return 0;
+}
+
+static int take_time(const struct pen_flag *f, const char *text,
+		     struct pen_taken *v, struct pen_err *err)
+{
+	const struct pen_opt opt[] = {
+		{ .name = f->name, .type = PEN_OPT_TIME, .max = 3.6e12 },
+		{ .name = NULL },
+	};
+	uint64_t ns;
+	const int rc = pen__opt_set(opt, &ns, f->name, text, err);
+
+	v->v[0] = rc ? 0 : (double)ns;
+	return rc;
+}
+
+/* Keys stand in JSON as they are. */
+static int add_meta(struct pen_run *r, const char *text, struct pen_err *err)
+{
+	const size_t n = strcspn(text, "=");
+
+	if (!n || !text[n] ||
+	    strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0"
+			 "123456789_-.") != n)
+		return pen__fail(err, PEN_EINVAL, "bench",
+				 "-M: '%s' is not KEY=VALUE", text);
+	pen__text_put(&r->meta, text, n);
+	pen__text_put(&r->meta, "", 1);
+	pen__text_put(&r->meta, text + n + 1, strlen(text + n + 1) + 1);
+	return 0;
+}
+
+/* ---- arguments ---- */
+
+/* What all have: a copy where it is used. */
+static void settle(struct pen_run *r)
+{
+	const char *text;
+
+	r->out = (text = pen__value(r, "-o")->text) ? text : r->out_default;
+	r->shape = (text = pen__value(r, "--shape")->text) ? text : r->shape;
+	r->dtype = (text = pen__value(r, "--dtype")->text) ? text : r->dtype;
+	r->dir = pen__value(r, "--dir")->text;
+	r->cold = pen__given(r, "--cold");
+	r->warm = pen__given(r, "--warm");
+	r->resume = pen__given(r, "--resume");
+	r->json = pen__given(r, "--json");
+	r->quiet = pen__given(r, "--quiet");
+	r->batches = (uint64_t)pen__number(r, "-n");
+	if (pen__given(r, "--repeats"))
+		r->repeats = (uint64_t)pen__number(r, "--repeats");
+	if (pen__given(r, "--samples"))
+		r->made.nsamples = (uint64_t)pen__number(r, "--samples");
+}
+
+static int take_flag(struct pen_run *r, const char *key, const char *text,
+		     struct pen_err *err)
+{
+	struct pen_taken *v;
+	const struct pen_flag *f = find(r, key, &v);
+	int rc = 0;
+
+	if (!f)
+		return pen__fail(err, PEN_EINVAL, r->name, "no flag '%s'", key);
+	if (!strcmp(key, "-M"))
+		return add_meta(r, text, err);
+	if (f->takes == PEN_TAKES_ANY)
+		return r->of->take(r, key, text, err);
+	/* what is given takes the place of the preset, not a place beside it */
+	if (f->many == 1 || (f->preset && v->text == f->preset))
+		v->n = 0;
+	if (f->takes == PEN_TAKES_NAMES)
+		rc = take_names(r, f, text, v, err);
+	else if (f->takes == PEN_TAKES_TIME)
+		rc = take_time(f, text, v, err);
+	else if (f->takes != PEN_TAKES_TEXT && f->takes != PEN_TAKES_NOTHING)
+		rc = take_numbers(r, f, text, v, err);
+	v->text = text ? text : "";
+	settle(r);
+	return rc;
+}
+
+/* "key=" is the setting, "key*=" all that begin so, else it is a flag. */
+static bool matches(const char *what, const char *key)
+{
+	const size_t n = strcspn(what, "*=");
+
+	return !strncmp(what, key, n) && (what[n] == '*' || !key[n]);
+}
+
+int pen__run_take(struct pen_run *r, const char *key, const char *value,
+		  struct pen_err *err)
+{
+	const bool flag = key && key[0] == '-';
+	const char *const *no = r->of->refuses;
+	int rc;
+
+	for (; key && no && *no; no += 2)
+		if (matches(no[0], key))
+			return pen__fail(err, PEN_EINVAL, r->name, "%s%s %s",
+					 key, flag ? "" : "=", no[1]);
+	if (flag)
+		return take_flag(r, key, value, err);
+	rc = r->of->take ? r->of->take(r, key, value, err) : 1;
+	if (rc <= 0)
+		return rc;
+	if (!key && !strstr(r->of->args, "PATH"))
+		return pen__fail(err, PEN_EINVAL, r->name,
+				 "makes its own data; what is '%s'?", value);
+	rc = key ? pen_spec_set(r->spec, key, value, err)
+		 : pen_spec_add_path(r->spec, value, err);
+	if (!rc && key)
+		pen__text_add(&r->settings, "%s%s=%s", r->settings.n ? " " : "",
+			      key, value);
+	return rc;
+}

@@ -1,0 +1,314 @@
+/*
+ * The data that an experiment is over, made on the spot when none are given,
+ * and what has to come of a pass over them.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "experiment/harness.h"
+#include "make/synth.h"
+
+void pen__json_hex(struct pen_text *j, const char *key, uint64_t v)
+{
+	char hex[24];
+
+	snprintf(hex, sizeof(hex), "%016llx", (unsigned long long)v);
+	pen__json_str(j, key, hex);
+}
+
+/* ---- made on the spot ---- */
+
+static int make_data(struct pen_run *r, const void *arg, struct pen_err *err)
+{
+	const struct pen_fresh *m = &r->made;
+	const struct pen_fresh_file file = { .path = pen_spec_path(r->spec, 0),
+					     .format = "npy",
+					     .n = m->nsamples };
+	int rc = pen__synth_space(r->folder, m->nsamples * m->row, err);
+
+	(void)arg;
+	if (!rc)
+		rc = pen__fresh_write(m, &file, err);
+	if (!rc)
+		rc = pen__fresh_sum(m, 0, m->nsamples, &r->shared->sum, err);
+	r->shared->has_sum = !rc;
+	return rc;
+}
+
+int pen__run_made(struct pen_run *r, struct pen_err *err)
+{
+	int rc = pen__fresh_init(&r->made, r->shape, r->dtype, err);
+
+	if (rc)
+		return rc;
+	if (r->made.nsamples > UINT64_MAX / 2 / r->made.row)
+		return pen__fail(err, PEN_EINVAL, r->name,
+				 "--samples: too many");
+	r->made.seed = pen_spec_number(r->spec, "seed");
+	r->is_made = true;
+	return pen__run_folder(r, err);
+}
+
+static int make(struct pen_run *r, struct pen_err *err)
+{
+	char path[4096];
+	int rc = pen__run_made(r, err);
+
+	snprintf(path, sizeof(path), "%s/x.npy", r->folder);
+	if (!rc)
+		rc = pen_spec_add_path(r->spec, path, err);
+	return rc ? rc : pen__run_child(r, "making data", make_data, NULL, err);
+}
+
+/* ---- described ---- */
+
+/* Numbers in a sample of the largest field: genes of a cell. */
+static double columns(const struct pen_dataset *ds)
+{
+	const struct pen_field *f = NULL;
+	double n = 1;
+
+	for (uint32_t i = 0; i < pen_dataset_nfields(ds); i++)
+		if (!f || pen_dataset_field(ds, i)->max_bytes > f->max_bytes)
+			f = pen_dataset_field(ds, i);
+	for (uint32_t i = 0; f && i < f->ndim; i++)
+		n *= (double)f->shape[i];
+	return f && n > 0 ? n : 0;
+}
+
+static bool has_csr(const char *format)
+{
+	struct pen_option o;
+
+	for (uint32_t i = 0; !pen_option_at("format", format, i, &o); i++)
+		if (!strcmp(o.name, "output"))
+			for (size_t k = 0; o.choices && o.choices[k]; k++)
+				if (!strcmp(o.choices[k], "csr"))
+					return true;
+	return false;
+}
+
+/* In a child, because indexing takes threads and memory. It also leaves the
+ * index in the cache, so that no run pays for it. */
+static int look(struct pen_run *r, const void *arg, struct pen_err *err)
+{
+	struct pen_shared *d = r->shared;
+	struct pen_dataset *ds;
+	int rc = pen_dataset_open(&ds, r->spec, err);
+
+	(void)arg;
+	if (rc)
+		return rc;
+	snprintf(d->format, sizeof(d->format), "%s", pen_dataset_format(ds));
+	d->bytes = (double)pen_dataset_nbytes(ds);
+	d->objects = (double)pen_dataset_nobjects(ds);
+	d->samples = (double)pen_dataset_nsamples(ds);
+	d->ncols = columns(ds);
+	d->has_output = has_csr(pen_dataset_format(ds));
+	pen_dataset_close(ds);
+	return 0;
+}
+
+static int check_paths(const struct pen_run *r, struct pen_err *err)
+{
+	if (!pen_spec_path(r->spec, 0))
+		return pen__fail(err, PEN_EINVAL, "bench",
+				 "which data? give a PATH");
+	if (pen_spec_path(r->spec, 1))
+		return pen__fail(err, PEN_EINVAL, "bench",
+				 "one PATH is enough: a folder, a glob in "
+				 "quotes, or @LIST; not '%s', too",
+				 pen_spec_path(r->spec, 1));
+	if (!pen_spec_number(r->spec, "epochs") && !r->batches)
+		return pen__fail(err, PEN_EINVAL, "bench",
+				 "epochs=0 has no end; give -n, too");
+	return 0;
+}
+
+int pen__run_data(struct pen_run *r, struct pen_err *err)
+{
+	int rc = 0;
+
+	if (!pen_spec_path(r->spec, 0) && r->of->has & PEN_HAS_MADE)
+		rc = make(r, err);
+	if (!rc)
+		rc = check_paths(r, err);
+	if (rc)
+		return rc;
+	if (!realpath(pen_spec_path(r->spec, 0), r->path))
+		snprintf(r->path, sizeof(r->path), "%s",
+			 pen_spec_path(r->spec, 0));
+	rc = pen__run_child(r, "opening", look, NULL, err);
+	if (!rc)
+		rc = pen__run_rows_open(r, err);
+	if (rc)
+		return rc;
+	pen__text_add(&r->notes, "%s: ", pen_spec_path(r->spec, 0));
+	pen__text_add(
+		&r->notes, "%s x ",
+		pen__show_counted((uint64_t)r->shared->samples, "sample").s);
+	pen__text_add(&r->notes, "%s in ",
+		      pen__show_grouped((uint64_t)r->shared->ncols).s);
+	pen__text_add(&r->notes, "%s %s %s, ",
+		      pen__show_grouped((uint64_t)r->shared->objects).s,
+		      r->shared->format,
+		      r->shared->objects > 1 ? "files" : "file");
+	pen__text_add(&r->notes, "%s\n", pen__show_bytes(r->shared->bytes).s);
+	/* another folder every time, but the same data */
+	if (r->is_made)
+		snprintf(r->path, sizeof(r->path),
+			 "made: %s samples of %.64s %.16s, seed %llu",
+			 pen__show_grouped(r->made.nsamples).s, r->shape,
+			 r->dtype, (unsigned long long)r->made.seed);
+	return 0;
+}
+
+/* ---- in a child ---- */
+
+bool pen__spec_is(const struct pen_spec *s, const char *key, const char *value)
+{
+	char text[4096];
+
+	return !pen_spec_get(s, key, text, sizeof(text)) &&
+	       !strcmp(text, value);
+}
+
+bool pen__spec_has(const struct pen_spec *s, const char *key)
+{
+	return !pen__spec_is(s, key, "");
+}
+
+/* Another path in place of the only one. */
+static int set_path(struct pen_spec *s, const char *path, struct pen_err *err)
+{
+	pen_spec_clear_paths(s);
+	return pen_spec_add_path(s, path, err);
+}
+
+int pen__run_spec(const struct pen_run *r, const struct pen_setting *set,
+		  struct pen_spec **out, struct pen_err *err)
+{
+	int rc = pen_spec_copy(out, r->spec, err);
+
+	if (rc)
+		return rc;
+	for (; !rc && set && set->key; set++)
+		if (set->value && !strcmp(set->key, "path"))
+			rc = set_path(*out, set->value, err);
+		else if (set->value && !strcmp(set->key, "format.*"))
+			rc = pen_spec_set(*out, "format.", NULL, err);
+		else if (set->value)
+			rc = pen_spec_set(*out, set->key, set->value, err);
+	if (rc)
+		pen_spec_free(*out);
+	return rc;
+}
+
+/* Every sample of the data, once an epoch, as it is in the files? */
+static bool is_whole(const struct pen_spec *s)
+{
+	static const char *const all[] = {
+		"sequential", "shuffle",   "block",
+		"census",     "scdataset", "annbatch"
+	};
+
+	if (pen__spec_has(s, "subset") ||
+	    pen__spec_is(s, "drop_last", "true") ||
+	    pen__spec_is(s, "tail", "drop") || pen__spec_is(s, "tail", "pad") ||
+	    pen_spec_number(s, "world") > 1 ||
+	    pen_spec_number(s, "epoch_batches"))
+		return false;
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (pen__spec_is(s, "sampler", all[i]))
+			return true;
+	return false;
+}
+
+/* Samples in the first n batches (0: all): each epoch ends with a short one. */
+static uint64_t in_batches(uint64_t samples, const struct pen_spec *s,
+			   uint64_t n)
+{
+	const uint64_t batch = pen_spec_number(s, "batch_size");
+	const uint64_t epochs = pen_spec_number(s, "epochs");
+	const uint64_t each = (samples + batch - 1) / batch;
+	const uint64_t whole = n && each ? n / each : epochs;
+	const uint64_t rest = n && each ? n % each : 0;
+
+	if (epochs && whole >= epochs)
+		return epochs * samples;
+	return whole * samples + rest * batch;
+}
+
+/* What has to come, by the data and not by the loader, where that is clear. */
+static void put_expected(const struct pen_run *r, const struct pen_pass *p,
+			 const struct pen_setup *m, struct pen_text *j)
+{
+	const struct pen_spec *s = p->spec;
+	const uint64_t samples = m->samples ? m->samples
+					    : (uint64_t)r->shared->samples;
+
+	if (is_whole(s))
+		pen__json_int(j, "expected_rows",
+			      in_batches(samples, s, p->max_batches));
+	else if (!p->max_batches)
+		pen__json_int(j, "expected_rows",
+			      atomic_load(&r->shared->total));
+	if (r->shared->has_sum && !m->lossy && is_whole(s) && !p->max_batches &&
+	    !pen__spec_has(s, "cast") && !pen__spec_has(s, "take") &&
+	    !pen__spec_is(s, "decode", "false"))
+		pen__json_hex(j, "expected_sum",
+			      pen_spec_number(s, "epochs") * r->shared->sum);
+}
+
+static double over(double v, double s)
+{
+	return s > 0 ? v / s : 0;
+}
+
+int pen__run_pass(struct pen_run *r, const struct pen_trial *t,
+		  struct pen_pass *p, struct pen_text *j, struct pen_err *err)
+{
+	int rc;
+
+	p->done = &r->shared->done;
+	p->total = &r->shared->total;
+	if (p->temper == PEN_AS_IT_IS && !t->of->as_it_is)
+		p->temper = t->cold ? PEN_COLD : PEN_WARM;
+	rc = pen__pass_run(p, err);
+	if (rc)
+		return rc;
+	pen__pass_json(j, p);
+	if (!p->content)
+		return 0;
+	put_expected(r, p, t->of, j);
+	pen__json_int(j, "batch", pen_spec_number(p->spec, "batch_size"));
+	pen__json_num(j, "s_per_batch",
+		      p->seconds / (p->nbatches ? (double)p->nbatches : 1));
+	pen__json_num(j, "s_per_sample", over(p->seconds, (double)p->nsamples));
+	pen__json_num(j, "wait_share", over(p->wait_s, p->seconds));
+	pen__json_num(j, "bytes_per_s",
+		      over((double)p->stats.payload_bytes, p->seconds));
+	return 0;
+}
+
+int pen__run_pass_with(struct pen_run *r, const struct pen_trial *t,
+		       struct pen_pass *p, const struct pen_setting *set,
+		       struct pen_text *j, struct pen_err *err)
+{
+	struct pen_pass plain = { .content = true };
+	struct pen_spec *s;
+	int rc = pen__run_spec(r, set, &s, err);
+
+	if (rc)
+		return rc;
+	p = p ? p : &plain;
+	p->spec = s;
+	p->max_batches = p->max_batches ? p->max_batches : r->batches;
+	rc = pen__run_pass(r, t, p, j, err);
+	pen__pass_fini(p);
+	p->spec = NULL;
+	pen_spec_free(s);
+	return rc;
+}
