@@ -136,7 +136,11 @@ static int check_out(const struct pen_spec *spec, const char *path)
 static int build(struct vocab *v)
 {
 	const struct pen_vocab_job job = {
-		.source = v->spec, .opts = &v->opts, .tick = tick, .arg = v
+		.source = v->spec,
+		.opts = &v->opts,
+		.opened = warn_of,
+		.tick = tick,
+		.arg = v,
 	};
 	struct pen_vocab_result r;
 	struct pen_text text = { 0 };

@@ -137,6 +137,8 @@ static int load(struct load *l, struct pen_err *err)
 		rc = pen_loader_open(&loader, l->spec, err);
 	if (rc)
 		return rc;
+	if (!l->x.comm->rank)
+		warn_of(pen_loader_dataset(loader));
 	while (!rc && !interrupted()) {
 		rc = pen_loader_next(loader, &b, err);
 		if (rc)

@@ -184,6 +184,8 @@ static int open_loader(struct counting *c, struct pen_err *err)
 		if (!rc)
 			rc = pen_loader_open(&c->l, s, err);
 	}
+	if (!rc && c->job->opened)
+		c->job->opened(pen_loader_dataset(c->l));
 out:
 	pen_dataset_close(own);
 	pen_spec_free(s);

@@ -9,6 +9,8 @@ struct pen_vocab_job {
 	const struct pen_spec *source; /* tokens=none */
 	const struct pen_count_opts *opts;
 	uint32_t threads; /* that count; 0: CPUs */
+	/* Called once, when it is known what is read. May be NULL. */
+	void (*opened)(const struct pen_dataset *);
 	/* Called now and then by one of them; anything but 0 ends it. */
 	int (*tick)(void *arg, uint64_t done, uint64_t total, uint64_t bytes);
 	void *arg;

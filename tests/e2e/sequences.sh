@@ -133,6 +133,7 @@ for f in cut.fq.gz cut.fa.gz block.fa.gz; do
 	grep -q "^bad: $f: bgzip's end-of-file block is missing" out ||
 		fail "verify $f: $(cat out)"
 	expect 0 "warning: $f: bgzip's end-of-file block" load $f
+	expect 0 "warning: $f: bgzip's end-of-file block" vocab $f -o v.txt k=2
 	"$penstock" inspect $f | grep -q "note: damaged: $f: bgzip's end-of" ||
 		fail "inspect $f"
 done
