@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "comm/comm.h"
+#include "engine/plan.h"
 #include "store/tier.h"
 
 #define FAST_NS 200000 /* a batch: waking a worker for each is felt */
@@ -311,7 +312,7 @@ static void stop(struct pen_loader *l)
 	pen__order_free(l->order);
 	l->ring = NULL;
 	l->order = NULL;
-	l->parked = l->gated = NULL;
+	l->gated = NULL;
 	atomic_store(&l->planned, 0);
 	atomic_store(&l->unit_tasks, 0);
 	atomic_store(&l->stopping, false);

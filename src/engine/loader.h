@@ -1,5 +1,5 @@
 /*
- * The loader's inside, shared by plan, fetch, finish and loader.
+ * The loader's inside, which all stages share.
  *
  * Three kinds of task go round in one ring, the lower lane first: fill rows of
  * a planned batch, fetch a shared unit, plan a free batch. Every worker does
@@ -131,11 +131,8 @@ struct pen_loader {
 	/* Thread time per row, a running mean; 0: not known yet. Workers write
 	 * it, the planner cuts grains by it. */
 	atomic_uint_fast64_t row_ns;
-	atomic_bool stopping;	   /* workers leave what they have not begun */
-	pthread_mutex_t lock;	   /* parked, skipped */
-	struct pen_pooled *parked; /* their plans wait for memory */
-	uint64_t parked_at;	   /* when the first of them began to */
-	atomic_uint_fast64_t memory_wait_ns;
+	atomic_bool stopping;	  /* workers leave what they have not begun */
+	pthread_mutex_t lock;	  /* gated, asked, skipped */
 	bool gate, gate_passed;	  /* plan_barrier.c; changed with the lock */
 	bool gate_told;		  /* that next() will wait there */
 	struct pen_pooled *gated; /* their plans wait for other ranks */
@@ -175,27 +172,6 @@ static inline bool pen__epoch_comes(const struct pen_loader *l)
 	return !epochs || l->plan.at.epoch < epochs;
 }
 
-void pen__plan_seek(struct pen_loader *, struct pen_cursor);
-/* Plans the next batch into b and queues its work. */
-void pen__plan_batch(struct pen_loader *, struct pen_pooled *b);
-/* Tries again the plans that wait for memory: there may be some now. */
-void pen__plan_unpark(struct pen_loader *);
-/* All shared units of a planned batch are there: queue its rows. */
-void pen__plan_rows(void *loader, struct pen_pooled *b);
-/* A unit for a run of neighbouring records around this one. */
-void pen__plan_chunk(const struct pen_loader *, uint64_t sample,
-		     uint32_t object, uint64_t k, struct pen_unit *unit);
-
-/*
- * Ranks that share a cache (plan_barrier.c): shut when the first epoch starts,
- * passed by the consumer at its end, with all other ranks. keeps(): the batch
- * waits.
- */
-void pen__gate_shut(struct pen_loader *, uint64_t epoch);
-bool pen__gate_keeps(struct pen_loader *, struct pen_pooled *);
-int pen__gate_pass(struct pen_loader *, struct pen_err *err);
-void pen__gate_leave(struct pen_loader *); /* closing; its threads are gone */
-
 /* The layout of every field (plan_shapes.c), and memory of a batch with them.
  */
 int pen__shapes_settle(struct pen_loader *, struct pen_err *err);
@@ -215,8 +191,5 @@ void pen__workers_free(struct pen_loader *);
 void pen__worker_run(void *loader, unsigned i);
 const struct pen_meter *pen__worker_meter(const struct pen_loader *,
 					  unsigned i);
-
-/* All rows are in: settle failed ones and put the batch in order. */
-void pen__finish_batch(struct pen_loader *, struct pen_pooled *b);
 
 #endif

@@ -119,7 +119,7 @@ PEN_API void pen_loader_stats(const struct pen_loader *l, struct pen_stats *out)
 		.memory_bytes = atomic_load(&l->pool->bytes),
 		.memory_peak_bytes = atomic_load(&l->pool->peak),
 		.memory_budget_bytes = l->budget,
-		.memory_wait_ns = atomic_load(&l->memory_wait_ns),
+		.memory_wait_ns = atomic_load(&l->pool->memory_wait_ns),
 		.file_open_ns = pen__loader_files_ns(l) - l->files_ns,
 		.prefetch_wanted = l->wanted,
 		.nthreads = l->nthreads,

@@ -7,10 +7,9 @@
  */
 #include <string.h>
 
-#include "base/clock.h"
-#include "engine/loader.h"
-
 #include "base/show.h"
+#include "engine/finish.h"
+#include "engine/plan.h"
 
 /* Rows of a grain are filled by one thread: less than this is not worth
  * sharing, and two CPUs that write neighbouring memory slow each other down. */
@@ -188,7 +187,8 @@ static int place_fields(struct pen_loader *l, struct pen_pooled *b,
 	return pen__pool_reserve(b, at ? at : 1, err);
 }
 
-void pen__plan_chunk(const struct pen_loader *l, uint64_t sample,
+/* A unit for a run of neighbouring records around this one. */
+static void chunk_of(const struct pen_loader *l, uint64_t sample,
 		     uint32_t object, uint64_t k, struct pen_unit *unit)
 {
 	const struct pen_format *f = l->ds->format;
@@ -220,7 +220,7 @@ static void shared_units(const struct pen_loader *l, uint64_t sample,
 
 	pen__index_find(f->ix, sample, &object, &k);
 	if (l->chunked) {
-		pen__plan_chunk(l, sample, object, k, u);
+		chunk_of(l, sample, object, k, u);
 		return;
 	}
 	f->ops->locate(f, object, k, u);
@@ -391,23 +391,6 @@ static int attach_units(struct pen_loader *l, struct pen_pooled *b,
 	return 0;
 }
 
-void pen__plan_rows(void *loader, struct pen_pooled *b)
-{
-	struct pen_loader *l = loader;
-	uint32_t n = b->ngrains; /* b may be gone once its last is pushed */
-	void *some[64];
-
-	for (uint32_t g = 0, k; g < n; g += k) {
-		for (k = 0; k < 64 && g + k < n; k++)
-			some[k] = &b->grain[g + k];
-		if (n > 1)
-			pen__ring_push_many(l->ring, PEN_LANE_ROWS, some, k);
-		else /* this thread takes it itself, next thing */
-			pen__ring_push_lazily(l->ring, PEN_LANE_ROWS, some[0],
-					      2);
-	}
-}
-
 /* Do neighbours in an object come in one read? */
 static bool reads_runs(const struct pen_loader *l)
 {
@@ -486,34 +469,12 @@ static void refuse(struct pen_loader *l, struct pen_pooled *b,
 	pen__order_put(l->order, seq, b);
 }
 
-void pen__plan_unpark(struct pen_loader *l)
-{
-	struct pen_pooled *b, *next;
-
-	pthread_mutex_lock(&l->lock);
-	b = l->parked;
-	l->parked = NULL;
-	if (b)
-		atomic_fetch_add(&l->memory_wait_ns,
-				 pen__now_ns() - l->parked_at);
-	pthread_mutex_unlock(&l->lock);
-	for (; b; b = next) {
-		next = b->next_parked; /* b is another's once it is pushed */
-		pen__ring_push(l->ring, PEN_LANE_PLAN, &b->plan);
-	}
-}
-
 static void park(struct pen_loader *l, struct pen_pooled *b)
 {
-	pthread_mutex_lock(&l->lock);
-	if (!l->parked)
-		l->parked_at = pen__now_ns();
-	b->next_parked = l->parked;
-	l->parked = b;
-	pthread_mutex_unlock(&l->lock);
+	pen__pool_park(b);
 	/* the last batch under way may have finished just before */
 	if (!atomic_load(&l->planned))
-		pen__plan_unpark(l);
+		pen__pool_unpark(l->pool);
 }
 
 static void reset(struct pen_loader *l, struct pen_pooled *b,
@@ -613,5 +574,5 @@ void pen__plan_batch(struct pen_loader *l, struct pen_pooled *b)
 	if (!b->nrows)
 		pen__finish_batch(l, b);
 	else if (atomic_fetch_sub(&b->waiting, 1) == 1)
-		pen__plan_rows(l, b);
+		pen__batch_queue(l->ring, b);
 }

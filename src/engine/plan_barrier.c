@@ -6,7 +6,7 @@
  * rank that fails before it tells those who wait there when it closes.
  */
 #include "comm/comm.h"
-#include "engine/loader.h"
+#include "engine/plan.h"
 #include "store/store.h"
 
 void pen__gate_shut(struct pen_loader *l, uint64_t epoch)
