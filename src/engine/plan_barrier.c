@@ -11,8 +11,8 @@
 
 void pen__gate_shut(struct pen_loader *l, uint64_t epoch)
 {
-	l->gate = l->ds->comm && !l->steps->alone && !l->gate_passed &&
-		  !epoch && l->ds->spec->epochs != 1;
+	l->gate = l->ds->comm && !l->gate_passed && !epoch &&
+		  l->steps->comes(l, 1);
 	l->gate_told = false;
 	l->gated = NULL;
 }
