@@ -433,22 +433,3 @@ int pen__label_choose(struct pen_choice *c, const struct pen_dataset *ds,
 		rc = turn_round(c, ds, err);
 	return rc;
 }
-
-void pen__label_fill(const struct pen_loader *l, struct pen_pooled *b)
-{
-	const struct pen_choice *c = &l->choice;
-	int64_t *to;
-
-	if (!l->ds->label.on || l->drops)
-		return;
-	to = (void *)((uint8_t *)b->mem.p +
-		      b->field_off[l->ds->format->nfields]);
-	for (uint32_t i = 0; i < b->nrows; i++) {
-		const uint64_t id = b->ids[i];
-
-		to[i] = c->by_sample ? c->by_sample[id]
-				     : c->labels[(id - c->start) / c->step];
-		if (to[i] == PEN_NO_LABEL)
-			to[i] = -1;
-	}
-}

@@ -13,7 +13,6 @@
 struct pen_dataset;
 struct pen_choice;
 struct pen_loader;
-struct pen_pooled;
 struct pen_spec;
 
 struct pen_label {
@@ -42,7 +41,5 @@ int pen__fields_hide(const struct pen_dataset *, bool *hide,
 /* The label of every chosen sample; c->labels. */
 int pen__label_choose(struct pen_choice *, const struct pen_dataset *,
 		      struct pen_err *err);
-/* The labels of the batch's rows, as they are in the end. */
-void pen__label_fill(const struct pen_loader *, struct pen_pooled *);
 
 #endif

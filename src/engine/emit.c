@@ -1,26 +1,8 @@
-/*
- * Samples that go through their format: all their units have to be there, read
- * for them alone or shared with others, before emit() can make the row.
- */
+/* Rows out of bytes that are there: through the format, padded, or cut. */
 #include <string.h>
 
 #include "base/rng.h"
-#include "engine/fetch.h"
-
-static struct pen_job *job_take(struct pen_worker *w, struct pen_pooled *b,
-				uint32_t row, uint32_t object, uint64_t k)
-{
-	struct pen_job *j = w->free_job;
-
-	w->free_job = j->next;
-	j->batch = b;
-	j->row = row;
-	j->object = object;
-	j->k = k;
-	j->left = 0;
-	pen__err_reset(&j->err);
-	return j;
-}
+#include "engine/emit.h"
 
 /* Bytes of a row before it is padded or cut. */
 static int staged_len(struct pen_worker *w, const struct pen_job *j, uint32_t f,
@@ -149,7 +131,7 @@ static void emit_chunk(struct pen_worker *w, const struct pen_job *j)
 	       u.len);
 }
 
-static void emit(struct pen_worker *w, struct pen_job *j)
+void pen__emit_sample(struct pen_worker *w, struct pen_job *j)
 {
 	struct pen_row row = {
 		.k = j->k,
@@ -184,120 +166,11 @@ static void emit(struct pen_worker *w, struct pen_job *j)
 	unstage_rows(w, j);
 }
 
-static void job_end(struct pen_worker *w, struct pen_job *j)
+void pen__emit_plain(const struct pen_pooled *b, const struct pen_unit *u,
+		     uint32_t row, const uint8_t *src)
 {
-	uint32_t n = w->f->units_per_sample;
-	struct pen_pooled *b = j->batch;
-	/* not all of it was read because all stop: its row is left as it is */
-	const bool left = j->err.code == PEN_ECLOSED &&
-			  atomic_load(&w->l->stopping);
-
-	if (j->err.code && !left)
-		pen__row_failed(w, b, j->row, &j->err);
-	for (uint32_t i = 0; i < n; i++) {
-		struct pen_slot *s = j->slot[i];
-
-		j->slot[i] = NULL;
-		if (s)
-			pen__slot_release(w, s);
-	}
-	j->next = w->free_job;
-	w->free_job = j;
-	if (!left)
-		pen__rows_filled(w, b, j->row, 1);
-}
-
-/* A read for a job; NULL when the unit does not fit its row. */
-static struct pen_slot *job_slot(struct pen_worker *w, struct pen_job *j,
-				 const struct pen_unit *u)
-{
-	const struct pen_pool *p = j->batch->pool;
-	uint8_t *dst = NULL;
-	struct pen_slot *s;
-	size_t len;
-
-	if (u->flags & PEN_UNIT_PLAIN && !w->l->drops &&
-	    !pen__staged(p, u->field) &&
-	    !pen__row_cut(j->batch, u->field, j->row)) {
-		dst = pen__batch_row(j->batch, u->field, j->row, &len);
-		if (!pen__slot_fits(&p->field[u->field], u, len, &j->err))
-			return NULL;
-	}
-	s = pen__slot_plain(w, j->batch, j->row, u, dst);
-	s->drained = w->l->drops;
-	s->job = j;
-	return s;
-}
-
-/* A sample that goes through emit(). */
-void pen__issue_job(struct pen_worker *w, struct pen_pooled *b, uint32_t row,
-		    uint32_t object, uint64_t k)
-{
-	uint32_t n = w->f->units_per_sample;
-	struct pen_job *j = job_take(w, b, row, object, k);
-
-	if (!w->l->chunked)
-		w->f->ops->locate(w->f, object, k, j->unit);
-	for (uint32_t i = 0; i < n; i++) {
-		struct pen_live *live = b->live ? b->live[(size_t)row * n + i]
-						: NULL;
-		struct pen_slot *s;
-
-		j->data[i] = (struct pen_span){ NULL, 0 };
-		if (live) {
-			j->data[i] = (struct pen_span){ live->mem.p, live->n };
-			if (live->err.code && !j->err.code)
-				j->err = live->err;
-			continue;
-		}
-		if (w->l->chunked || j->unit[i].object == PEN_NO_OBJECT)
-			continue;
-		s = job_slot(w, j, &j->unit[i]);
-		if (!s)
-			continue;
-		s->index = i;
-		j->slot[i] = s;
-		j->left++;
-	}
-	if (!j->left) {
-		emit(w, j);
-		job_end(w, j);
-		return;
-	}
-	/* the job could end inside the last submit: keep a hold on it */
-	j->left++;
-	for (uint32_t i = 0; i < n; i++)
-		if (j->slot[i])
-			pen__slot_submit(w, j->slot[i]);
-	if (--j->left == 0) {
-		emit(w, j);
-		job_end(w, j);
-	}
-}
-
-void pen__job_read(struct pen_worker *w, struct pen_slot *s,
-		   const struct pen_err *err)
-{
-	struct pen_job *j = s->job;
-
-	if (err->code) {
-		if (!j->err.code)
-			j->err = *err;
-	} else {
-		j->data[s->index] = (struct pen_span){
-			s->dst ? s->dst : (const uint8_t *)s->io.data + s->skew,
-			s->unit.len
-		};
-	}
-	if (--j->left == 0) {
-		emit(w, j);
-		job_end(w, j);
-	}
-}
-
-void pen__job_lost(struct pen_worker *w, struct pen_slot *s)
-{
-	s->io.res = PEN_ESTALE;
-	pen__io_error(w->q->st, &s->io, &s->job->err);
-	job_end(w, s->job);
+	if (b->pool->field[u->field].layout == PEN_PADDED)
+		pen__pad_row(b, u->field, row, src);
+	else
+		pen__cut_row(b, u->field, row, src, u->len);
 }

@@ -10,9 +10,9 @@
  */
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/guard.h"
-#include "engine/fetch.h"
+#include "engine/emit.h"
+#include "engine/finish.h"
 
 #define GROUP 64
 #define AHEAD 4 /* rows asked for before they are copied */

@@ -1,498 +1,302 @@
 /*
- * The workers. Each owns a queue into the store and a set of slots, one per
- * read in flight, and goes round: take tasks and issue reads while there are
- * free slots, then reap what is done and put it in place. With a synchronous
- * store a round is a group of reads followed by a group of copies, with an
- * asynchronous one the queue never runs dry.
+ * See fetch.h. A sample all of whose units are PLAIN is read straight into its
+ * row, unit by unit. Any other sample is a job: all its units have to be there,
+ * read for it alone or shared with others, before its format can make the row.
  */
-#include <string.h>
-#include <unistd.h>
-
-#include "base/clock.h"
-#include "base/guard.h"
 #include "engine/fetch.h"
 
-#define AHEAD 3 /* units asked for before they are put in place */
-/* Rounds in which a read is timed. */
-#define TIMED_FIRST 16
-#define TIMED_EVERY 8
+#include "engine/emit.h"
+#include "engine/finish.h"
+#include "engine/unpack.h"
 
-const struct pen_meter *pen__worker_meter(const struct pen_loader *l,
-					  unsigned i)
+static bool fits(const struct pen_field *d, const struct pen_unit *u,
+		 size_t len, struct pen_err *err)
 {
-	return &l->worker[i].meter;
-}
-
-uint64_t pen__stage_end(struct pen_worker *w, atomic_uint_fast64_t *to,
-			uint64_t t0)
-{
-	uint64_t now = pen__now_ns();
-
-	pen__meter_add(to, now - t0 - w->inner_ns);
-	w->inner_ns = 0;
-	return now;
-}
-
-void pen__inner_end(struct pen_worker *w, atomic_uint_fast64_t *to, uint64_t t0,
-		    uint64_t before)
-{
-	const uint64_t all = pen__now_ns() - t0;
-
-	pen__meter_add(to, all - (w->inner_ns - before));
-	w->inner_ns = before + all;
-}
-
-static void pieces_done(struct pen_loader *l, struct pen_pooled *b, uint32_t n)
-{
-	if (atomic_fetch_sub(&b->left, n) == n)
-		pen__finish_batch(l, b);
-}
-
-/* Before anything is handed on, so that who has a batch finds in the statistics
- * the reads it took. */
-static void pass_counts(struct pen_worker *w)
-{
-	pen__meter_add(&w->meter.nreads, w->nreads);
-	pen__meter_add(&w->meter.read_bytes, w->read_bytes);
-	w->nreads = w->read_bytes = 0;
-}
-
-/* A row that is plain throughout is done in as many pieces as it has units. */
-static void call_hook(struct pen_worker *w)
-{
-	const uint64_t before = w->inner_ns, t0 = pen__now_ns();
-	uint32_t per_row = 1, n;
-
-	if (w->f->all_plain && !w->l->shared)
-		per_row = w->f->units_per_sample;
-	w->unhooked += w->nfilled;
-	n = w->unhooked / per_row;
-	w->unhooked %= per_row;
-	if (n)
-		w->l->hook.rows(w->l->hook.arg, (unsigned)(w - w->l->worker),
-				n);
-	pen__inner_end(w, &w->meter.preprocess_ns, t0, before);
-}
-
-/* Rows of a batch are completed in runs: counted, and their shared units given
- * back, in one step, because both are shared with the other workers. */
-void pen__rows_flush(struct pen_worker *w)
-{
-	struct pen_pooled *b = w->filled;
-	size_t units = w->f->units_per_sample;
-
-	w->filled = NULL;
-	if (!b)
-		return;
-	if (w->l->hook.rows)
-		call_hook(w);
-	pass_counts(w);
-	if (b->live)
-		pen__units_release(&w->l->units,
-				   b->live + w->first_filled * units,
-				   w->nfilled * units);
-	pieces_done(w->l, b, w->nfilled);
-}
-
-void pen__rows_filled(struct pen_worker *w, struct pen_pooled *b, uint32_t row,
-		      uint32_t n)
-{
-	if (w->filled != b ||
-	    (b->live && row != w->first_filled + w->nfilled)) {
-		pen__rows_flush(w);
-		w->filled = b;
-		w->first_filled = row;
-		w->nfilled = 0;
-	}
-	w->nfilled += n;
-}
-
-/* Names the sample and its object in an error. */
-static void name_error(struct pen_loader *l, const struct pen_pooled *b,
-		       uint32_t row, struct pen_err *err)
-{
-	char path[4096];
-
-	pen_dataset_object_name(l->ds, b->ids[row], path, sizeof(path));
-	pen__err_where(err, path);
-	if (err->code == PEN_ESTALE && l->ds->cache_dir[0])
-		pen__cache_drop(l->ds->cache_dir, &l->ds->key);
-}
-
-void pen__row_failed(struct pen_worker *w, struct pen_pooled *b, uint32_t row,
-		     struct pen_err *err)
-{
-	name_error(w->l, b, row, err);
-	pen__batch_fault(b, row, err);
-}
-
-/* Lent memory is often far away: units are asked for some ahead. */
-static int complete_all(void *arg)
-{
-	struct pen_worker *w = arg;
-
-	for (; w->at < w->ndone; w->at++) {
-		if (w->q->st->lends && w->at + AHEAD < w->ndone) {
-			const struct pen_io *later = w->done[w->at + AHEAD];
-
-			pen__ask_for(later->data, later->len);
-		}
-		pen__slot_complete(w, w->done[w->at]->user);
-	}
-	return 0;
-}
-
-static void lost_slot(struct pen_worker *w, struct pen_slot *s)
-{
-	if (s->job && !s->job->left)
-		pen__job_lost(w, s);
-	else /* lost while it was checked */
-		pen__slot_fail(w, s, PEN_ESTALE);
-}
-
-/*
- * Completion touches lent memory, and a mapping whose file has shrunk faults.
- * The read at hand then counts as failed and the others go on. What the fault
- * interrupted is a copy, a checksum or a format's emit(), none of which holds
- * anything.
- */
-static void complete_guarded(struct pen_worker *w)
-{
-	bool lost = true;
-
-	w->at = 0;
-	while (lost) {
-		pen__guard_run(complete_all, w, &lost);
-		if (lost)
-			lost_slot(w, w->done[w->at++]->user);
-	}
-}
-
-static void reap(struct pen_worker *w)
-{
-	const uint64_t t0 = pen__now_ns();
-	uint64_t end;
-
-	w->ndone = w->q->st->ops->reap(w->q, 1, w->done, w->nslots);
-	w->inflight -= w->ndone;
-	w->reaped_at = pen__stage_end(w, &w->meter.read_ns, t0);
-	if (w->timed)
-		pen__slot_timed(w);
-	w->at = 0;
-	pass_counts(w);
-	if (w->q->st->lends)
-		complete_guarded(w);
-	else
-		complete_all(w);
-	pen__rows_flush(w);
-	end = pen__stage_end(w, pen__making(w), w->reaped_at);
-	pass_counts(w);
-	w->rows_ns += w->l->shared ? 0 : end - t0;
-	/* all of the first rounds, when reads do not queue yet */
-	w->nrounds++;
-	w->time_next = !w->timed && (w->nrounds < TIMED_FIRST ||
-				     w->nrounds % TIMED_EVERY == 0);
-}
-
-/* What the store had no room for; a synchronous one reads it here. */
-static void retry(struct pen_worker *w)
-{
-	uint64_t t0;
-
-	if (!w->stalled)
-		return;
-	t0 = pen__now_ns();
-	pen__slot_retry(w);
-	pen__stage_end(w, &w->meter.read_ns, t0);
-}
-
-/* Is one row at a time enough to do before it is passed on? */
-static bool slow_rows(const struct pen_loader *l)
-{
-	const uint64_t ns =
-		atomic_load_explicit(&l->row_ns, memory_order_relaxed);
-
-	return !ns || ns > PEN_WORTH_NS;
-}
-
-static bool room(const struct pen_worker *w)
-{
-	uint32_t need = w->f->units_per_sample;
-
-	/* A store that reads inside submit: pieces are best used at once, while
-	 * they are in the CPU's cache, and a row is not held back by the slow
-	 * read of the next one. */
-	if (w->inflight && w->q->st->waits &&
-	    (w->l->drops || w->l->pool->take.on || slow_rows(w->l)))
-		return false;
-	return !w->stalled && w->nfree >= (need ? need : 1) &&
-	       w->inflight < w->l->share &&
-	       (w->raw_bytes < w->l->raw_limit / 2 || !w->inflight);
-}
-
-/* Tells the planner how long rows take. Threads overwrite each other's mean,
- * which does no harm. */
-static void tell_pace(struct pen_worker *w)
-{
-	atomic_uint_fast64_t *mean = &w->l->row_ns;
-	uint64_t old, ns;
-
-	if (!w->nrows)
-		return;
-	ns = w->rows_ns / w->nrows + 1;
-	old = atomic_load_explicit(mean, memory_order_relaxed);
-	atomic_store_explicit(mean, old ? (old * 7 + ns) / 8 : ns,
-			      memory_order_relaxed);
-	w->rows_ns = w->nrows = 0;
-}
-
-/* Issues rows of the grain at hand while there is room. */
-static void issue_rows(struct pen_worker *w)
-{
-	struct pen_task *g = &w->rows;
-	const uint32_t first = g->first;
-	bool plain = w->f->all_plain && !w->l->shared;
-	uint32_t object;
-	uint64_t k;
-
-	/* a read can take long: what is not begun when all stop is left */
-	while (g->first < g->last && room(w) &&
-	       !atomic_load_explicit(&w->l->stopping, memory_order_relaxed)) {
-		uint32_t row = g->first++;
-
-		pen__index_find(w->f->ix, g->batch->ids[row], &object, &k);
-		if (plain)
-			pen__issue_plain(w, g->batch, row, object, k);
-		else
-			pen__issue_job(w, g->batch, row, object, k);
-	}
-	pen__slot_flush(w);
-	pen__rows_flush(w);
-	w->nrows += g->first - first;
-	if (g->first == g->last)
-		g->batch = NULL;
-}
-
-/* The next task; sleeps only when nothing is in flight. */
-static struct pen_task *next_task(struct pen_worker *w, unsigned *lane)
-{
-	struct pen_task *t = pen__ring_pop(w->l->ring, lane, false);
-	uint64_t t0;
-
-	if (t || w->inflight)
-		return t;
-	t0 = pen__now_ns();
-	t = pen__ring_pop(w->l->ring, lane, true);
-	pen__stage_end(w, &w->meter.idle_ns, t0);
-	w->closed = !t;
-	return t;
-}
-
-static void do_plan(struct pen_worker *w, struct pen_task *t)
-{
-	uint64_t t0 = pen__now_ns();
-
-	pen__plan_batch(w->l, t->batch);
-	pen__ring_done(w->l->ring, PEN_LANE_PLAN);
-	pen__stage_end(w, &w->meter.plan_ns, t0);
-}
-
-/* Rows of the grain at hand, or the read of a unit. Returns when it was done.
- */
-static uint64_t begin(struct pen_worker *w, struct pen_live *unit, uint64_t t0)
-{
-	const uint32_t before = w->inflight;
-	uint64_t t1;
-
-	if (unit)
-		pen__issue_unit(w, unit);
-	else
-		issue_rows(w);
-	/* rows out of units that are there take no read: all of it was making
-	 * them */
-	t1 = pen__stage_end(w,
-			    w->inflight == before && !w->stalled
-				    ? pen__making(w)
-				    : &w->meter.read_ns,
-			    t0);
-	w->rows_ns += unit ? 0 : t1 - t0;
-	return t1;
-}
-
-/* Plans a batch, or copies rows out of lent memory: both are over at once.
- * False: the task is a read to begin. */
-static bool do_at_once(struct pen_worker *w, struct pen_task *t, unsigned lane)
-{
-	if (lane == PEN_LANE_PLAN) {
-		do_plan(w, t);
+	if (u->len == len || d->layout == PEN_PADDED)
 		return true;
-	}
-	if (lane == PEN_LANE_ROWS && w->gather) {
-		pen__gather_rows(w, t);
-		pass_counts(w);
-		tell_pace(w);
-		return true;
-	}
+	pen__fail(err, PEN_EDATA, NULL,
+		  "has %llu bytes for field %s, but its shape needs %zu",
+		  (unsigned long long)u->len, d->name, len);
 	return false;
 }
 
-/* Takes work until the slots are used up or there is none. What a store that
- * reads inside submit has read is passed on before the next slow read. */
-static void issue(struct pen_worker *w)
+/* Padded, or only a piece of what is read. */
+static bool apart(const struct pen_pooled *b, uint32_t field, uint32_t row)
 {
-	uint64_t since = 0, now = 0;
+	return b->pool->field[field].layout == PEN_PADDED ||
+	       pen__row_cut(b, field, row);
+}
 
-	while (room(w) && !(w->inflight && w->q->st->waits &&
-			    now - since >= PEN_WORTH_NS)) {
-		struct pen_task *t = &w->rows;
-		unsigned lane = PEN_LANE_ROWS;
+/* A sample all of whose units are PLAIN: each goes on its own, and those of one
+ * field are put together with those of the rows before. */
+static void fetch_plain(struct pen_worker *w, struct pen_pooled *b,
+			uint32_t row, uint32_t object, uint64_t k)
+{
+	struct pen_unit *u = w->job->unit; /* scratch: no jobs in this mode */
 
-		if (atomic_load(&w->l->stopping)) {
-			w->rows.batch = NULL;
-			w->closed = true;
-			return;
+	w->f->ops->locate(w->f, object, k, u);
+	for (uint32_t i = 0; i < w->f->units_per_sample; i++, u++) {
+		const struct pen_field *d = &b->pool->field[u->field];
+		struct pen_slot **pending = &w->pending[i];
+		struct pen_err err;
+		uint8_t *dst;
+		size_t len;
+
+		if (u->object == PEN_NO_OBJECT || b->pool->hide[u->field]) {
+			pen__rows_filled(w, b, row, 1);
+			continue;
 		}
-		if (!w->rows.batch) {
-			if (w->inflight && w->q->late)
-				return;
-			t = next_task(w, &lane);
-			if (!t)
-				return;
-			if (do_at_once(w, t, lane))
-				continue;
-			if (lane == PEN_LANE_ROWS)
-				w->rows = *t;
+		if (w->l->drops || (w->l->pool->take.on &&
+				    w->l->pool->take.field == u->field)) {
+			pen__slot_pend(w, pending,
+				       pen__slot_row(w, b, row, u, NULL));
+			(*pending)->drained = true;
+			continue;
 		}
-		now = pen__now_ns();
-		since = since ? since : now;
-		now = begin(w, lane == PEN_LANE_UNIT ? t->live : NULL, now);
+		dst = pen__batch_row(b, u->field, row, &len);
+		if (d->layout != PEN_DENSE && apart(b, u->field, row)) {
+			dst = NULL;
+		} else if (u->len != len) {
+			pen__err_reset(&err);
+			fits(d, u, len, &err);
+			pen__row_failed(w, b, row, &err);
+			pen__rows_filled(w, b, row, 1);
+			continue;
+		}
+		if (!dst || !pen__slot_grow(w, *pending, b, u, dst))
+			pen__slot_pend(w, pending,
+				       pen__slot_row(w, b, row, u, dst));
 	}
 }
 
-/* What the kernel knows of a thread goes with it. */
-static void pass_times(struct pen_worker *w)
+static struct pen_job *job_take(struct pen_worker *w, struct pen_pooled *b,
+				uint32_t row, uint32_t object, uint64_t k)
 {
-	struct pen_thread_times t;
+	struct pen_job *j = w->free_job;
 
-	if (pen__thread_times(gettid(), &t)) {
-		pen__meter_add(&w->meter.cpu_ns, t.cpu_ns);
-		pen__meter_add(&w->meter.queue_ns, t.queue_ns);
-	}
-	atomic_store(&w->meter.tid, 0);
+	w->free_job = j->next;
+	j->batch = b;
+	j->row = row;
+	j->object = object;
+	j->k = k;
+	j->left = 0;
+	pen__err_reset(&j->err);
+	return j;
 }
 
-void pen__worker_run(void *loader, unsigned i)
+/* Nothing is under way for it any more: its row is made, unless it failed. */
+static void job_end(struct pen_worker *w, struct pen_job *j)
 {
-	struct pen_worker *w = &((struct pen_loader *)loader)->worker[i];
+	uint32_t n = w->f->units_per_sample;
+	struct pen_pooled *b = j->batch;
+	/* not all of it was read because all stop: its row is left as it is */
+	const bool left = j->err.code == PEN_ECLOSED &&
+			  atomic_load(&w->l->stopping);
 
-	w->closed = false;
-	w->rows.batch = NULL;
-	w->time_next = true;
-	w->timed = NULL;
-	atomic_store(&w->meter.tid, gettid());
-	while (!w->closed) {
-		issue(w);
-		if (w->inflight)
-			reap(w);
-		retry(w);
-		tell_pace(w);
+	if (j->err.code && !left)
+		pen__row_failed(w, b, j->row, &j->err);
+	for (uint32_t i = 0; i < n; i++) {
+		struct pen_slot *s = j->slot[i];
+
+		j->slot[i] = NULL;
+		if (s)
+			pen__slot_release(w, s);
 	}
-	while (w->inflight || w->stalled) {
-		if (w->inflight)
-			reap(w);
-		retry(w);
-	}
-	pass_times(w);
+	j->next = w->free_job;
+	w->free_job = j;
+	if (!left)
+		pen__rows_filled(w, b, j->row, 1);
 }
 
-static int worker_init(struct pen_worker *w, struct pen_loader *l,
-		       struct pen_err *err)
+/* All its units are there. */
+static void job_made(struct pen_worker *w, struct pen_job *j)
 {
-	uint32_t n = l->ds->format->units_per_sample;
-	size_t pad = 0;
+	pen__emit_sample(w, j);
+	job_end(w, j);
+}
+
+/* A read for a job; NULL when the unit does not fit its row. */
+static struct pen_slot *job_slot(struct pen_worker *w, struct pen_job *j,
+				 const struct pen_unit *u)
+{
+	const struct pen_pool *p = j->batch->pool;
+	uint8_t *dst = NULL;
+	struct pen_slot *s;
+	size_t len;
+
+	if (u->flags & PEN_UNIT_PLAIN && !w->l->drops &&
+	    !pen__staged(p, u->field) &&
+	    !pen__row_cut(j->batch, u->field, j->row)) {
+		dst = pen__batch_row(j->batch, u->field, j->row, &len);
+		if (!fits(&p->field[u->field], u, len, &j->err))
+			return NULL;
+	}
+	s = pen__slot_row(w, j->batch, j->row, u, dst);
+	s->drained = w->l->drops;
+	s->job = j;
+	return s;
+}
+
+static void fetch_job(struct pen_worker *w, struct pen_pooled *b, uint32_t row,
+		      uint32_t object, uint64_t k)
+{
+	uint32_t n = w->f->units_per_sample;
+	struct pen_job *j = job_take(w, b, row, object, k);
+
+	if (!w->l->chunked)
+		w->f->ops->locate(w->f, object, k, j->unit);
+	for (uint32_t i = 0; i < n; i++) {
+		struct pen_live *live = b->live ? b->live[(size_t)row * n + i]
+						: NULL;
+		struct pen_slot *s;
+
+		j->data[i] = (struct pen_span){ NULL, 0 };
+		if (live) {
+			j->data[i] = (struct pen_span){ live->mem.p, live->n };
+			if (live->err.code && !j->err.code)
+				j->err = live->err;
+			continue;
+		}
+		if (w->l->chunked || j->unit[i].object == PEN_NO_OBJECT)
+			continue;
+		s = job_slot(w, j, &j->unit[i]);
+		if (!s)
+			continue;
+		s->index = i;
+		j->slot[i] = s;
+		j->left++;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		if (j->slot[i])
+			pen__slot_submit(w, j->slot[i]);
+	if (!j->left)
+		job_made(w, j);
+}
+
+void pen__fetch_row(struct pen_worker *w, struct pen_pooled *b, uint32_t row)
+{
+	uint32_t object;
+	uint64_t k;
+
+	pen__index_find(w->f->ix, b->ids[row], &object, &k);
+	if (w->f->all_plain && !w->l->shared)
+		fetch_plain(w, b, row, object, k);
+	else
+		fetch_job(w, b, row, object, k);
+}
+
+/* A read of it came in, or err says why not. */
+static void complete_job(struct pen_worker *w, struct pen_slot *s,
+			 const struct pen_err *err)
+{
+	struct pen_job *j = s->job;
+
+	if (err->code) {
+		if (!j->err.code)
+			j->err = *err;
+	} else {
+		j->data[s->index] = (struct pen_span){
+			s->dst ? s->dst : (const uint8_t *)s->io.data + s->skew,
+			s->unit.len
+		};
+	}
+	if (--j->left == 0)
+		job_made(w, j);
+}
+
+void pen__fetch_unit(struct pen_worker *w, struct pen_live *live)
+{
+	struct pen_slot *s = pen__slot_take(w);
+
+	s->unit = live->unit;
+	s->live = live;
+	s->batch = NULL;
+	s->drained = w->l->drops;
+	if (!(live->unit.flags & PEN_UNIT_PACKED) && !s->drained)
+		s->dst = live->mem.p;
+	pen__slot_submit(w, s);
+}
+
+static void complete_plain(struct pen_worker *w, struct pen_slot *s,
+			   struct pen_err *err)
+{
+	struct pen_pooled *b = s->batch;
+
+	if (!err->code && !s->dst && !s->drained) /* padded, or a piece */
+		pen__emit_plain(b, &s->unit, s->row,
+				(const uint8_t *)s->io.data + s->skew);
+	for (uint32_t i = 0; err->code && i < s->nrows; i++)
+		pen__row_failed(w, b, s->row + i, err);
+	pen__rows_filled(w, b, s->row, s->nrows);
+	pen__slot_release(w, s);
+}
+
+static void complete_unit(struct pen_worker *w, struct pen_slot *s,
+			  struct pen_err *err)
+{
+	struct pen_live *live = s->live;
+
+	if (!err->code && (s->unit.flags & PEN_UNIT_PACKED) && !w->l->drops) {
+		const struct pen_span raw = {
+			(const uint8_t *)s->io.data + s->skew, s->unit.len
+		};
+		int rc = pen__unpack(w, live, raw, err);
+
+		if (rc && !err->code)
+			err->code = rc;
+	}
+	pen__slot_release(w, s);
+	pen__units_ready(&w->l->units, live, err->code ? err : NULL,
+			 pen__batch_queue, w->l->ring);
+	atomic_fetch_sub(&w->l->unit_tasks, 1);
+}
+
+/* All stop, and pieces are still to come: of a large sample, or from a slow
+ * store, they could take minutes. Nobody will see its batch. */
+static void leave(struct pen_worker *w, struct pen_slot *s)
+{
+	const struct pen_err closed = { .code = PEN_ECLOSED };
+
+	if (s->job)
+		complete_job(w, s, &closed);
+	else
+		pen__slot_release(w, s);
+}
+
+void pen__fetch_complete(struct pen_worker *w, struct pen_slot *s)
+{
+	struct pen_err err;
 	int rc;
 
-	w->l = l;
-	w->f = l->ds->format;
-	w->nslots = l->depth > n ? l->depth : n;
-	/* A job under way has a slot at least, and one is begun only when n
-	 * slots are free: so many there can be at once. */
-	w->njobs = w->nslots - (n ? n - 1 : 0);
-	rc = pen__queue_open(&w->q, l->ds->store, w->nslots, err);
-	if (rc)
-		return rc;
-	for (uint32_t i = 0; i < l->pool->nfields; i++)
-		if ((pen__staged(l->pool, i) ||
-		     l->pool->field[i].layout == PEN_PACKED) &&
-		    (l->shared || !w->f->all_plain))
-			pad += pen__stage_bytes(&w->f->field[i]);
-	if (pad && pen__block_init(&w->pad, pad))
-		return pen__fail_nomem(err, "padded rows", pad);
-	if (pen__gather_fits(l) && pen__gather_new(w))
-		return pen__fail_nomem(err, "worker", 0);
-	w->slot = pen__calloc(w->nslots, sizeof(*w->slot));
-	w->pending = pen__calloc(n, sizeof(*w->pending));
-	w->done = pen__calloc(w->nslots, sizeof(*w->done));
-	w->job = pen__calloc(w->njobs, sizeof(*w->job));
-	if (!w->slot || !w->pending || !w->done || !w->job ||
-	    pen__scratch_init(&w->scratch, w->f->scratch_size))
-		return pen__fail_nomem(err, "worker", w->f->scratch_size);
-	for (uint32_t i = 0; i < w->nslots; i++)
-		pen__slot_give(w, &w->slot[i]);
-	for (uint32_t i = 0; i < w->njobs; i++) {
-		struct pen_job *j = &w->job[i];
+	pen__err_reset(&err);
+	rc = pen__slot_take_in(w, s, &err);
+	if (rc && !err.code)
+		err.code = rc;
+	if (!rc && s->at < s->unit.len && atomic_load(&w->l->stopping)) {
+		leave(w, s);
+	} else if (!rc && s->at < s->unit.len) { /* the next piece */
+		const uint64_t before = w->inner_ns, t = pen__now_ns();
 
-		j->unit = pen__calloc(n, sizeof(*j->unit));
-		j->data = pen__calloc(n, sizeof(*j->data));
-		j->slot = pen__calloc(n, sizeof(*j->slot));
-		if (!j->unit || !j->data || !j->slot)
-			return pen__fail_nomem(err, "worker", n * 64);
-		j->next = w->free_job;
-		w->free_job = j;
+		/* a synchronous store reads it here, however long that takes */
+		pen__slot_submit(w, s);
+		pen__inner_end(w, &w->meter.read_ns, t, before);
+	} else if (s->live) {
+		complete_unit(w, s, &err);
+	} else if (s->job) {
+		complete_job(w, s, &err);
+	} else {
+		complete_plain(w, s, &err);
 	}
-	return 0;
 }
 
-static void worker_fini(struct pen_worker *w)
+void pen__fetch_lost(struct pen_worker *w, struct pen_slot *s)
 {
-	for (uint32_t i = 0; w->slot && i < w->nslots; i++)
-		pen__block_fini(&w->slot[i].raw);
-	for (uint32_t i = 0; w->job && i < w->njobs; i++) {
-		pen__free(w->job[i].unit);
-		pen__free(w->job[i].data);
-		pen__free(w->job[i].slot);
+	s->io.res = PEN_ESTALE;
+	s->io.data = NULL;
+	if (s->job && !s->job->left) { /* inside emit() */
+		pen__io_error(w->q->st, &s->io, &s->job->err);
+		job_end(w, s->job);
+	} else { /* while it was checked */
+		pen__fetch_complete(w, s);
 	}
-	pen__block_fini(&w->pad);
-	pen__block_fini(&w->room);
-	pen__free(w->gather);
-	pen__queue_close(w->q);
-	pen__scratch_fini(&w->scratch);
-	pen__free(w->slot);
-	pen__free(w->pending);
-	pen__free(w->done);
-	pen__free(w->job);
-}
-
-int pen__workers_new(struct pen_loader *l, struct pen_err *err)
-{
-	l->worker = pen__calloc(l->nthreads, sizeof(*l->worker));
-	if (!l->worker)
-		return pen__fail_nomem(err, "workers", sizeof(*l->worker));
-	pen__store_share_files(l->ds->store, l->nthreads,
-			       (unsigned)l->ds->spec->open_files);
-	for (uint32_t i = 0; i < l->nthreads; i++) {
-		int rc = worker_init(&l->worker[i], l, err);
-
-		if (rc)
-			return rc;
-	}
-	return 0;
-}
-
-void pen__workers_free(struct pen_loader *l)
-{
-	for (uint32_t i = 0; l->worker && i < l->nthreads; i++)
-		worker_fini(&l->worker[i]);
-	pen__free(l->worker);
-	l->worker = NULL;
 }

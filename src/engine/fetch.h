@@ -1,134 +1,46 @@
 /*
- * The inside of a worker, shared by its files: fetch.c (the round: take tasks,
- * issue reads, reap), fetch_read.c (reads), emit.c (samples that need their
- * format), emit_records.c (records out of lent memory, the short way).
+ * The fetch stage: fetch.c (rows and units become reads, and reads that are
+ * done go on to the next stage), fetch_read.c (the reads).
  */
 #ifndef PEN_ENGINE_FETCH_H
 #define PEN_ENGINE_FETCH_H
 
-#include "engine/loader.h"
+#include "engine/worker.h"
 
-/* A sample that needs its format: all its units have to be there first. */
-struct pen_job {
-	struct pen_pooled *batch;
-	uint64_t k;
-	uint32_t row, object;
-	uint32_t left; /* reads under way */
-	struct pen_unit *unit;
-	struct pen_span *data;
-	struct pen_slot **slot; /* per unit: to be given back after emit */
-	struct pen_err err;	/* code != 0: this sample failed */
-	struct pen_job *next;
-};
+/* Begins a row, or a shared unit: nfree slots are enough for it. */
+void pen__fetch_row(struct pen_worker *, struct pen_pooled *, uint32_t row);
+void pen__fetch_unit(struct pen_worker *, struct pen_live *);
+/* A read is done: the next piece of its unit, or the next stage. */
+void pen__fetch_complete(struct pen_worker *, struct pen_slot *);
+/* ... and while it was completed the memory behind it was lost. */
+void pen__fetch_lost(struct pen_worker *, struct pen_slot *);
 
-/* A read in flight. */
-struct pen_slot {
-	struct pen_io io;
-	struct pen_unit unit;
-	struct pen_pooled *batch;
-	struct pen_job *job;
-	struct pen_live *live;
-	uint8_t *dst;	/* where the bytes belong; NULL: they stay here */
-	size_t skew;	/* bytes before them, read for alignment */
-	size_t raw_len; /* counted in the worker's raw_bytes */
-	bool drained;	/* the bytes are used as they come and not kept */
-	uint64_t at;	/* bytes of the unit that came in before this read */
-	size_t piece;	/* bytes of the unit this read is for */
-	uint32_t crc;	/* of them */
-	uint32_t row, nrows;
-	uint32_t index; /* of the unit in its job */
-	struct pen_block raw;
-	struct pen_slot *next;
-};
-
-struct pen_worker {
-	struct pen_meter meter;
-	struct pen_loader *l;
-	const struct pen_format *f;
-	struct pen_queue *q;
-	struct pen_scratch scratch;
-	struct pen_slot *slot, *free;
-	struct pen_slot **pending; /* of each unit: a read that may grow */
-	struct pen_slot *stalled, **stalled_end; /* the store was full */
-	struct pen_io **done;
-	struct pen_job *job, *free_job;
-	struct pen_block pad;  /* one row before it is padded */
-	struct pen_block room; /* a unit while it is unpacked */
-	uint64_t raw_bytes;    /* in slots' buffers under way */
-	uint64_t raw_cap;      /* of all slots' buffers */
-	uint32_t nslots, njobs, nfree, inflight;
-	bool time_next;		   /* the next read is to be timed */
-	struct pen_task rows;	   /* the grain at hand; batch NULL: none */
-	struct pen_gather *gather; /* NULL: the data does not allow it */
-	bool closed;
-	uint32_t ndone; /* being completed: done[at] is next */
-	volatile uint32_t at;
-	/* of this round, passed on at its end: */
-	uint64_t nreads, read_bytes;
-	uint64_t inner_ns; /* of the stage at hand that counted as another */
-	uint64_t reaped_at, timed_at;
-	const struct pen_slot *timed; /* the read that is timed; NULL: none */
-	uint32_t nrounds;
-	uint64_t rows_ns, nrows;   /* rows issued, and the time they took */
-	struct pen_pooled *filled; /* this batch got nfilled more pieces */
-	uint32_t first_filled, nfilled;
-	uint32_t unhooked; /* pieces the hook was not called for yet */
-	void *dst[PEN_MAX_FIELDS];
-	size_t dst_len[PEN_MAX_FIELDS], used[PEN_MAX_FIELDS];
-};
-
-/* fetch.c: n rows from `row` on are done; passed on in runs. */
-void pen__rows_filled(struct pen_worker *, struct pen_pooled *, uint32_t row,
-		      uint32_t n);
-void pen__rows_flush(struct pen_worker *);
-void pen__row_failed(struct pen_worker *, struct pen_pooled *, uint32_t row,
-		     struct pen_err *err);
-
-/*
- * Where a worker's time goes. A stage runs from t0 until now, without what was
- * another stage inside it: an inner one, which began at t0 when inner_ns was
- * `before`. Stages are rounds of many rows: there is no clock per row.
- */
-uint64_t pen__stage_end(struct pen_worker *, atomic_uint_fast64_t *to,
-			uint64_t t0); /* now */
-void pen__inner_end(struct pen_worker *, atomic_uint_fast64_t *to, uint64_t t0,
-		    uint64_t before);
-/* The stage in which rows are made out of what was read. */
-static inline atomic_uint_fast64_t *pen__making(struct pen_worker *w)
-{
-	return w->f->decodes && !w->l->drops ? &w->meter.decode_ns
-					     : &w->meter.emit_ns;
-}
-
-/* fetch_read.c: one read of one unit; dst NULL: the bytes stay in the slot. */
-struct pen_slot *pen__slot_plain(struct pen_worker *, struct pen_pooled *,
-				 uint32_t row, const struct pen_unit *,
-				 uint8_t *dst);
+/* fetch_read.c: slots and reads. They know of nothing that comes after. */
+struct pen_slot *pen__slot_take(struct pen_worker *);
 void pen__slot_give(struct pen_worker *, struct pen_slot *);
-void pen__slot_submit(struct pen_worker *, struct pen_slot *);
-void pen__slot_flush(struct pen_worker *); /* submits pending ones */
-void pen__slot_retry(struct pen_worker *); /* submits stalled ones */
-void pen__slot_complete(struct pen_worker *, struct pen_slot *);
-void pen__slot_timed(struct pen_worker *); /* the timed one may be done */
-void pen__slot_fail(struct pen_worker *, struct pen_slot *, int code);
 void pen__slot_release(struct pen_worker *, struct pen_slot *);
-bool pen__slot_fits(const struct pen_field *, const struct pen_unit *,
-		    size_t len, struct pen_err *);
-void pen__issue_plain(struct pen_worker *, struct pen_pooled *, uint32_t row,
-		      uint32_t object, uint64_t k);
-void pen__issue_unit(struct pen_worker *, struct pen_live *);
-
-/* emit_records.c: whole grains of records out of lent memory. */
-bool pen__gather_fits(const struct pen_loader *);
-int pen__gather_new(struct pen_worker *); /* 0 or PEN_ENOMEM */
-void pen__gather_rows(struct pen_worker *, struct pen_task *);
-
-/* emit.c */
-void pen__issue_job(struct pen_worker *, struct pen_pooled *, uint32_t row,
-		    uint32_t object, uint64_t k);
-/* It came in, or err says why not. */
-void pen__job_read(struct pen_worker *, struct pen_slot *,
-		   const struct pen_err *);
-void pen__job_lost(struct pen_worker *, struct pen_slot *); /* inside emit() */
+/* A row's read, into dst; NULL: the bytes stay in the slot. */
+struct pen_slot *pen__slot_row(struct pen_worker *, struct pen_pooled *,
+			       uint32_t row, const struct pen_unit *,
+			       uint8_t *dst);
+/* What cannot even be begun is reaped as one that failed. */
+void pen__slot_submit(struct pen_worker *, struct pen_slot *);
+/*
+ * A read that may still grow is pending. grow(): the row follows on from it, in
+ * the object and in memory, and is part of it now. pend(): submits what was
+ * pending, and `next`, which may be NULL, is that.
+ */
+bool pen__slot_grow(const struct pen_worker *, struct pen_slot *pending,
+		    const struct pen_pooled *, const struct pen_unit *,
+		    const uint8_t *dst);
+void pen__slot_pend(struct pen_worker *, struct pen_slot **pending,
+		    struct pen_slot *next);
+void pen__slot_flush(struct pen_worker *); /* submits all pending ones */
+void pen__slot_retry(struct pen_worker *); /* submits stalled ones */
+/* Those that are done into w->done: w->ndone of them, at least one. */
+void pen__slot_reap(struct pen_worker *);
+/* What was read, checked (length, checksum at the end) and put in place. */
+int pen__slot_take_in(struct pen_worker *, struct pen_slot *,
+		      struct pen_err *err);
 
 #endif

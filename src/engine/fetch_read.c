@@ -13,7 +13,7 @@
 
 #define PIECE (1u << 20)
 
-static struct pen_slot *slot_take(struct pen_worker *w)
+struct pen_slot *pen__slot_take(struct pen_worker *w)
 {
 	struct pen_slot *s = w->free;
 
@@ -40,6 +40,7 @@ static void give_back(struct pen_worker *w, struct pen_slot *s)
 {
 	if (s->io.lent && w->q->st->ops->release)
 		w->q->st->ops->release(w->q, &s->io);
+	s->io.lent = NULL;
 }
 
 void pen__slot_release(struct pen_worker *w, struct pen_slot *s)
@@ -148,11 +149,14 @@ static int prepare(struct pen_worker *w, struct pen_slot *s,
 	return prepare_raw(w, s, err);
 }
 
-void pen__slot_fail(struct pen_worker *w, struct pen_slot *s, int code)
+/* It is reaped with that result, as if the store had said so. */
+static void fail(struct pen_worker *w, struct pen_slot *s, int code)
 {
 	s->io.res = code;
 	s->io.data = NULL;
-	pen__slot_complete(w, s);
+	s->next = w->failed;
+	w->failed = s;
+	w->inflight++;
 }
 
 /* How long a read took. Others than the longest are left out: a small field
@@ -177,17 +181,6 @@ static __attribute__((noinline)) void note_read(struct pen_worker *w,
 		pen__meter_set(&m->best_ns, ns ? ns : 1);
 	pen__meter_add(&m->ntimed, 1);
 	pen__meter_add(&m->timed_ns, ns);
-}
-
-void pen__slot_timed(struct pen_worker *w)
-{
-	for (uint32_t i = 0; i < w->ndone; i++) {
-		if (w->done[i]->user != w->timed)
-			continue;
-		note_read(w, w->done[i]->len, w->reaped_at - w->timed_at);
-		w->timed = NULL;
-		return;
-	}
 }
 
 /* A read in some rounds is timed: a clock for each would be felt. What a
@@ -227,8 +220,10 @@ void pen__slot_submit(struct pen_worker *w, struct pen_slot *s)
 	pen__err_reset(&err);
 	w->raw_bytes -= s->raw_len;
 	s->raw_len = 0;
+	if (s->at) /* a piece before this one may be lent */
+		give_back(w, s);
 	if (prepare(w, s, &err)) {
-		pen__slot_fail(w, s, err.code);
+		fail(w, s, err.code);
 		return;
 	}
 	w->raw_bytes += s->raw_len;
@@ -249,18 +244,47 @@ void pen__slot_retry(struct pen_worker *w)
 			if (w->inflight)
 				return;
 			w->stalled = s->next;
-			pen__slot_fail(w, s, PEN_EIO);
+			fail(w, s, PEN_EIO);
 			continue;
 		}
 		w->stalled = s->next;
 	}
 }
 
-static void flush(struct pen_worker *w, struct pen_slot **pending)
+/* The timed one may be done. */
+static void look_for_timed(struct pen_worker *w)
+{
+	for (uint32_t i = 0; i < w->ndone; i++) {
+		if (w->done[i]->user != w->timed)
+			continue;
+		note_read(w, w->done[i]->len, w->reaped_at - w->timed_at);
+		w->timed = NULL;
+		return;
+	}
+}
+
+void pen__slot_reap(struct pen_worker *w)
+{
+	const uint64_t t0 = pen__now_ns();
+	struct pen_slot *s = w->failed;
+
+	w->failed = NULL;
+	for (w->ndone = 0; s; s = s->next)
+		w->done[w->ndone++] = &s->io;
+	if (!w->ndone)
+		w->ndone = w->q->st->ops->reap(w->q, 1, w->done, w->nslots);
+	w->inflight -= w->ndone;
+	w->reaped_at = pen__stage_end(w, &w->meter.read_ns, t0);
+	if (w->timed)
+		look_for_timed(w);
+}
+
+void pen__slot_pend(struct pen_worker *w, struct pen_slot **pending,
+		    struct pen_slot *next)
 {
 	struct pen_slot *s = *pending;
 
-	*pending = NULL;
+	*pending = next;
 	if (s)
 		pen__slot_submit(w, s);
 }
@@ -268,37 +292,29 @@ static void flush(struct pen_worker *w, struct pen_slot **pending)
 void pen__slot_flush(struct pen_worker *w)
 {
 	for (uint32_t i = 0; i < w->f->units_per_sample; i++)
-		flush(w, &w->pending[i]);
+		pen__slot_pend(w, &w->pending[i], NULL);
 }
 
-/* Does this row follow on from the pending one, in the object and in memory? */
-static bool follows(const struct pen_worker *w, const struct pen_slot *s,
-		    const struct pen_unit *u, const struct pen_pooled *b,
+bool pen__slot_grow(const struct pen_worker *w, struct pen_slot *s,
+		    const struct pen_pooled *b, const struct pen_unit *u,
 		    const uint8_t *dst)
 {
-	return s && !w->q->st->by_range && s->batch == b && s->dst &&
-	       s->unit.object == u->object &&
-	       s->unit.offset + s->unit.len == u->offset &&
-	       s->dst + s->unit.len == dst &&
-	       !((s->unit.flags | u->flags) & PEN_UNIT_CRC32);
+	if (!s || w->q->st->by_range || s->batch != b || !s->dst ||
+	    s->unit.object != u->object ||
+	    s->unit.offset + s->unit.len != u->offset ||
+	    s->dst + s->unit.len != dst ||
+	    ((s->unit.flags | u->flags) & PEN_UNIT_CRC32))
+		return false;
+	s->unit.len += u->len;
+	s->nrows++;
+	return true;
 }
 
-bool pen__slot_fits(const struct pen_field *d, const struct pen_unit *u,
-		    size_t len, struct pen_err *err)
+struct pen_slot *pen__slot_row(struct pen_worker *w, struct pen_pooled *b,
+			       uint32_t row, const struct pen_unit *u,
+			       uint8_t *dst)
 {
-	if (u->len == len || d->layout == PEN_PADDED)
-		return true;
-	pen__fail(err, PEN_EDATA, NULL,
-		  "has %llu bytes for field %s, but its shape needs %zu",
-		  (unsigned long long)u->len, d->name, len);
-	return false;
-}
-
-struct pen_slot *pen__slot_plain(struct pen_worker *w, struct pen_pooled *b,
-				 uint32_t row, const struct pen_unit *u,
-				 uint8_t *dst)
-{
-	struct pen_slot *s = slot_take(w);
+	struct pen_slot *s = pen__slot_take(w);
 
 	s->unit = *u;
 	s->batch = b;
@@ -306,72 +322,6 @@ struct pen_slot *pen__slot_plain(struct pen_worker *w, struct pen_pooled *b,
 	s->nrows = 1;
 	s->dst = dst;
 	return s;
-}
-
-/* Padded, or only a piece of what is read. */
-static bool apart(const struct pen_pooled *b, uint32_t field, uint32_t row)
-{
-	return b->pool->field[field].layout == PEN_PADDED ||
-	       pen__row_cut(b, field, row);
-}
-
-/* A sample all of whose units are PLAIN: each goes on its own, and those of one
- * field are put together with those of the rows before. */
-void pen__issue_plain(struct pen_worker *w, struct pen_pooled *b, uint32_t row,
-		      uint32_t object, uint64_t k)
-{
-	struct pen_unit *u = w->job->unit; /* scratch: no jobs in this mode */
-
-	w->f->ops->locate(w->f, object, k, u);
-	for (uint32_t i = 0; i < w->f->units_per_sample; i++, u++) {
-		const struct pen_field *d = &b->pool->field[u->field];
-		struct pen_slot **pending = &w->pending[i];
-		struct pen_err err;
-		uint8_t *dst;
-		size_t len;
-
-		if (u->object == PEN_NO_OBJECT || b->pool->hide[u->field]) {
-			pen__rows_filled(w, b, row, 1);
-			continue;
-		}
-		if (w->l->drops || (w->l->pool->take.on &&
-				    w->l->pool->take.field == u->field)) {
-			flush(w, pending);
-			*pending = pen__slot_plain(w, b, row, u, NULL);
-			(*pending)->drained = true;
-			continue;
-		}
-		dst = pen__batch_row(b, u->field, row, &len);
-		if (d->layout != PEN_DENSE && apart(b, u->field, row)) {
-			dst = NULL;
-		} else if (u->len != len) {
-			pen__err_reset(&err);
-			pen__slot_fits(d, u, len, &err);
-			pen__row_failed(w, b, row, &err);
-			pen__rows_filled(w, b, row, 1);
-			continue;
-		}
-		if (dst && follows(w, *pending, u, b, dst)) {
-			(*pending)->unit.len += u->len;
-			(*pending)->nrows++;
-			continue;
-		}
-		flush(w, pending);
-		*pending = pen__slot_plain(w, b, row, u, dst);
-	}
-}
-
-void pen__issue_unit(struct pen_worker *w, struct pen_live *live)
-{
-	struct pen_slot *s = slot_take(w);
-
-	s->unit = live->unit;
-	s->live = live;
-	s->batch = NULL;
-	s->drained = w->l->drops;
-	if (!(live->unit.flags & PEN_UNIT_PACKED) && !s->drained)
-		s->dst = live->mem.p;
-	pen__slot_submit(w, s);
 }
 
 /* Lent memory that nobody looks at would never be read. */
@@ -401,9 +351,8 @@ static void drain(struct pen_worker *w, struct pen_slot *s, const uint8_t *p)
 		pen__take_end(t, row, s->unit.len);
 }
 
-/* What was read, checked (length, checksum at the end) and put in place. */
-static int take_in(struct pen_worker *w, struct pen_slot *s,
-		   struct pen_err *err)
+int pen__slot_take_in(struct pen_worker *w, struct pen_slot *s,
+		      struct pen_err *err)
 {
 	const struct pen_unit *u = &s->unit;
 	bool sums = u->flags & PEN_UNIT_CRC32 && !w->l->drops;
@@ -432,109 +381,4 @@ static int take_in(struct pen_worker *w, struct pen_slot *s,
 			 "checksum is %08x, but %08x is stored: the data is "
 			 "damaged",
 			 s->crc, u->crc);
-}
-
-static void complete_plain(struct pen_worker *w, struct pen_slot *s,
-			   struct pen_err *err)
-{
-	const struct pen_unit *u = &s->unit;
-	struct pen_pooled *b = s->batch;
-
-	if (!err->code && !s->dst && !s->drained) { /* padded, or a piece */
-		const uint8_t *p = (const uint8_t *)s->io.data + s->skew;
-
-		if (b->pool->field[u->field].layout == PEN_PADDED)
-			pen__pad_row(b, u->field, s->row, p);
-		else
-			pen__cut_row(b, u->field, s->row, p, u->len);
-	}
-	for (uint32_t i = 0; err->code && i < s->nrows; i++)
-		pen__row_failed(w, b, s->row + i, err);
-	pen__rows_filled(w, b, s->row, s->nrows);
-	pen__slot_release(w, s);
-}
-
-/* By way of memory that stays in the CPU's cache where that is possible: the
- * unit can turn out to be smaller than declared. */
-static int unpack_unit(struct pen_worker *w, struct pen_slot *s,
-		       struct pen_err *err)
-{
-	const struct pen_span raw = { (const uint8_t *)s->io.data + s->skew,
-				      s->unit.len };
-	const size_t cap = w->room.cap, size = s->unit.size;
-	const bool direct = size > w->l->room_limit;
-	int rc;
-
-	if (!direct && pen__block_reserve(&w->room, size))
-		return pen__fail_nomem(err, "unpacking", size);
-	pen__pool_account(w->l->pool, (int64_t)w->room.cap - (int64_t)cap);
-	rc = w->f->ops->unpack(w->f, &s->unit, raw,
-			       direct ? s->live->mem.p : w->room.p, &w->scratch,
-			       err);
-	if (rc < 0)
-		return rc;
-	if (direct && rc)
-		s->live->n = (size_t)rc;
-	if (!direct && pen__units_fill(&w->l->units, s->live, w->room.p,
-				       rc ? (size_t)rc : size))
-		return pen__fail_nomem(err, "shared units", size);
-	return 0;
-}
-
-static void complete_unit(struct pen_worker *w, struct pen_slot *s,
-			  struct pen_err *err)
-{
-	struct pen_live *live = s->live;
-
-	if (!err->code && (s->unit.flags & PEN_UNIT_PACKED) && !w->l->drops) {
-		const uint64_t before = w->inner_ns, t = pen__now_ns();
-		int rc = unpack_unit(w, s, err);
-
-		if (rc && !err->code)
-			err->code = rc;
-		pen__inner_end(w, &w->meter.unpack_ns, t, before);
-	}
-	pen__slot_release(w, s);
-	pen__units_ready(&w->l->units, live, err->code ? err : NULL,
-			 pen__plan_rows, w->l);
-	atomic_fetch_sub(&w->l->unit_tasks, 1);
-}
-
-/* All stop, and pieces are still to come: of a large sample, or from a slow
- * store, they could take minutes. Nobody will see its batch. */
-static void leave(struct pen_worker *w, struct pen_slot *s)
-{
-	const struct pen_err closed = { .code = PEN_ECLOSED };
-
-	if (s->job)
-		pen__job_read(w, s, &closed);
-	else
-		pen__slot_release(w, s);
-}
-
-void pen__slot_complete(struct pen_worker *w, struct pen_slot *s)
-{
-	struct pen_err err;
-	int rc;
-
-	pen__err_reset(&err);
-	rc = take_in(w, s, &err);
-	if (rc && !err.code)
-		err.code = rc;
-	if (!rc && s->at < s->unit.len && atomic_load(&w->l->stopping)) {
-		leave(w, s);
-	} else if (!rc && s->at < s->unit.len) { /* the next piece */
-		const uint64_t before = w->inner_ns, t = pen__now_ns();
-
-		/* a synchronous store reads it here, however long that takes */
-		give_back(w, s);
-		pen__slot_submit(w, s);
-		pen__inner_end(w, &w->meter.read_ns, t, before);
-	} else if (s->live) {
-		complete_unit(w, s, &err);
-	} else if (s->job) {
-		pen__job_read(w, s, &err);
-	} else {
-		complete_plain(w, s, &err);
-	}
 }

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "engine/loader.h"
+#include "engine/finish.h"
 
 static void move_row(struct pen_pooled *b, uint32_t to, uint32_t from)
 {
@@ -232,6 +232,26 @@ static void describe_tensors(struct pen_pooled *b)
 		describe_more(b);
 }
 
+/* Of each sample its class, where that is delivered. */
+static void fill_labels(const struct pen_loader *l, struct pen_pooled *b)
+{
+	const struct pen_choice *c = &l->choice;
+	int64_t *to;
+
+	if (!l->ds->label.on || l->drops)
+		return;
+	to = (void *)((uint8_t *)b->mem.p +
+		      b->field_off[l->ds->format->nfields]);
+	for (uint32_t i = 0; i < b->nrows; i++) {
+		const uint64_t id = b->ids[i];
+
+		to[i] = c->by_sample ? c->by_sample[id]
+				     : c->labels[(id - c->start) / c->step];
+		if (to[i] == PEN_NO_LABEL)
+			to[i] = -1;
+	}
+}
+
 void pen__finish_batch(struct pen_loader *l, struct pen_pooled *b)
 {
 	uint64_t seq = b->pub.seq;
@@ -243,11 +263,11 @@ void pen__finish_batch(struct pen_loader *l, struct pen_pooled *b)
 	if (b->pool->pack && b->nrows)
 		pen__pack_finish(b);
 	if (!b->err.code)
-		pen__label_fill(l, b);
+		fill_labels(l, b);
 	describe_tensors(b);
 	b->pub.nsamples = b->nrows;
 	pen__order_put(l->order, seq, b);
 	atomic_fetch_sub(&l->planned, 1);
 	if (l->shared)
-		pen__plan_unpark(l);
+		pen__pool_unpark(l->pool);
 }

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "comm/comm.h"
+#include "engine/plan.h"
 #include "store/tier.h"
 
 #define FAST_NS 200000 /* a batch: waking a worker for each is felt */
@@ -89,11 +90,10 @@ static void settle_settings(struct pen_loader *l)
 	/* a request goes to every rank: better a few large ones */
 	const uint32_t depth =
 		l->ds->comm && l->ds->comm->size > 1 ? 256 : PEN_QUEUE_DEPTH;
-	uint64_t left = s->world > 0 ? (uint64_t)s->world : 1;
 
 	l->batch = (uint32_t)s->batch_size;
-	l->world = l->steps->alone ? 1 : left;
-	l->rank = l->steps->alone ? 0 : (uint64_t)s->rank;
+	l->world = s->world > 0 ? (uint64_t)s->world : 1;
+	l->rank = (uint64_t)s->rank;
 	l->nthreads = s->threads > 0 ? (uint32_t)s->threads : pen__cpus();
 	l->depth = s->queue_depth > 0 ? (uint32_t)s->queue_depth : depth;
 	l->drops = !s->decode;
@@ -102,74 +102,16 @@ static void settle_settings(struct pen_loader *l)
 		l->tail = l->world > 1 ? PEN_TAIL_PAD : PEN_TAIL_KEEP;
 }
 
-/* A batch has no more rows than an epoch has samples for this rank, unless
- * padding repeats some. */
-static uint32_t most_rows(const struct pen_loader *l)
-{
-	const uint64_t n = l->steps->alone ? l->sampler->length : l->length;
-	const uint64_t share = n / l->world + (n % l->world > 0);
-
-	if (l->batch <= share || l->cut.on ||
-	    (!l->steps->alone && l->tail == PEN_TAIL_PAD))
-		return l->batch;
-	return share ? (uint32_t)share : 1;
-}
-
-/* How much of an epoch's order is taken. */
-static void set_length(struct pen_loader *l)
-{
-	uint64_t global = l->world * l->batch, group = l->ds->spec->batch_group,
-		 most = l->ds->spec->epoch_batches;
-
-	l->length = l->steps->alone ? INT64_MAX : l->sampler->length;
-	if (!l->steps->alone && most && most <= l->length / global)
-		l->length = most * global;
-	if (!l->steps->alone && group)
-		l->length -= l->length % (global * group);
-	l->rows = most_rows(l);
-}
-
-static int new_sampler(const struct pen_loader *l, struct pen_sampler **out,
-		       struct pen_err *err)
+static int open_steps(struct pen_loader *l, struct pen_err *err)
 {
 	const struct pen_spec *s = l->ds->spec;
-	/* what is asked for comes in any order, from all over */
-	const char *name = l->steps->alone ? "shuffle" : pen__spec_sampler(s);
-	const struct pen_cut *c = &l->cut;
-	struct pen_population pop = {
-		.n = l->choice.n,
-		.weights = l->choice.weights,
-		.labels = l->choice.labels,
-		.lengths = l->choice.lengths ? l->choice.lengths
-					     : c->lengths.table,
-		.batch = c->on ? c->typical : l->batch,
-		.tokens = c->on && !c->pack ? c->budget : 0,
-		.most = l->batch,
-		.padded = c->padded,
-		.multiple = c->multiple,
-	};
-
-	return pen__sampler_open(out, name, &pop, s->seed, s->for_sampler.kv,
-				 l->steps->alone ? 0 : s->for_sampler.n, err);
-}
-
-static int open_sampler(struct pen_loader *l, struct pen_err *err)
-{
-	struct pen_sampler *counter = NULL;
 	int rc = pen__choice_init(&l->choice, l->ds, err);
 
 	if (!rc)
-		rc = pen__cut_settle(l, err);
-	if (!rc)
-		rc = new_sampler(l, &l->sampler, err);
-	if (rc)
-		return rc;
-	set_length(l);
-	if (!l->cut.on)
-		return 0;
-	l->steps = &pen__steps_by_length;
-	rc = new_sampler(l, &counter, err);
-	return rc ? rc : pen__cut_open(l, counter, err);
+		rc = l->steps->open(l, err);
+	if (s->pad_to != PEN_PAD_AUTO)
+		l->pad_batch = s->pad_to == PEN_PAD_BATCH;
+	return rc;
 }
 
 static void name_packed(struct pen_loader *l)
@@ -230,9 +172,7 @@ static int make_pool(struct pen_loader *l, struct pen_err *err)
 	if (!rc)
 		rc = pen__budget_settle(l, out, err);
 	if (!rc)
-		rc = pen__pool_new(&l->pool, out,
-				   l->steps->alone ? l->batch : l->rows,
-				   l->shared, err);
+		rc = pen__pool_new(&l->pool, out, l->places, l->shared, err);
 	if (!rc) {
 		pen__fill_init(&take.fill, &out->pad[largest], take.to);
 		l->pool->take = take;
@@ -275,7 +215,6 @@ static int start(struct pen_loader *l, struct pen_cursor from,
 {
 	uint32_t n = l->prefetch + 1;
 	uint64_t rows = (uint64_t)n * l->batch;
-	uint64_t epochs = l->ds->spec->epochs;
 	uint32_t cap = l->shared && rows < 2 * (uint64_t)l->unit_lane
 			       ? l->unit_lane * 2
 			       : (uint32_t)rows;
@@ -288,7 +227,7 @@ static int start(struct pen_loader *l, struct pen_cursor from,
 	pen__gate_shut(l, from.epoch);
 	l->taken = from;
 	/* a state saved after the last epoch has nothing to come */
-	l->ended = epochs && from.epoch >= epochs;
+	l->ended = !l->steps->comes(l, from.epoch);
 	l->left = l->ended ? 0 : l->steps->left(l, from.pos);
 	l->stop.code = 0;
 	rc = pen__team_start(&l->team, l->nthreads, "pen-worker",
@@ -311,7 +250,7 @@ static void stop(struct pen_loader *l)
 	pen__order_free(l->order);
 	l->ring = NULL;
 	l->order = NULL;
-	l->parked = l->gated = NULL;
+	l->gated = NULL;
 	atomic_store(&l->planned, 0);
 	atomic_store(&l->unit_tasks, 0);
 	atomic_store(&l->stopping, false);
@@ -350,7 +289,7 @@ static int fill(struct pen_loader *l, const struct pen_spec *spec,
 	settle_settings(l);
 	rc = pen__shapes_settle(l, err);
 	if (!rc)
-		rc = open_sampler(l, err);
+		rc = open_steps(l, err);
 	if (!rc)
 		rc = open_pool(l, err);
 	if (!rc)
@@ -359,10 +298,10 @@ static int fill(struct pen_loader *l, const struct pen_spec *spec,
 }
 
 static int open_loader(struct pen_loader **out, const struct pen_spec *spec,
-		       bool asked, struct pen_err *err)
+		       const struct pen_steps *steps, struct pen_err *err)
 {
 	struct pen_loader *l = pen__calloc(1, sizeof(*l));
-	int rc = 0;
+	int rc;
 
 	if (!l)
 		return pen__dataset_refuse(
@@ -371,13 +310,8 @@ static int open_loader(struct pen_loader **out, const struct pen_spec *spec,
 	pen__hist_init(&l->wait);
 	l->open_at = pen__now_ns();
 	l->hook = spec->hook;
-	l->steps = &pen__steps_sampled;
-	if (asked)
-		rc = pen__asked_new(l, err);
-	if (!rc)
-		rc = fill(l, spec, err);
-	else
-		rc = pen__dataset_refuse(spec, rc, err);
+	l->steps = steps;
+	rc = fill(l, spec, err);
 	/* all of a job, or none */
 	if (l->ds && l->ds->comm)
 		rc = pen__comm_agree(l->ds->comm, rc, err);
@@ -392,14 +326,18 @@ static int open_loader(struct pen_loader **out, const struct pen_spec *spec,
 PEN_API int pen_loader_open(struct pen_loader **out,
 			    const struct pen_spec *spec, struct pen_err *err)
 {
-	return open_loader(out, spec, false, err);
+	return open_loader(out, spec,
+			   spec->batch_tokens || spec->pack
+				   ? &pen__steps_by_length
+				   : &pen__steps_sampled,
+			   err);
 }
 
 PEN_API int pen_loader_open_asked(struct pen_loader **out,
 				  const struct pen_spec *spec,
 				  struct pen_err *err)
 {
-	return open_loader(out, spec, true, err);
+	return open_loader(out, spec, &pen__steps_asked, err);
 }
 
 PEN_API void pen_loader_close(struct pen_loader *l)
@@ -415,8 +353,7 @@ PEN_API void pen_loader_close(struct pen_loader *l)
 	pen__gate_leave(l);
 	pen__workers_free(l);
 	pen__pool_close(l->pool);
-	pen__asked_free(l);
-	pen__cut_close(l);
+	l->steps->close(l);
 	pen__sampler_close(l->sampler);
 	pen__choice_fini(&l->choice);
 	pen__free(l->plan_units);
@@ -432,10 +369,9 @@ PEN_API void pen_loader_close(struct pen_loader *l)
  * up, which another thread of it may need before the other ranks come. */
 static int end_epoch(struct pen_loader *l, int64_t ns, struct pen_err *err)
 {
-	uint64_t epochs = l->ds->spec->epochs;
 	struct pen_err why = { 0 };
 
-	if (l->ended || l->steps->alone)
+	if (l->ended)
 		return PEN_END;
 	if (!ns && l->gate && !l->gate_told) {
 		l->gate_told = true;
@@ -443,7 +379,7 @@ static int end_epoch(struct pen_loader *l, int64_t ns, struct pen_err *err)
 	}
 	l->taken = (struct pen_cursor){ l->taken.epoch + 1, 0 };
 	l->left = l->steps->left(l, 0);
-	l->ended = !l->left || (epochs && l->taken.epoch >= epochs);
+	l->ended = !l->left || !l->steps->comes(l, l->taken.epoch);
 	if (l->ended)
 		l->left = 0;
 	if (!l->ended && pen__gate_pass(l, &why)) {
@@ -501,7 +437,7 @@ static int take_error(struct pen_loader *l, struct pen_pooled *b,
 
 	if (err)
 		*err = b->err;
-	if (!l->steps->alone || b->fatal) {
+	if (b->fatal) {
 		l->stop = b->err;
 		return code;
 	}
@@ -639,7 +575,7 @@ PEN_API int pen_loader_restore(struct pen_loader *l, const struct pen_state *st,
 	struct pen_err why = { 0 };
 	int rc;
 
-	if (l->steps->alone)
+	if (!l->steps->comes(l, 0))
 		return pen__fail(err, PEN_EINVAL, "state",
 				 "cannot be restored here: this loader has no "
 				 "order of its own");

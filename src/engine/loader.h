@@ -1,5 +1,5 @@
 /*
- * The loader's inside, shared by plan, fetch, finish and loader.
+ * The loader's inside, which all stages share.
  *
  * Three kinds of task go round in one ring, the lower lane first: fill rows of
  * a planned batch, fetch a shared unit, plan a free batch. Every worker does
@@ -61,17 +61,31 @@ struct pen_plan {		/* touched by the planning worker only */
 /*
  * What batches are made of, a table each: the order in pieces of one size
  * (plan_sampled.c), the order cut by length (plan_by_length.c), or requests
- * (plan_asked.c). The planner calls them, but for the last two.
+ * (plan_asked.c). All in which they differ is here.
  */
 struct pen_steps {
-	bool alone; /* no epochs: each comes when it is asked for, and one that
-		       fails, fails alone */
-	bool vary;  /* in rows: a batch has room for its own only */
-	/* Moves plan.at to the next step; false: all epochs are planned. */
+	bool vary; /* in rows: a batch has room for its own only */
+	/*
+	 * When the choice is known: opens the sampler and sets length, typical,
+	 * rows, places and what pad_batch is unless a setting says. close():
+	 * also after an open that failed, or never was.
+	 */
+	int (*open)(struct pen_loader *, struct pen_err *);
+	void (*close)(struct pen_loader *);
+	/* Memory of a batch with these fields, about. */
+	uint64_t (*bytes)(const struct pen_loader *, const struct pen_format *);
+	/* Is there an epoch of this number? */
+	bool (*comes)(const struct pen_loader *, uint64_t epoch);
+
+	/* The planner's. Moves plan.at to the next step; false: all epochs are
+	 * planned. */
 	bool (*advance)(struct pen_loader *);
 	/* The step there. PEN_AGAIN: there is none yet, and the batch rests. */
 	int (*next)(struct pen_loader *, struct pen_pooled *, struct pen_step *,
 		    struct pen_err *);
+	/* Which samples the batch has. */
+	int (*fill)(struct pen_loader *, struct pen_pooled *,
+		    const struct pen_step *, struct pen_err *);
 	/* It is planned, or refused. */
 	void (*done)(struct pen_loader *, const struct pen_step *);
 	/* Is this position, of the epoch that is held, in this rank's part? */
@@ -80,14 +94,27 @@ struct pen_steps {
 	/* Elements at positions, which may pass the end of the epoch. */
 	int (*ids)(struct pen_loader *, uint64_t epoch, uint64_t first,
 		   size_t n, uint64_t *out, struct pen_err *);
+
 	/* The consumer's: what it counts down from a position to the end of
 	 * the epoch; and this rank's batches of one. */
 	uint64_t (*left)(const struct pen_loader *, uint64_t pos);
 	uint64_t (*count)(struct pen_loader *, uint64_t epoch);
 };
-extern const struct pen_steps pen__steps_sampled, pen__steps_by_length;
+extern const struct pen_steps pen__steps_sampled, pen__steps_by_length,
+	pen__steps_asked;
+/* The order that open() opens; name NULL: as the settings say. */
+int pen__steps_sampler(const struct pen_loader *, const char *name,
+		       struct pen_sampler **out, struct pen_err *);
+/* Rows of a batch where an epoch has only n samples for this rank. */
+uint32_t pen__steps_rows(const struct pen_loader *, uint64_t n);
+bool pen__steps_comes(const struct pen_loader *, uint64_t epoch);
+/* Samples, not elements, at positions; and those of a step as rows. */
+int pen__steps_samples(struct pen_loader *, uint64_t epoch, uint64_t first,
+		       size_t n, uint64_t *out, struct pen_err *);
+int pen__steps_fill(struct pen_loader *, struct pen_pooled *,
+		    const struct pen_step *, struct pen_err *);
 /* Part of every done(). */
-void pen__step_done(struct pen_loader *, const struct pen_step *);
+void pen__steps_done(struct pen_loader *, const struct pen_step *);
 
 struct pen_asked; /* plan_asked.c */
 
@@ -104,10 +131,11 @@ struct pen_loader {
 
 	/* settled at open */
 	uint32_t batch, nthreads, prefetch, depth, unit_lane;
-	uint32_t rows;	 /* the most of a batch; more are asked for only where
-			  * some of them are the same */
-	uint64_t share;	 /* reads a thread may have in flight */
-	uint32_t wanted; /* batches ahead, if memory allowed it */
+	uint32_t rows;	  /* the most of a batch ... */
+	uint32_t places;  /* ... unless some of them are the same */
+	uint32_t typical; /* on average */
+	uint64_t share;	  /* reads a thread may have in flight */
+	uint32_t wanted;  /* batches ahead, if memory allowed it */
 	uint64_t rank, world;
 	enum pen_tail tail;
 	uint64_t length; /* positions of an epoch that are taken */
@@ -131,11 +159,8 @@ struct pen_loader {
 	/* Thread time per row, a running mean; 0: not known yet. Workers write
 	 * it, the planner cuts grains by it. */
 	atomic_uint_fast64_t row_ns;
-	atomic_bool stopping;	   /* workers leave what they have not begun */
-	pthread_mutex_t lock;	   /* parked, skipped */
-	struct pen_pooled *parked; /* their plans wait for memory */
-	uint64_t parked_at;	   /* when the first of them began to */
-	atomic_uint_fast64_t memory_wait_ns;
+	atomic_bool stopping;	  /* workers leave what they have not begun */
+	pthread_mutex_t lock;	  /* gated, asked, skipped */
 	bool gate, gate_passed;	  /* plan_barrier.c; changed with the lock */
 	bool gate_told;		  /* that next() will wait there */
 	struct pen_pooled *gated; /* their plans wait for other ranks */
@@ -158,46 +183,14 @@ struct pen_loader {
 	uint64_t waited_ns; /* in vain, for the batch that comes next */
 };
 
-/* What a loader was asked for (plan_asked.c); new() makes its steps those. */
-int pen__asked_new(struct pen_loader *, struct pen_err *err);
-void pen__asked_free(struct pen_loader *);
-
 /* The epoch whose order this one has. */
 static inline uint64_t pen__order_of(const struct pen_loader *l, uint64_t epoch)
 {
 	return l->ds->spec->reshuffle ? epoch : 0;
 }
 
-static inline bool pen__epoch_comes(const struct pen_loader *l)
-{
-	const uint64_t epochs = l->ds->spec->epochs;
-
-	return !epochs || l->plan.at.epoch < epochs;
-}
-
-void pen__plan_seek(struct pen_loader *, struct pen_cursor);
-/* Plans the next batch into b and queues its work. */
-void pen__plan_batch(struct pen_loader *, struct pen_pooled *b);
-/* Tries again the plans that wait for memory: there may be some now. */
-void pen__plan_unpark(struct pen_loader *);
-/* All shared units of a planned batch are there: queue its rows. */
-void pen__plan_rows(void *loader, struct pen_pooled *b);
-/* A unit for a run of neighbouring records around this one. */
-void pen__plan_chunk(const struct pen_loader *, uint64_t sample,
-		     uint32_t object, uint64_t k, struct pen_unit *unit);
-
-/*
- * Ranks that share a cache (plan_barrier.c): shut when the first epoch starts,
- * passed by the consumer at its end, with all other ranks. keeps(): the batch
- * waits.
- */
-void pen__gate_shut(struct pen_loader *, uint64_t epoch);
-bool pen__gate_keeps(struct pen_loader *, struct pen_pooled *);
-int pen__gate_pass(struct pen_loader *, struct pen_err *err);
-void pen__gate_leave(struct pen_loader *); /* closing; its threads are gone */
-
-/* The layout of every field (plan_shapes.c), and memory of a batch with them.
- */
+/* The layout of every field (plan_shapes.c); and steps.bytes() of batches that
+ * have all their rows. */
 int pen__shapes_settle(struct pen_loader *, struct pen_err *err);
 uint64_t pen__shapes_bytes(const struct pen_loader *,
 			   const struct pen_format *as_delivered);
@@ -215,8 +208,5 @@ void pen__workers_free(struct pen_loader *);
 void pen__worker_run(void *loader, unsigned i);
 const struct pen_meter *pen__worker_meter(const struct pen_loader *,
 					  unsigned i);
-
-/* All rows are in: settle failed ones and put the batch in order. */
-void pen__finish_batch(struct pen_loader *, struct pen_pooled *b);
 
 #endif

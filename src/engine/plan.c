@@ -7,10 +7,9 @@
  */
 #include <string.h>
 
-#include "base/clock.h"
-#include "engine/loader.h"
-
 #include "base/show.h"
+#include "engine/finish.h"
+#include "engine/plan.h"
 
 /* Rows of a grain are filled by one thread: less than this is not worth
  * sharing, and two CPUs that write neighbouring memory slow each other down. */
@@ -21,8 +20,8 @@ void pen__plan_seek(struct pen_loader *l, struct pen_cursor to)
 	l->plan = (struct pen_plan){ .at = to, .held = to, .origin = to.pos };
 }
 
-static int fill_ids(struct pen_loader *l, uint64_t epoch, uint64_t first,
-		    size_t n, uint64_t *out, struct pen_err *err)
+int pen__steps_samples(struct pen_loader *l, uint64_t epoch, uint64_t first,
+		       size_t n, uint64_t *out, struct pen_err *err)
 {
 	const int rc = l->steps->ids(l, epoch, first, n, out, err);
 
@@ -32,6 +31,12 @@ static int fill_ids(struct pen_loader *l, uint64_t epoch, uint64_t first,
 	for (size_t i = 0; i < n; i++)
 		out[i] = pen__choice_at(&l->choice, out[i]);
 	return 0;
+}
+
+int pen__steps_fill(struct pen_loader *l, struct pen_pooled *b,
+		    const struct pen_step *s, struct pen_err *err)
+{
+	return pen__steps_samples(l, s->at.epoch, s->first, s->n, b->ids, err);
 }
 
 /* Packed fields go together: all of them are as long as the first. Where their
@@ -188,7 +193,8 @@ static int place_fields(struct pen_loader *l, struct pen_pooled *b,
 	return pen__pool_reserve(b, at ? at : 1, err);
 }
 
-void pen__plan_chunk(const struct pen_loader *l, uint64_t sample,
+/* A unit for a run of neighbouring records around this one. */
+static void chunk_of(const struct pen_loader *l, uint64_t sample,
 		     uint32_t object, uint64_t k, struct pen_unit *unit)
 {
 	const struct pen_format *f = l->ds->format;
@@ -220,7 +226,7 @@ static void shared_units(const struct pen_loader *l, uint64_t sample,
 
 	pen__index_find(f->ix, sample, &object, &k);
 	if (l->chunked) {
-		pen__plan_chunk(l, sample, object, k, u);
+		chunk_of(l, sample, object, k, u);
 		return;
 	}
 	f->ops->locate(f, object, k, u);
@@ -292,7 +298,8 @@ static enum held hold_to(struct pen_loader *l, uint64_t to, bool must,
 			return HELD_NOMEM;
 		if (!ours)
 			continue;
-		if (fill_ids(l, p->held.epoch, p->held.pos, 1, &id, err))
+		if (pen__steps_samples(l, p->held.epoch, p->held.pos, 1, &id,
+				       err))
 			return HELD_NOMEM;
 		h = hold_sample(l, id, u,
 				must ? l->units.most : l->unit_budget);
@@ -391,23 +398,6 @@ static int attach_units(struct pen_loader *l, struct pen_pooled *b,
 	return 0;
 }
 
-void pen__plan_rows(void *loader, struct pen_pooled *b)
-{
-	struct pen_loader *l = loader;
-	uint32_t n = b->ngrains; /* b may be gone once its last is pushed */
-	void *some[64];
-
-	for (uint32_t g = 0, k; g < n; g += k) {
-		for (k = 0; k < 64 && g + k < n; k++)
-			some[k] = &b->grain[g + k];
-		if (n > 1)
-			pen__ring_push_many(l->ring, PEN_LANE_ROWS, some, k);
-		else /* this thread takes it itself, next thing */
-			pen__ring_push_lazily(l->ring, PEN_LANE_ROWS, some[0],
-					      2);
-	}
-}
-
 /* Do neighbours in an object come in one read? */
 static bool reads_runs(const struct pen_loader *l)
 {
@@ -486,34 +476,12 @@ static void refuse(struct pen_loader *l, struct pen_pooled *b,
 	pen__order_put(l->order, seq, b);
 }
 
-void pen__plan_unpark(struct pen_loader *l)
-{
-	struct pen_pooled *b, *next;
-
-	pthread_mutex_lock(&l->lock);
-	b = l->parked;
-	l->parked = NULL;
-	if (b)
-		atomic_fetch_add(&l->memory_wait_ns,
-				 pen__now_ns() - l->parked_at);
-	pthread_mutex_unlock(&l->lock);
-	for (; b; b = next) {
-		next = b->next_parked; /* b is another's once it is pushed */
-		pen__ring_push(l->ring, PEN_LANE_PLAN, &b->plan);
-	}
-}
-
 static void park(struct pen_loader *l, struct pen_pooled *b)
 {
-	pthread_mutex_lock(&l->lock);
-	if (!l->parked)
-		l->parked_at = pen__now_ns();
-	b->next_parked = l->parked;
-	l->parked = b;
-	pthread_mutex_unlock(&l->lock);
+	pen__pool_park(b);
 	/* the last batch under way may have finished just before */
 	if (!atomic_load(&l->planned))
-		pen__plan_unpark(l);
+		pen__pool_unpark(l->pool);
 }
 
 static void reset(struct pen_loader *l, struct pen_pooled *b,
@@ -529,24 +497,11 @@ static void reset(struct pen_loader *l, struct pen_pooled *b,
 	b->nfaults = 0;
 	b->fault_lost = false;
 	b->err.code = 0;
-	b->fatal = false;
+	b->fatal = !s->alone;
 	b->pub.end = s->end;
 	atomic_store(&b->faulty, false);
 	atomic_store_explicit(&b->gaps, false, memory_order_relaxed);
 	atomic_store(&b->waiting, 1);
-}
-
-/* Which samples, and where their rows go. */
-static int fill_batch(struct pen_loader *l, struct pen_pooled *b,
-		      const struct pen_step *s, struct pen_err *err)
-{
-	struct pen_row_packer *pack = l->cut.pack ? l->cut.plan->packer : NULL;
-	int rc = fill_ids(l, s->at.epoch, s->first, s->n,
-			  pack ? pack->ids : b->ids, err);
-
-	if (!rc && pack)
-		rc = pen__cut_pack(l->cut.plan, s, b, err);
-	return rc ? rc : place_fields(l, b, err);
 }
 
 /* Rows at the end that repeat the epoch's start. */
@@ -559,13 +514,40 @@ static uint64_t wrapped(const struct pen_loader *l, const struct pen_step *s)
 	return end - l->length < s->n ? end - l->length : s->n;
 }
 
-void pen__plan_batch(struct pen_loader *l, struct pen_pooled *b)
+/* Of a step that may fail alone the rows that have all their units are loaded,
+ * for nothing: rows give back what is held. */
+static enum held hold_less(struct pen_loader *l, struct pen_pooled *b,
+			   struct pen_step *s, const struct pen_err *err)
+{
+	s->n = (uint32_t)(l->plan.held.pos - s->first);
+	if (!s->alone || !s->n)
+		return HELD_NEVER;
+	reset(l, b, s);
+	b->err = *err;
+	return HELD_ALL;
+}
+
+/* Cuts the batch into grains, which are queued once its units are there. */
+static void send(struct pen_loader *l, struct pen_pooled *b)
 {
 	const struct pen_format *f = l->ds->format;
+	const uint32_t pieces = f->all_plain && !l->shared ? f->units_per_sample
+							   : 1;
+
+	cut_grains(l, b);
+	atomic_store(&b->left, b->nrows * pieces);
+	atomic_fetch_add(&l->planned, 1);
+	if (!b->nrows)
+		pen__finish_batch(l, b);
+	else if (atomic_fetch_sub(&b->waiting, 1) == 1)
+		pen__batch_queue(l->ring, b);
+}
+
+void pen__plan_batch(struct pen_loader *l, struct pen_pooled *b)
+{
 	struct pen_step s = { .n = 0 };
 	struct pen_err err = { 0 };
 	struct pen_unit *u = l->plan_units;
-	const bool alone = l->steps->alone;
 	enum held h = HELD_ALL;
 	int rc;
 
@@ -577,41 +559,27 @@ void pen__plan_batch(struct pen_loader *l, struct pen_pooled *b)
 	if (rc == PEN_AGAIN)
 		return; /* it rests until something is asked for */
 	reset(l, b, &s);
-	if (!rc && alone && fill_batch(l, b, &s, &err)) {
-		refuse(l, b, &s, &err);
-		return;
-	}
+	if (!rc)
+		rc = l->steps->fill(l, b, &s, &err);
+	if (!rc)
+		rc = place_fields(l, b, &err);
 	if (!rc && l->shared && !s.none)
 		h = hold_batch(l, s.end, u, &err);
 	if (h == HELD_FULL) {
 		park(l, b);
 		return;
 	}
-	if (h == HELD_NEVER && alone) {
-		/* rows give back what is held: those that have all of theirs
-		 * are loaded, for nothing */
-		s.n = (uint32_t)(l->plan.held.pos - s.first);
-		if (!s.n) {
-			refuse(l, b, &s, &err);
-			return;
-		}
-		reset(l, b, &s);
-		b->err = err;
-		h = HELD_ALL;
+	if (h == HELD_NEVER)
+		h = hold_less(l, b, &s, &err);
+	if (s.alone && (rc || h == HELD_NEVER)) {
+		refuse(l, b, &s, &err);
+		return;
 	}
-	if (rc || h != HELD_ALL || (!alone && fill_batch(l, b, &s, &err)) ||
+	if (rc || h != HELD_ALL ||
 	    (l->shared && attach_units(l, b, wrapped(l, &s), u, &err))) {
 		deliver_error(l, b, &err);
 		return;
 	}
-	cut_grains(l, b);
 	l->steps->done(l, &s);
-	atomic_store(&b->left, b->nrows * (f->all_plain && !l->shared
-						   ? f->units_per_sample
-						   : 1));
-	atomic_fetch_add(&l->planned, 1);
-	if (!b->nrows)
-		pen__finish_batch(l, b);
-	else if (atomic_fetch_sub(&b->waiting, 1) == 1)
-		pen__plan_rows(l, b);
+	send(l, b);
 }

@@ -42,7 +42,8 @@ static int next(struct pen_loader *l, struct pen_pooled *b, struct pen_step *s,
 	*s = (struct pen_step){ .at = l->plan.at,
 				.first = l->plan.at.pos,
 				.n = r->n,
-				.counts = true };
+				.counts = true,
+				.alone = true };
 	s->end = s->first + s->n;
 	return 0;
 }
@@ -70,12 +71,21 @@ static void done(struct pen_loader *l, const struct pen_step *s)
 		a->tail = &a->head;
 	pthread_mutex_unlock(&l->lock);
 	pen__free(r);
-	pen__step_done(l, s);
+	pen__steps_done(l, s);
 }
 
 static bool advance(struct pen_loader *l)
 {
-	return pen__epoch_comes(l);
+	(void)l;
+	return true;
+}
+
+/* There are no epochs: each comes when it is asked for. */
+static bool comes(const struct pen_loader *l, uint64_t epoch)
+{
+	(void)l;
+	(void)epoch;
+	return false;
 }
 
 static int mine(struct pen_loader *l, uint64_t pos, bool *yes,
@@ -102,29 +112,31 @@ static uint64_t count(struct pen_loader *l, uint64_t epoch)
 	return l->length / l->batch;
 }
 
-static const struct pen_steps steps_asked = {
-	.alone = true,
-	.vary = true,
-	.advance = advance,
-	.next = next,
-	.done = done,
-	.mine = mine,
-	.ids = ids,
-	.left = left,
-	.count = count,
-};
-
-int pen__asked_new(struct pen_loader *l, struct pen_err *err)
+static int open_asked(struct pen_loader *l, struct pen_err *err)
 {
+	int rc;
+
+	if (l->ds->spec->pack)
+		return pen__fail(err, PEN_EINVAL, "pack",
+				 "needs an order of the loader's own: batches "
+				 "that are asked for are not packed");
 	l->asked = pen__calloc(1, sizeof(*l->asked));
 	if (!l->asked)
 		return pen__fail_nomem(err, "loader", sizeof(*l->asked));
 	l->asked->tail = &l->asked->head;
-	l->steps = &steps_asked;
+	l->world = 1;
+	l->rank = 0;
+	l->typical = l->places = l->batch;
+	/* what is asked for comes in any order, from all over */
+	rc = pen__steps_sampler(l, "shuffle", &l->sampler, err);
+	if (rc)
+		return rc;
+	l->length = INT64_MAX;
+	l->rows = pen__steps_rows(l, l->sampler->length);
 	return 0;
 }
 
-void pen__asked_free(struct pen_loader *l)
+static void close_asked(struct pen_loader *l)
 {
 	struct request *r, *next;
 
@@ -137,6 +149,22 @@ void pen__asked_free(struct pen_loader *l)
 	pen__free(l->asked);
 	l->asked = NULL;
 }
+
+const struct pen_steps pen__steps_asked = {
+	.vary = true,
+	.open = open_asked,
+	.close = close_asked,
+	.bytes = pen__shapes_bytes,
+	.comes = comes,
+	.advance = advance,
+	.next = next,
+	.fill = pen__steps_fill,
+	.done = done,
+	.mine = mine,
+	.ids = ids,
+	.left = left,
+	.count = count,
+};
 
 /* Queues it, and returns a batch that rested, if there was one. */
 static struct pen_pooled *add(struct pen_loader *l, struct request *r)

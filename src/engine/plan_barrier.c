@@ -6,13 +6,13 @@
  * rank that fails before it tells those who wait there when it closes.
  */
 #include "comm/comm.h"
-#include "engine/loader.h"
+#include "engine/plan.h"
 #include "store/store.h"
 
 void pen__gate_shut(struct pen_loader *l, uint64_t epoch)
 {
-	l->gate = l->ds->comm && !l->steps->alone && !l->gate_passed &&
-		  !epoch && l->ds->spec->epochs != 1;
+	l->gate = l->ds->comm && !l->gate_passed && !epoch &&
+		  l->steps->comes(l, 1);
 	l->gate_told = false;
 	l->gated = NULL;
 }

@@ -107,7 +107,7 @@ static int settle_tokens(struct pen_loader *l, struct pen_err *err)
 	struct pen_cut *c = &l->cut;
 	uint64_t least, most;
 
-	c->budget = s->batch_tokens;
+	c->budget = c->tokens = s->batch_tokens;
 	c->padded = s->shapes == PEN_SHAPES_PADDED;
 	c->multiple = c->padded ? s->pad_multiple : 1;
 	if (s->too_long == PEN_LONG_FAIL &&
@@ -146,38 +146,42 @@ static int settle_pack(struct pen_loader *l, struct pen_err *err)
 	return 0;
 }
 
-int pen__cut_settle(struct pen_loader *l, struct pen_err *err)
+bool pen__sorts_by_length(const struct pen_loader *l)
 {
-	const struct pen_spec *s = l->ds->spec;
 	const struct pen_sampler_ops *ops =
-		pen__sampler_find(pen__spec_sampler(s));
-	const bool cuts = s->batch_tokens || s->pack;
-	const bool by_length = ops && ops->by_length;
-	struct pen_cut *c = &l->cut;
-	int rc;
+		pen__sampler_find(pen__spec_sampler(l->ds->spec));
 
-	if (l->steps->alone && s->pack)
-		return pen__fail(err, PEN_EINVAL, "pack",
-				 "needs an order of the loader's own: batches "
-				 "that are asked for are not packed");
-	if (l->steps->alone || (!cuts && !by_length))
-		return 0;
-	rc = check_settings(l, err);
+	return ops && ops->by_length;
+}
+
+int pen__lengths_settle(struct pen_loader *l, struct pen_err *err)
+{
+	int rc = check_settings(l, err);
+
 	if (!rc)
 		rc = find_lengths(l, err);
-	if (!rc && by_length && !l->choice.lengths)
-		rc = pen__lengths_tabulate(&c->lengths, err);
-	if (rc || !cuts)
+	if (!rc && pen__sorts_by_length(l) && !l->choice.lengths)
+		rc = pen__lengths_tabulate(&l->cut.lengths, err);
+	return rc;
+}
+
+static int settle(struct pen_loader *l, struct pen_err *err)
+{
+	const struct pen_spec *s = l->ds->spec;
+	struct pen_cut *c = &l->cut;
+	int rc = pen__lengths_settle(l, err);
+
+	if (rc)
 		return rc;
 	pen__lengths_measure(&c->lengths);
 	rc = s->pack ? settle_pack(l, err) : settle_tokens(l, err);
 	if (rc)
 		return rc;
-	c->on = true;
-	c->typical = l->batch;
+	l->typical = l->batch;
 	if (c->lengths.mean * l->batch > (double)c->budget)
-		c->typical = (uint32_t)((double)c->budget / c->lengths.mean);
-	c->typical = c->typical ? c->typical : 1;
+		l->typical = (uint32_t)((double)c->budget / c->lengths.mean);
+	l->typical = l->typical ? l->typical : 1;
+	l->pad_batch = s->batch_tokens || pen__sorts_by_length(l);
 	return 0;
 }
 
@@ -202,18 +206,24 @@ static int cutter_new(struct pen_cutter **out, struct pen_loader *l,
 	return rc;
 }
 
-int pen__cut_open(struct pen_loader *l, struct pen_sampler *counter,
-		  struct pen_err *err)
+static int open_by_length(struct pen_loader *l, struct pen_err *err)
 {
 	struct pen_cut *c = &l->cut;
-	int rc;
+	int rc = settle(l, err);
 
-	c->counter = counter;
+	if (!rc)
+		rc = pen__steps_sampler(l, NULL, &l->sampler, err);
+	if (!rc)
+		rc = pen__steps_sampler(l, NULL, &c->counter, err);
+	if (rc)
+		return rc;
+	l->length = l->sampler->length;
+	l->rows = l->places = l->batch;
 	rc = cutter_new(&c->plan, l, l->sampler, err);
 	if (!rc)
 		rc = cutter_new(&c->held, l, l->sampler, err);
 	if (!rc)
-		rc = cutter_new(&c->count, l, counter, err);
+		rc = cutter_new(&c->count, l, c->counter, err);
 	return rc;
 }
 
@@ -271,8 +281,8 @@ static int length_at(struct pen_cutter *c, uint64_t epoch, uint64_t pos,
 	return 0;
 }
 
-int pen__cut_ids(struct pen_cutter *c, uint64_t epoch, uint64_t first, size_t n,
-		 uint64_t *out, struct pen_err *err)
+static int ids_at(struct pen_cutter *c, uint64_t epoch, uint64_t first,
+		  size_t n, uint64_t *out, struct pen_err *err)
 {
 	while (n) {
 		const uint64_t pos = first % c->s->length;
@@ -367,8 +377,8 @@ static int cut_packed(struct pen_cutter *c, uint64_t epoch, uint64_t pos,
 	return 0;
 }
 
-int pen__cut_step(struct pen_cutter *c, struct pen_cursor at,
-		  struct pen_step *step, struct pen_err *err)
+static int step_at(struct pen_cutter *c, struct pen_cursor at,
+		   struct pen_step *step, struct pen_err *err)
 {
 	const struct pen_loader *l = c->l;
 	uint64_t pos = at.pos;
@@ -404,7 +414,7 @@ int pen__cut_step(struct pen_cutter *c, struct pen_cursor at,
 	return 0;
 }
 
-uint64_t pen__cut_count(struct pen_loader *l, uint64_t epoch)
+static uint64_t count(struct pen_loader *l, uint64_t epoch)
 {
 	struct pen_cut *c = &l->cut;
 	struct pen_cursor at = { epoch, 0 };
@@ -414,7 +424,7 @@ uint64_t pen__cut_count(struct pen_loader *l, uint64_t epoch)
 	if (c->counted_ready && c->counted_of == epoch)
 		return c->counted;
 	while (!step.last) {
-		if (pen__cut_step(c->count, at, &step, NULL))
+		if (step_at(c->count, at, &step, NULL))
 			return 0;
 		n += step.n > 0;
 		at.pos = step.end;
@@ -439,8 +449,8 @@ static void place_pieces(struct pen_pooled *b, const struct pen_row_packer *p)
 	}
 }
 
-int pen__cut_pack(struct pen_cutter *c, const struct pen_step *step,
-		  struct pen_pooled *b, struct pen_err *err)
+static int pack_step(struct pen_cutter *c, const struct pen_step *step,
+		     struct pen_pooled *b, struct pen_err *err)
 {
 	struct pen_row_packer *p = c->packer;
 	uint64_t len = 0;
@@ -480,13 +490,13 @@ static int mine(struct pen_loader *l, uint64_t pos, bool *yes,
 
 	if (!p->held_ready || s->at.epoch != p->held.epoch || pos < s->at.pos) {
 		p->held_ready = true;
-		if (pen__cut_step(l->cut.held, p->at, s, err))
+		if (step_at(l->cut.held, p->at, s, err))
 			return PEN_ENOMEM;
 	}
 	while (!s->none && pos >= s->end)
-		if (pen__cut_step(l->cut.held,
-				  (struct pen_cursor){ p->held.epoch, s->end },
-				  s, err))
+		if (step_at(l->cut.held,
+			    (struct pen_cursor){ p->held.epoch, s->end }, s,
+			    err))
 			return PEN_ENOMEM;
 	*yes = !s->none && pos >= s->first && pos - s->first < s->n;
 	return 0;
@@ -495,7 +505,7 @@ static int mine(struct pen_loader *l, uint64_t pos, bool *yes,
 /* An epoch that has none left has one that says so. */
 static bool advance(struct pen_loader *l)
 {
-	return pen__epoch_comes(l);
+	return pen__steps_comes(l, l->plan.at.epoch);
 }
 
 static int next(struct pen_loader *l, struct pen_pooled *b,
@@ -509,12 +519,12 @@ static int next(struct pen_loader *l, struct pen_pooled *b,
 	if (!p->step_ready && p->next_ready)
 		*s = p->next;
 	else if (!p->step_ready)
-		rc = pen__cut_step(l->cut.plan, p->at, s, err);
+		rc = step_at(l->cut.plan, p->at, s, err);
 	/* whether the next one is whole is known when it is cut */
 	if (!rc && !p->step_ready && l->tail == PEN_TAIL_DROP && !s->last) {
-		rc = pen__cut_step(l->cut.plan,
-				   (struct pen_cursor){ s->at.epoch, s->end },
-				   &p->next, err);
+		rc = step_at(l->cut.plan,
+			     (struct pen_cursor){ s->at.epoch, s->end },
+			     &p->next, err);
 		p->next_ready = true;
 		s->last = p->next.none;
 	}
@@ -528,7 +538,7 @@ static void done(struct pen_loader *l, const struct pen_step *s)
 {
 	struct pen_plan *p = &l->plan;
 
-	pen__step_done(l, s);
+	pen__steps_done(l, s);
 	p->step_ready = false;
 	if (s->last) {
 		p->at = (struct pen_cursor){ p->at.epoch + 1, 0 };
@@ -540,7 +550,20 @@ static void done(struct pen_loader *l, const struct pen_step *s)
 static int ids(struct pen_loader *l, uint64_t epoch, uint64_t first, size_t n,
 	       uint64_t *out, struct pen_err *err)
 {
-	return pen__cut_ids(l->cut.plan, epoch, first, n, out, err);
+	return ids_at(l->cut.plan, epoch, first, n, out, err);
+}
+
+static int fill(struct pen_loader *l, struct pen_pooled *b,
+		const struct pen_step *s, struct pen_err *err)
+{
+	struct pen_cutter *c = l->cut.plan;
+	int rc;
+
+	if (!c->packer)
+		return pen__steps_fill(l, b, s, err);
+	rc = pen__steps_samples(l, s->at.epoch, s->first, s->n, c->packer->ids,
+				err);
+	return rc ? rc : pack_step(c, s, b, err);
 }
 
 /* Only that there is one: the last one says that it is. */
@@ -551,13 +574,47 @@ static uint64_t left(const struct pen_loader *l, uint64_t pos)
 	return 1;
 }
 
+/* As it is on average: of the field that counts the tokens are known, of others
+ * the samples. */
+static uint64_t bytes(const struct pen_loader *l, const struct pen_format *f)
+{
+	const struct pen_cut *c = &l->cut;
+	const uint64_t rows = l->length < l->typical ? l->length : l->typical;
+	double n = 0;
+
+	for (uint32_t i = 0; i < f->nfields; i++) {
+		const struct pen_field *d = &f->field[i];
+		double each = (double)rows * (double)d->max_bytes;
+
+		if (d->layout == PEN_PACKED)
+			each = (double)c->budget *
+			       (double)pen_dtype_size(d->dtype);
+		else if (d->layout != PEN_DENSE && i == c->lengths.field &&
+			 c->lengths.axes && c->lengths.longest > c->budget)
+			each = (double)d->max_bytes;
+		else if (d->layout != PEN_DENSE && i == c->lengths.field &&
+			 c->lengths.axes && c->lengths.longest)
+			each = (double)c->budget * (double)d->max_bytes /
+			       (double)c->lengths.longest;
+		n += each + 63;
+	}
+	if (c->pack)
+		n += 8 * (double)c->budget;
+	return n < 0x1p62 ? pen__block_cost((uint64_t)n + 1) : INT64_MAX;
+}
+
 const struct pen_steps pen__steps_by_length = {
 	.vary = true,
+	.open = open_by_length,
+	.close = pen__cut_close,
+	.bytes = bytes,
+	.comes = pen__steps_comes,
 	.advance = advance,
 	.next = next,
+	.fill = fill,
 	.done = done,
 	.mine = mine,
 	.ids = ids,
 	.left = left,
-	.count = pen__cut_count,
+	.count = count,
 };

@@ -34,6 +34,7 @@ struct pen_step {
 	bool none; /* there is no more in this epoch */
 	bool last;
 	bool counts; /* it is one of those that pen_steps.left() counts */
+	bool alone;  /* when it fails, it does so alone */
 };
 
 /* A piece of the order and the lengths of what is there. */
@@ -53,14 +54,13 @@ struct pen_cutter {
 };
 
 struct pen_cut {
-	bool on;
 	bool padded;	   /* the longest times their number counts */
 	uint64_t budget;   /* elements of a batch */
+	uint64_t tokens;   /* the same, where nothing is packed */
 	uint64_t multiple; /* lengths are rounded up to it */
 	uint32_t pack;	   /* length of a packed row; 0: nothing is packed */
 	uint32_t rows;	   /* packed ones */
 	bool split;
-	uint32_t typical; /* samples of a batch, on average */
 	struct pen_lengths lengths;
 	struct pen_cutter *plan, *held, *count;
 	struct pen_sampler *counter; /* the count's own */
@@ -68,22 +68,9 @@ struct pen_cut {
 	bool counted_ready;
 };
 
-/* After the choice is known and before the sampler is opened: what the settings
- * ask for. Then, once it is open. */
-int pen__cut_settle(struct pen_loader *, struct pen_err *);
-int pen__cut_open(struct pen_loader *, struct pen_sampler *counter,
-		  struct pen_err *);
+/* Does the sampler sort by length? Then it has to know the lengths. */
+bool pen__sorts_by_length(const struct pen_loader *);
+int pen__lengths_settle(struct pen_loader *, struct pen_err *);
 void pen__cut_close(struct pen_loader *);
-/* The step that begins there. */
-int pen__cut_step(struct pen_cutter *, struct pen_cursor, struct pen_step *,
-		  struct pen_err *);
-/* Elements at positions, which may be behind the epoch's end. */
-int pen__cut_ids(struct pen_cutter *, uint64_t epoch, uint64_t first, size_t n,
-		 uint64_t *out, struct pen_err *);
-/* This rank's batches of an epoch. */
-uint64_t pen__cut_count(struct pen_loader *, uint64_t epoch);
-/* The rows of a packed batch, of ids that packer->ids has in order. */
-int pen__cut_pack(struct pen_cutter *, const struct pen_step *,
-		  struct pen_pooled *, struct pen_err *);
 
 #endif

@@ -33,6 +33,71 @@ static uint32_t slice(const struct pen_loader *l, uint64_t pos, uint64_t *first)
 	return (uint32_t)(pos + rest * (l->rank + 1) / l->world - *first);
 }
 
+int pen__steps_sampler(const struct pen_loader *l, const char *name,
+		       struct pen_sampler **out, struct pen_err *err)
+{
+	const struct pen_spec *s = l->ds->spec;
+	const struct pen_cut *c = &l->cut;
+	struct pen_population pop = {
+		.n = l->choice.n,
+		.weights = l->choice.weights,
+		.labels = l->choice.labels,
+		.lengths = l->choice.lengths ? l->choice.lengths
+					     : c->lengths.table,
+		.batch = l->typical,
+		.tokens = c->tokens,
+		.most = l->batch,
+		.padded = c->padded,
+		.multiple = c->multiple,
+	};
+
+	return pen__sampler_open(out, name ? name : pen__spec_sampler(s), &pop,
+				 s->seed, s->for_sampler.kv,
+				 name ? 0 : s->for_sampler.n, err);
+}
+
+uint32_t pen__steps_rows(const struct pen_loader *l, uint64_t n)
+{
+	if (n > l->batch)
+		return l->batch;
+	return n ? (uint32_t)n : 1;
+}
+
+bool pen__steps_comes(const struct pen_loader *l, uint64_t epoch)
+{
+	return !l->ds->spec->epochs || epoch < l->ds->spec->epochs;
+}
+
+/* A batch has no more rows than an epoch has samples for this rank, unless
+ * padding repeats some. */
+static int open_sampled(struct pen_loader *l, struct pen_err *err)
+{
+	const uint64_t global = global_batch(l),
+		       group = l->ds->spec->batch_group,
+		       most = l->ds->spec->epoch_batches;
+	int rc = 0;
+
+	l->typical = l->batch;
+	l->pad_batch = pen__sorts_by_length(l);
+	if (l->pad_batch)
+		rc = pen__lengths_settle(l, err);
+	if (!rc)
+		rc = pen__steps_sampler(l, NULL, &l->sampler, err);
+	if (rc)
+		return rc;
+	l->length = l->sampler->length;
+	if (most && most <= l->length / global)
+		l->length = most * global;
+	if (group)
+		l->length -= l->length % (global * group);
+	l->rows = l->batch;
+	if (l->tail != PEN_TAIL_PAD)
+		l->rows = pen__steps_rows(
+			l, l->length / l->world + (l->length % l->world > 0));
+	l->places = l->rows;
+	return 0;
+}
+
 /* Those of an epoch that come out: of a tail with fewer samples than ranks,
  * some have none. */
 static uint64_t count(struct pen_loader *l, uint64_t epoch)
@@ -85,7 +150,7 @@ static bool advance(struct pen_loader *l)
 		p->at = (struct pen_cursor){ p->at.epoch + 1, 0 };
 		p->origin = 0;
 	}
-	return batches_from(l, p->at.pos) && pen__epoch_comes(l);
+	return batches_from(l, p->at.pos) && pen__steps_comes(l, p->at.epoch);
 }
 
 static int next(struct pen_loader *l, struct pen_pooled *b, struct pen_step *s,
@@ -103,16 +168,21 @@ static int next(struct pen_loader *l, struct pen_pooled *b, struct pen_step *s,
 	return 0;
 }
 
-void pen__step_done(struct pen_loader *l, const struct pen_step *s)
+void pen__steps_done(struct pen_loader *l, const struct pen_step *s)
 {
 	l->plan.seq++;
 	l->plan.at.pos = s->end;
 }
 
 const struct pen_steps pen__steps_sampled = {
+	.open = open_sampled,
+	.close = pen__cut_close,
+	.bytes = pen__shapes_bytes,
+	.comes = pen__steps_comes,
 	.advance = advance,
 	.next = next,
-	.done = pen__step_done,
+	.fill = pen__steps_fill,
+	.done = pen__steps_done,
 	.mine = mine,
 	.ids = ids,
 	.left = batches_from,

@@ -35,24 +35,11 @@ static int pad_field(struct pen_dataset *ds, uint32_t i, struct pen_err *err)
 	return 0;
 }
 
-/* Up to what rows are padded. */
-static bool pads_batches(const struct pen_loader *l)
-{
-	const struct pen_spec *s = l->ds->spec;
-	const struct pen_sampler_ops *ops =
-		pen__sampler_find(pen__spec_sampler(s));
-
-	if (s->pad_to != PEN_PAD_AUTO)
-		return s->pad_to == PEN_PAD_BATCH;
-	return !l->steps->alone && (s->batch_tokens || (ops && ops->by_length));
-}
-
 int pen__shapes_settle(struct pen_loader *l, struct pen_err *err)
 {
 	struct pen_dataset *ds = l->ds;
 	const bool padded = ds->spec->shapes == PEN_SHAPES_PADDED;
 
-	l->pad_batch = pads_batches(l);
 	for (uint32_t i = 0; i < ds->format->nfields; i++) {
 		struct pen_field *d = &ds->format->field[i];
 		int rc = 0;
@@ -74,8 +61,9 @@ int pen__shapes_settle(struct pen_loader *l, struct pen_err *err)
 	return 0;
 }
 
-/* Memory of a batch; more than there can be when it cannot be counted. */
-static uint64_t batch_bytes(const struct pen_format *f, uint32_t rows)
+/* More than there can be when it cannot be counted. */
+uint64_t pen__shapes_bytes(const struct pen_loader *l,
+			   const struct pen_format *f)
 {
 	size_t n = 0;
 
@@ -83,43 +71,7 @@ static uint64_t batch_bytes(const struct pen_format *f, uint32_t rows)
 		if (!pen__add(n, f->field[i].max_bytes, &n) ||
 		    !pen__add(n, 63, &n))
 			return INT64_MAX;
-	if (!pen__mul(n ? n : 1, rows, &n) || n > INT64_MAX)
+	if (!pen__mul(n ? n : 1, l->rows, &n) || n > INT64_MAX)
 		return INT64_MAX;
 	return pen__block_cost(n);
-}
-
-/* The same of a batch that is cut by length, as it is on average: of the field
- * that counts the tokens are known, of others the samples. */
-static uint64_t cut_bytes(const struct pen_loader *l,
-			  const struct pen_format *f)
-{
-	const struct pen_cut *c = &l->cut;
-	const uint64_t rows = l->length < c->typical ? l->length : c->typical;
-	double n = 0;
-
-	for (uint32_t i = 0; i < f->nfields; i++) {
-		const struct pen_field *d = &f->field[i];
-		double each = (double)rows * (double)d->max_bytes;
-
-		if (d->layout == PEN_PACKED)
-			each = (double)c->budget *
-			       (double)pen_dtype_size(d->dtype);
-		else if (d->layout != PEN_DENSE && i == c->lengths.field &&
-			 c->lengths.axes && c->lengths.longest > c->budget)
-			each = (double)d->max_bytes;
-		else if (d->layout != PEN_DENSE && i == c->lengths.field &&
-			 c->lengths.axes && c->lengths.longest)
-			each = (double)c->budget * (double)d->max_bytes /
-			       (double)c->lengths.longest;
-		n += each + 63;
-	}
-	if (c->pack)
-		n += 8 * (double)c->budget;
-	return n < 0x1p62 ? pen__block_cost((uint64_t)n + 1) : INT64_MAX;
-}
-
-uint64_t pen__shapes_bytes(const struct pen_loader *l,
-			   const struct pen_format *f)
-{
-	return l->cut.on ? cut_bytes(l, f) : batch_bytes(f, l->rows);
 }

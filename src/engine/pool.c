@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/show.h"
 
@@ -161,6 +162,7 @@ void pen__pool_start(struct pen_pool *p, struct pen_ring *ring)
 {
 	pthread_mutex_lock(&p->lock);
 	p->ring = ring;
+	p->parked = NULL;
 	for (uint32_t i = 0; i < p->nbatches; i++)
 		if (!p->batch[i]->out)
 			pen__ring_push(ring, PEN_LANE_PLAN, &p->batch[i]->plan);
@@ -235,6 +237,50 @@ static void drop(struct pen_pool *p, struct pen_pooled *b)
 		i++;
 	p->batch[i] = p->batch[--p->nbatches];
 	batch_free(b);
+}
+
+void pen__batch_queue(void *ring, struct pen_pooled *b)
+{
+	uint32_t n = b->ngrains; /* b may be gone once its last is pushed */
+	void *some[64];
+
+	for (uint32_t g = 0, k; g < n; g += k) {
+		for (k = 0; k < 64 && g + k < n; k++)
+			some[k] = &b->grain[g + k];
+		if (n > 1)
+			pen__ring_push_many(ring, PEN_LANE_ROWS, some, k);
+		else /* this thread takes it itself, next thing */
+			pen__ring_push_lazily(ring, PEN_LANE_ROWS, some[0], 2);
+	}
+}
+
+void pen__pool_park(struct pen_pooled *b)
+{
+	struct pen_pool *p = b->pool;
+
+	pthread_mutex_lock(&p->lock);
+	if (!p->parked)
+		p->parked_at = pen__now_ns();
+	b->next_parked = p->parked;
+	p->parked = b;
+	pthread_mutex_unlock(&p->lock);
+}
+
+void pen__pool_unpark(struct pen_pool *p)
+{
+	struct pen_pooled *b, *next;
+
+	pthread_mutex_lock(&p->lock);
+	b = p->parked;
+	p->parked = NULL;
+	if (b)
+		atomic_fetch_add(&p->memory_wait_ns,
+				 pen__now_ns() - p->parked_at);
+	for (; b && p->ring; b = next) {
+		next = b->next_parked; /* b is another's once it is pushed */
+		pen__ring_push(p->ring, PEN_LANE_PLAN, &b->plan);
+	}
+	pthread_mutex_unlock(&p->lock);
 }
 
 PEN_API void pen_batch_ref(struct pen_batch *pub)

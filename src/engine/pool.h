@@ -101,6 +101,9 @@ struct pen_pool {
 	char more[2][80];
 	bool mlock;
 	struct pen_pooled **batch;
+	struct pen_pooled *parked; /* their plans wait for memory */
+	uint64_t parked_at;	   /* when the first of them began to */
+	atomic_uint_fast64_t memory_wait_ns;
 	/* the memory account all of the loader shares */
 	atomic_uint_fast64_t bytes, peak;
 };
@@ -121,6 +124,12 @@ void pen__pool_stop(struct pen_pool *);
 int pen__pool_supply(struct pen_pool *, uint64_t budget, struct pen_err *err);
 /* It is the consumer's from now on, with one reference. */
 void pen__pool_deliver(struct pen_pooled *);
+/* A plan waits for memory, and all that do are tried again: there may be some
+ * now. */
+void pen__pool_park(struct pen_pooled *);
+void pen__pool_unpark(struct pen_pool *);
+/* All that a planned batch waits for is there: its grains into a ring. */
+void pen__batch_queue(void *ring, struct pen_pooled *);
 /* Makes mem at least this big and counts it. */
 int pen__pool_reserve(struct pen_pooled *, size_t bytes, struct pen_err *err);
 /* Notes a failed row; any thread. */

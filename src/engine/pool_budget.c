@@ -53,7 +53,7 @@ int pen__budget_settle(struct pen_loader *l, const struct pen_format *out,
 		       struct pen_err *err)
 {
 	const struct pen_spec *s = l->ds->spec;
-	uint64_t batch = pen__shapes_bytes(l, out);
+	uint64_t batch = l->steps->bytes(l, out);
 	uint64_t want, most, rooms, least = 4;
 
 	l->budget = s->memory ? s->memory : pen__memory_available() / 4;

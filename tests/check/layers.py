@@ -9,7 +9,8 @@ stores, formats and samplers do not include one another; only a registry.c
 names implementations. The engine knows the interfaces of what is below it and
 none of their own headers; those of a format are known in format and make only.
 Above the engine everybody loads data through penstock.h, which is all that the
-Python module and the examples see.
+Python module and the examples see. Inside the engine a stage of the pipeline
+does not know those before it.
 """
 import os
 import re
@@ -47,6 +48,9 @@ DOORS = {"codec/deflate.h", "ddict/dictionary.h", "format/format.h",
          "sampler/sampler.h", "store/store.h", "store/tier.h",
          "token/token.h"}
 ROOM = re.compile(r"^format/\w+/")
+# The stages of the pipeline: a file of one includes the headers of those after
+# it. Containers between them (pool.h, fetch_units.h) are everybody's.
+STAGES = ["plan", "fetch", "unpack", "emit", "finish"]
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
 ENTRY = re.compile(r"^\s*pen_(store|format|cells|sampler|codec|packer|token)\(\s*(\w+)", re.M)
 GENERATED = re.compile(r"^(store|format|cells|sampler|codec|packer|token)_(list|absent)\.h$")
@@ -85,6 +89,14 @@ def layer_of(include, path):
     return "nowhere"
 
 
+def goes_back(short, include):
+    """Does a file of a stage include the header of one before it?"""
+    own = os.path.basename(short).split(".")[0].split("_")[0]
+    to = include.removeprefix("engine/").removesuffix(".h")
+    return (short.startswith("src/engine/") and own in STAGES and
+            to in STAGES and STAGES.index(to) < STAGES.index(own))
+
+
 def check_file(short, path, names, bad):
     layer = short.split(os.sep)[1]
     if layer not in MAY:
@@ -112,6 +124,8 @@ def check_file(short, path, names, bad):
             to = layer_of(m.group(1), path)
             if to is not None and to not in MAY[layer]:
                 bad.append(f"{at}: {layer} must not include {m.group(1)}")
+            elif goes_back(short, m.group(1)):
+                bad.append(f"{at}: {m.group(1)} is of a stage before this one")
             elif layer == "engine" and to in (MIDDLE | LOW | {"token",
                     "ddict"}) - {"base"} and m.group(1) not in DOORS:
                 bad.append(f"{at}: the engine does not know {m.group(1)}")

@@ -1,0 +1,21 @@
+/*
+ * The emit stage: rows out of bytes that are there. emit.c (through the
+ * format, padded or cut), emit_records.c (records out of lent memory, the
+ * short way, which fetches them as well).
+ */
+#ifndef PEN_ENGINE_EMIT_H
+#define PEN_ENGINE_EMIT_H
+
+#include "engine/worker.h"
+
+/* All units of the sample are there; j->err says what is wrong with it. */
+void pen__emit_sample(struct pen_worker *, struct pen_job *j);
+/* A PLAIN unit that was not read straight into its row. */
+void pen__emit_plain(const struct pen_pooled *, const struct pen_unit *,
+		     uint32_t row, const uint8_t *src);
+
+bool pen__gather_fits(const struct pen_loader *);
+int pen__gather_new(struct pen_worker *); /* 0 or PEN_ENOMEM */
+void pen__gather_rows(struct pen_worker *, struct pen_task *);
+
+#endif

@@ -1,0 +1,21 @@
+/*
+ * The last stage: finish_rows.c (rows that are in are counted, and those that
+ * failed are noted), finish.c (the last one of a batch finishes it),
+ * finish_pad.c (what is put where samples have nothing).
+ */
+#ifndef PEN_ENGINE_FINISH_H
+#define PEN_ENGINE_FINISH_H
+
+#include "engine/worker.h"
+
+/* n rows from `row` on are done; passed on in runs. */
+void pen__rows_filled(struct pen_worker *, struct pen_pooled *, uint32_t row,
+		      uint32_t n);
+void pen__rows_flush(struct pen_worker *);
+void pen__row_failed(struct pen_worker *, struct pen_pooled *, uint32_t row,
+		     struct pen_err *err);
+
+/* All rows are in: settle failed ones and put the batch in order. */
+void pen__finish_batch(struct pen_loader *, struct pen_pooled *b);
+
+#endif

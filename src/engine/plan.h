@@ -1,0 +1,25 @@
+/*
+ * The plan stage, as the loader and its workers call it: plan.c, and
+ * plan_barrier.c, which holds it up. What plan_*.c have in common is in
+ * loader.h.
+ */
+#ifndef PEN_ENGINE_PLAN_H
+#define PEN_ENGINE_PLAN_H
+
+#include "engine/loader.h"
+
+void pen__plan_seek(struct pen_loader *, struct pen_cursor);
+/* Plans the next batch into b and queues its work. */
+void pen__plan_batch(struct pen_loader *, struct pen_pooled *b);
+
+/*
+ * Ranks that share a cache (plan_barrier.c): shut when the first epoch starts,
+ * passed by the consumer at its end, with all other ranks. keeps(): the batch
+ * waits.
+ */
+void pen__gate_shut(struct pen_loader *, uint64_t epoch);
+bool pen__gate_keeps(struct pen_loader *, struct pen_pooled *);
+int pen__gate_pass(struct pen_loader *, struct pen_err *err);
+void pen__gate_leave(struct pen_loader *); /* closing; its threads are gone */
+
+#endif
