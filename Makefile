@@ -10,7 +10,7 @@ CTEST = ctest --output-on-failure --no-tests=error \
 
 MAKEFLAGS += --no-print-directory
 .NOTPARALLEL:
-.PHONY: all setup build demo test check format bench python install clean
+.PHONY: all setup build demo test check abi format bench python install clean
 
 all: build
 
@@ -30,11 +30,19 @@ test:
 	@scripts/setup test
 	@scripts/test
 
-# Only the checks of the tree itself: layers, symbols, words, sizes, format.
+# Only the checks of the tree itself: layers, symbols, words, sizes, format; and
+# clang-tidy, on what differs from origin/main.
 check:
-	@scripts/setup test
+	@scripts/setup test check
 	@scripts/build dev
 	@$(CTEST) --test-dir build/dev -R '^check_'
+	@scripts/tidy
+
+# Writes tests/abi.xml anew, if the SONAME allows it; check_abi holds it.
+abi:
+	@scripts/setup test
+	@scripts/build dev penstock
+	@tests/check/abi.sh --renew
 
 # clang-format 14 in place; check_format holds the result.
 format:

@@ -7,10 +7,20 @@
  *    is not NULL, fills it once with what went wrong, where, and what to do.
  *  - `**out` belongs to the caller; a returned plain pointer is borrowed.
  *  - Objects may be used from one thread at a time unless stated otherwise.
- *  - The library never prints and never exits. The process has one of these,
- *    however many loaders there are: a SIGBUS handler, which turns reads past
- *    the end of a shrunk file into errors and passes all else on; MPI, where
- *    ranks use it; a lock around libhdf5 while it writes.
+ *  - A struct that may grow at its end is passed with its size, sizeof(*out):
+ *    the library writes no more than that, and sets what it does not know yet
+ *    to zero. All other structs stay as they are while the SONAME does.
+ *  - The library never prints and never exits. What it keeps is in the objects
+ *    it hands out, but for this, of which the process has one:
+ *     - a SIGBUS handler, from the first file on that it maps: it turns reads
+ *       past the end of a file that shrank into errors, and passes all else on
+ *       to the handler that was there before;
+ *     - fork handlers, from the first dictionary over TCP on: a child closes
+ *       the sockets of its parent's;
+ *     - MPI, from the first pen_ranks_open() under mpirun or srun on: started
+ *       if it was not, with OMPI_MCA_mpi_yield_when_idle=1 in the environment
+ *       unless that is set, and then ended at exit;
+ *     - a count of allocations, which the library's own tests read.
  */
 #ifndef PENSTOCK_H
 #define PENSTOCK_H
@@ -229,10 +239,10 @@ struct pen_option {
 	const char *const *choices; /* NULL-terminated, or NULL: any value */
 };
 /* An option of one of them, or, with kind "loader" or "ddict" and name NULL, a
- * setting.
+ * setting; size is that of *out.
  * PEN_ENOTFOUND past the last, or when there is no such thing. */
 PEN_API int pen_option_at(const char *kind, const char *name, uint32_t i,
-			  struct pen_option *out);
+			  struct pen_option *out, size_t size);
 /* The format of a file by the suffix of its name; NULL: none. */
 PEN_API const char *pen_format_for(const char *file_name);
 /* The i-th suffix of its files; NULL past the last. */
@@ -248,21 +258,25 @@ PEN_API PEN_MUST int pen_dataset_open(struct pen_dataset **out,
 				      struct pen_err *err);
 /* NULL is accepted. */
 PEN_API void pen_dataset_close(struct pen_dataset *);
-/* How many samples, objects and bytes there are, and fields of a sample. */
+/* How many samples there are, */
 PEN_API uint64_t pen_dataset_nsamples(const struct pen_dataset *);
+/* objects that hold them, */
 PEN_API uint64_t pen_dataset_nobjects(const struct pen_dataset *);
+/* bytes of all objects, */
 PEN_API uint64_t pen_dataset_nbytes(const struct pen_dataset *);
+/* and fields of a sample. */
 PEN_API uint32_t pen_dataset_nfields(const struct pen_dataset *);
+/* One of them, i < nfields; until close. */
 PEN_API const struct pen_field *pen_dataset_field(const struct pen_dataset *,
-						  uint32_t i); /* until close */
+						  uint32_t i);
+/* The format that is used: what was set, or found. */
 PEN_API const char *pen_dataset_format(const struct pen_dataset *);
 /* The store that is used: what store=auto chose. */
 PEN_API const char *pen_dataset_store(const struct pen_dataset *);
 /* Its own copy of the spec, until close. */
 PEN_API const struct pen_spec *pen_dataset_spec(const struct pen_dataset *);
-/* More about it. The caller sets size to that of the struct, which may grow. */
+/* More about it. */
 struct pen_dataset_info {
-	size_t size;
 	const char *store_reason; /* why this store: one line, until close */
 	const char *source;  /* the store that bytes come from; another one than
 				pen_dataset_store() under a cache */
@@ -272,9 +286,9 @@ struct pen_dataset_info {
 	uint64_t open_ns;
 	int index_cached; /* the index was there and was not made */
 };
-/* Fills at most out->size bytes. */
-PEN_API void pen_dataset_info(const struct pen_dataset *,
-			      struct pen_dataset_info *);
+/* Fills the struct above; size is that of *out. */
+PEN_API void pen_dataset_get_info(const struct pen_dataset *,
+				  struct pen_dataset_info *out, size_t size);
 /* What share of it is in the page cache now; < 0: unknown. */
 PEN_API double pen_dataset_cached(const struct pen_dataset *);
 /* Path and size (NULL ok) of an object by its number; 0, or PEN_ENOTFOUND: it
@@ -409,12 +423,12 @@ PEN_API void pen_loader_state(const struct pen_loader *, struct pen_state *);
 PEN_API PEN_MUST int pen_loader_restore(struct pen_loader *,
 					const struct pen_state *,
 					struct pen_err *err);
-/* From open until now. Any thread may ask while another one loads. */
-PEN_API void pen_loader_stats(const struct pen_loader *, struct pen_stats *);
-/* How it was settled, and where it stands. The caller sets size to that of the
- * struct, which may grow. */
+/* From open until now; size is that of *out. Any thread may ask while another
+ * one loads. */
+PEN_API void pen_loader_stats(const struct pen_loader *, struct pen_stats *out,
+			      size_t size);
+/* How it was settled, and where it stands. */
 struct pen_loader_info {
-	size_t size;
 	const char *sampler;
 	uint32_t batch_samples;	  /* of a batch; where they differ the most */
 	uint32_t typical_samples; /* ... and on average */
@@ -435,10 +449,22 @@ struct pen_loader_info {
 	 * fits; and whether a rank that shares it is gone. */
 	struct pen_ddict *cache;
 	int cache_full, cache_lost;
+	uint64_t nchosen; /* samples that there are to draw from (subset=) */
+	int in_order;	  /* the sampler's: neighbours follow one another; */
+	int repeats;	  /* a sample may come several times an epoch */
 };
-/* Fills at most out->size bytes. */
-PEN_API void pen_loader_info(const struct pen_loader *,
-			     struct pen_loader_info *);
+/* Fills the struct above; size is that of *out. */
+PEN_API void pen_loader_get_info(const struct pen_loader *,
+				 struct pen_loader_info *out, size_t size);
+/* The i-th of the samples that there are to draw from, i < nchosen. */
+PEN_API uint64_t pen_loader_chosen(const struct pen_loader *, uint64_t i);
+/*
+ * 1 and the positions [*start, *end) around one of an epoch that hold whole
+ * chunks of neighbours, mixed uniformly, and no part of other chunks; 0: the
+ * sampler does not mix in this way. Any thread.
+ */
+PEN_API int pen_loader_mixed(const struct pen_loader *, uint64_t epoch,
+			     uint64_t position, uint64_t *start, uint64_t *end);
 /*
  * With ranks that share cache=ddict, for one that takes no more batches: meets
  * those that wait for it at the end of the first epoch. Nothing, if nobody
@@ -469,6 +495,7 @@ struct pen_rows {
 	uint64_t bytes; /* of a row */
 	uint64_t nrows; /* of from */
 };
+/* Starts the threads. */
 PEN_API PEN_MUST int pen_copier_new(struct pen_copier **out,
 				    uint32_t threads, /* 0: CPUs */
 				    struct pen_err *err);
@@ -491,6 +518,7 @@ struct pen_ranks;
 PEN_API PEN_MUST int pen_ranks_open(struct pen_ranks **out,
 				    struct pen_err *err);
 PEN_API void pen_ranks_close(struct pen_ranks *); /* NULL ok */
+/* Which of them this process is, from 0. */
 PEN_API int pen_ranks_rank(const struct pen_ranks *);
 /* How many ranks there are. */
 PEN_API int pen_ranks_size(const struct pen_ranks *);
@@ -613,9 +641,10 @@ struct pen_shard_stats {
 	uint64_t nserved;      /* keys asked for by other nodes */
 	uint64_t wait_ns;      /* this process, in wait() for others */
 };
-/* Of one shard, 0 .. nshards - 1; another host answers for its own. */
+/* Of one shard, 0 .. nshards - 1; another host answers for its own. size is
+ * that of *out. */
 PEN_API PEN_MUST int pen_ddict_stats(struct pen_ddict *, uint32_t shard,
-				     struct pen_shard_stats *out,
+				     struct pen_shard_stats *out, size_t size,
 				     struct pen_err *err);
 
 /* "0.1.0"; the library's, which may be newer than this header. */

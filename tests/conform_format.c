@@ -371,7 +371,7 @@ static void goes_on(const struct eng_set *s, const char *how, bool substitute)
 			seen[b->ids[i]]++;
 		pen_batch_unref(b);
 	}
-	pen_loader_stats(l, &st);
+	pen_loader_stats(l, &st, sizeof(st));
 	for (; pen_loader_skipped(l, n, &id, &one) == 0; n++) {
 		CHECK(one.code < 0 && strstr(one.where, s->name));
 		CHECK_EQ(seen[id], 0);
@@ -397,7 +397,7 @@ static void too_many(const struct eng_set *s)
 	if (!l) /* no file could be indexed */
 		return;
 	CHECK_EQ(eng_run(l, 1, NULL, &err), PEN_EIO);
-	pen_loader_stats(l, &st);
+	pen_loader_stats(l, &st, sizeof(st));
 	CHECK(st.nskipped <= 1);
 	pen_loader_close(l);
 }

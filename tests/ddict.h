@@ -97,7 +97,7 @@ static inline struct pen_shard_stats stats_of(struct pen_ddict *d)
 {
 	struct pen_shard_stats s = { 0 };
 
-	CHECK_EQ(pen_ddict_stats(d, 0, &s, NULL), 0);
+	CHECK_EQ(pen_ddict_stats(d, 0, &s, sizeof(s), NULL), 0);
 	return s;
 }
 

@@ -164,7 +164,7 @@ static void check_shards(struct pen_ddict *d, uint64_t width)
 	for (uint32_t i = 0; i < all; i++) {
 		struct pen_shard_stats s;
 
-		CHECK_EQ(pen_ddict_stats(d, i, &s, NULL), 0);
+		CHECK_EQ(pen_ddict_stats(d, i, &s, sizeof(s), NULL), 0);
 		CHECK_EQ(s.shard, i);
 		CHECK(s.host[0] && s.total_bytes >= s.used_bytes);
 		keys += s.nkeys;

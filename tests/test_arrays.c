@@ -111,7 +111,7 @@ static void test_runs(void)
 	CHECK_EQ(pen_loader_next(l, &b, NULL), 0);
 	CHECK_EQ(b->nsamples, ROWS);
 	pen_batch_unref(b);
-	pen_loader_stats(l, &st);
+	pen_loader_stats(l, &st, sizeof(st));
 	CHECK(st.nreads <= 4);
 	pen_loader_close(l);
 }

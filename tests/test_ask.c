@@ -232,7 +232,7 @@ static void test_kept(void)
 		CHECK_EQ(kept[i]->ids[0], i);
 		CHECK(eng_right(s, l->ds, kept[i]));
 	}
-	pen_loader_stats(l, &st);
+	pen_loader_stats(l, &st, sizeof(st));
 	CHECK(l->pool->nbatches >= n);
 	for (unsigned i = 0; i < n; i++)
 		pen_batch_unref(kept[i]);
@@ -342,15 +342,18 @@ static void test_lists(void)
 		found = !strcmp(pen_name_at("format", n++), "npz") || found;
 	CHECK(found);
 	CHECK(pen_name_at("store", 0) && pen_name_at("sampler", 0));
-	CHECK_EQ(pen_option_at("loader", NULL, 0, &o), 0);
+	CHECK_EQ(pen_option_at("loader", NULL, 0, &o, sizeof(o)), 0);
 	CHECK_STR(o.name, "format");
-	CHECK_EQ(pen_option_at("sampler", "block", 0, &o), 0);
+	CHECK_EQ(pen_option_at("sampler", "block", 0, &o, sizeof(o)), 0);
 	CHECK_STR(o.name, "chunk");
 	CHECK_STR(o.dflt, "64");
-	CHECK_EQ(pen_option_at("sampler", "block", 99, &o), PEN_ENOTFOUND);
-	CHECK_EQ(pen_option_at("sampler", "none", 0, &o), PEN_ENOTFOUND);
-	CHECK_EQ(pen_option_at("format", NULL, 0, &o), PEN_ENOTFOUND);
-	CHECK_EQ(pen_option_at("store", "posix", 0, &o), 0);
+	CHECK_EQ(pen_option_at("sampler", "block", 99, &o, sizeof(o)),
+		 PEN_ENOTFOUND);
+	CHECK_EQ(pen_option_at("sampler", "none", 0, &o, sizeof(o)),
+		 PEN_ENOTFOUND);
+	CHECK_EQ(pen_option_at("format", NULL, 0, &o, sizeof(o)),
+		 PEN_ENOTFOUND);
+	CHECK_EQ(pen_option_at("store", "posix", 0, &o, sizeof(o)), 0);
 }
 
 int main(void)

@@ -34,7 +34,7 @@ static struct pen_stats stats_of(struct pen_loader *l)
 {
 	struct pen_stats s;
 
-	pen_loader_stats(l, &s);
+	pen_loader_stats(l, &s, sizeof(s));
 	return s;
 }
 

@@ -135,7 +135,7 @@ static void test_account(void)
 	if (!CHECK(l != NULL))
 		return;
 	CHECK_EQ(eng_run(l, 40, NULL, NULL), PEN_END);
-	pen_loader_stats(l, &st);
+	pen_loader_stats(l, &st, sizeof(st));
 	CHECK_EQ(pen__units_bytes(&l->units), 0);
 	CHECK_EQ(st.nbatches, 80);
 	CHECK(st.memory_peak_bytes <= st.memory_budget_bytes);
@@ -233,7 +233,7 @@ static uint64_t bytes_read(struct pen_loader *l, struct order *o)
 	struct pen_stats st;
 
 	CHECK_EQ(order_of(o, l), PEN_END);
-	pen_loader_stats(l, &st);
+	pen_loader_stats(l, &st, sizeof(st));
 	pen_loader_close(l);
 	return st.read_bytes;
 }
@@ -361,7 +361,7 @@ static void test_hook(const struct eng_set *s, const char *how,
 		pen_batch_unref(b);
 	}
 	if (l)
-		pen_loader_stats(l, &st);
+		pen_loader_stats(l, &st, sizeof(st));
 	pen_loader_close(l);
 	if (!CHECK_EQ(atomic_load(&c.rows), n))
 		fprintf(stderr, "  %s %s %s\n", s->name, how, store);

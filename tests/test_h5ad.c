@@ -60,7 +60,7 @@ static void test_reads(void)
 		struct pen_stats st;
 
 		CHECK_EQ(eng_run(l, 1, NULL, NULL), PEN_END);
-		pen_loader_stats(l, &st);
+		pen_loader_stats(l, &st, sizeof(st));
 		/* 60,000 numbers and their genes, 4 bytes each; some pages */
 		CHECK(st.read_bytes <= (i ? 300000u : 480000u));
 		CHECK(i || st.read_bytes == 480000u);

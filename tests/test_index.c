@@ -376,7 +376,7 @@ static void test_shrinks(const char *policy, const char *store, off_t to)
 		n += b->nsamples;
 		pen_batch_unref(b);
 	}
-	pen_loader_stats(l, &st);
+	pen_loader_stats(l, &st, sizeof(st));
 	if (strcmp(policy, "fail") == 0) {
 		CHECK(rc < 0 && strstr(err.where, path));
 	} else {

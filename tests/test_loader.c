@@ -212,7 +212,7 @@ static void test_padded(const char *how)
 		pen_batch_unref(b);
 	} while (rc >= 0 && !l->ended);
 	CHECK_EQ(rc, PEN_END);
-	pen_loader_stats(l, &st);
+	pen_loader_stats(l, &st, sizeof(st));
 	CHECK_EQ(st.nsamples + st.nskipped,
 		 2 * pen_dataset_nsamples(pen_loader_dataset(l)));
 	pen_loader_close(l);
@@ -236,7 +236,7 @@ static void test_late(const struct eng_set *s, const char *how)
 	CHECK_EQ(eng_run(l, 1, NULL, NULL), PEN_END);
 	/* who delivered the last batch may have to write it down yet */
 	for (int i = 0; i < 1000; i++) {
-		pen_loader_stats(l, &st);
+		pen_loader_stats(l, &st, sizeof(st));
 		if (st.read_ns >= st.nreads * late)
 			break;
 		sched_yield();
@@ -266,7 +266,7 @@ static void test_stages(const struct eng_set *s, bool decodes)
 	if (!CHECK(l))
 		return;
 	CHECK_EQ(eng_run(l, 3, NULL, NULL), PEN_END);
-	pen_loader_stats(l, &st);
+	pen_loader_stats(l, &st, sizeof(st));
 	if (decodes)
 		CHECK(st.decode_ns && !st.emit_ns);
 	else
@@ -275,7 +275,7 @@ static void test_stages(const struct eng_set *s, bool decodes)
 	/* the kernel counts a thread's time when it stops or at the tick */
 	for (int i = 0; !st.cpu_ns && i < 1000; i++) {
 		CHECK_EQ(eng_run(l, 1, NULL, NULL), PEN_END);
-		pen_loader_stats(l, &st);
+		pen_loader_stats(l, &st, sizeof(st));
 	}
 	CHECK(st.cpu_ns || !pen__thread_times(gettid(), &t));
 	pen_loader_close(l);
@@ -311,7 +311,7 @@ static void test_left(const struct eng_set *s, const char *how)
 	for (int i = 0; i < 3; i++)
 		CHECK_EQ(pen_loader_restore(l, &begin, NULL), 0);
 	CHECK_EQ(eng_run(l, 1, &got, NULL), PEN_END);
-	pen_loader_stats(l, &st);
+	pen_loader_stats(l, &st, sizeof(st));
 	CHECK_EQ(st.nskipped, 0);
 	pen_loader_close(l);
 	l = eng_open(NULL, "%s %s batch_size=7 epochs=1 %s", s->name, s->read,

@@ -227,10 +227,10 @@ static void settle(struct pen_loader *l)
 	struct pen_stats a, b;
 	unsigned same = 0;
 
-	pen_loader_stats(l, &a);
+	pen_loader_stats(l, &a, sizeof(a));
 	for (unsigned i = 0; i < 100000 && same < 200; i++) {
 		sched_yield();
-		pen_loader_stats(l, &b);
+		pen_loader_stats(l, &b, sizeof(b));
 		same = a.nreads == b.nreads && !atomic_load(&l->planned)
 			       ? same + 1
 			       : 0;
@@ -264,7 +264,7 @@ static void test_budget(const char *data, const char *how, uint64_t budget)
 			settle(l);
 	}
 	CHECK_EQ(rc, PEN_END);
-	pen_loader_stats(l, &st);
+	pen_loader_stats(l, &st, sizeof(st));
 	CHECK_EQ(st.memory_budget_bytes, budget);
 	if (!CHECK(st.memory_peak_bytes <= budget))
 		fprintf(stderr, "  %s %s: %llu\n", data, how,

@@ -14,7 +14,6 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/text.h"
-#include "engine/loader.h"
 #include "quality/quality.h"
 #include "sampler/sampler.h"
 
@@ -246,6 +245,22 @@ static int one_batch(const struct order *o, struct pen_sampler *s,
 	return rc;
 }
 
+static int mixed(const void *order, uint64_t epoch, uint64_t pos,
+		 uint64_t *start, uint64_t *end)
+{
+	const struct pen_sampler *s = order;
+
+	return s->ops->mixed && s->ops->mixed(s, epoch, pos, start, end);
+}
+
+/* Every epoch has the order of the first. */
+static int mixed_once(const void *order, uint64_t epoch, uint64_t pos,
+		      uint64_t *start, uint64_t *end)
+{
+	(void)epoch;
+	return mixed(order, 0, pos, start, end);
+}
+
 static uint64_t fail_nth; /* allocation of quality, not of the sampler */
 
 static int run(const struct order *o, struct pen_quality_result *r,
@@ -263,8 +278,13 @@ static int run(const struct order *o, struct pen_quality_result *r,
 				      NULL)))
 		exit(1);
 	set.chunk = s->chunk ? s->chunk : 1;
-	set.sampler = s;
-	set.same_order = o->same;
+	set.label = "plate";
+	set.mixed = o->same ? mixed_once : mixed;
+	set.order = s;
+	set.length = s->length;
+	set.order_chunk = s->chunk;
+	set.in_order = s->ops->in_order;
+	set.repeats = s->ops->repeats;
 	pen__mem_fail_nth(fail_nth, false);
 	rc = pen__quality_new(&q, &set, NULL);
 	for (uint64_t e = 0; !rc && e < o->epochs; e++) {
@@ -498,7 +518,6 @@ static void faults(void)
 		.batch = 4,
 		.chunk = 2,
 		.expected = 10,
-		.label = -1,
 	};
 	struct pen_quality *q = new_one(set);
 	struct pen_quality_result r;
@@ -523,7 +542,7 @@ static void faults(void)
 	pen__quality_result(q, &r);
 	CHECK(r.nsamples == 5 && r.missing == 6);
 	pen__quality_free(q);
-	set.label = 0;
+	set.label = "y";
 	q = new_one(set);
 	feed(q, 0, ids, 4, PEN_EINVAL); /* no such tensor */
 	pen__quality_free(q);
@@ -532,20 +551,25 @@ static void faults(void)
 	pen__quality_free(NULL);
 }
 
+static uint64_t at(const void *list, uint64_t i)
+{
+	return ((const uint64_t *)list)[i];
+}
+
 /* Chunks are those of what was chosen. */
 static void chosen(void)
 {
-	uint64_t list[] = { 7, 3, 30, 12 };
+	static const uint64_t list[] = { 7, 3, 30, 12 };
 	static const uint64_t of_list[] = { 3, 7, 12, 30 };
 	static const uint64_t of_range[] = { 10, 15, 20, 25 };
-	struct pen_choice c = { .n = 4, .list = list };
 	struct pen_quality_setup set = {
 		.nsamples = 40,
 		.batch = 4,
 		.chunk = 2,
 		.expected = 4,
-		.label = -1,
-		.choice = &c,
+		.chosen = at,
+		.nchosen = 4,
+		.order = list,
 	};
 	struct pen_quality *q = new_one(set);
 	struct pen_quality_result r;
@@ -556,7 +580,7 @@ static void chosen(void)
 	NEAR(r.same_chunk, 2 / 6.0, 1e-15);
 	CHECK(!r.missing && !r.repeated);
 	pen__quality_free(q);
-	c = (struct pen_choice){ .n = 4, .start = 10, .step = 5 };
+	set.order = of_range;
 	q = new_one(set);
 	feed(q, 0, of_range, 4, 0);
 	feed(q, 4, of_list, 1, PEN_EINVAL);

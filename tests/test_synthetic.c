@@ -12,7 +12,7 @@ static void test_no_reads(void)
 	if (!CHECK(l != NULL))
 		return;
 	CHECK_EQ(eng_run(l, 1, NULL, NULL), PEN_END);
-	pen_loader_stats(l, &st);
+	pen_loader_stats(l, &st, sizeof(st));
 	CHECK_EQ(st.nreads, 0);
 	CHECK_EQ(st.nsamples, 5);
 	pen_loader_close(l);

@@ -203,7 +203,7 @@ static void test_nreads(void)
 		if (!l)
 			continue;
 		CHECK_EQ(eng_run(l, 1, NULL, NULL), PEN_END);
-		pen_loader_stats(l, &st);
+		pen_loader_stats(l, &st, sizeof(st));
 		if (!CHECK_EQ(st.nreads, cases[i].each * s->nfiles))
 			fprintf(stderr, "  %s\n", cases[i].how);
 		CHECK_EQ(st.read_bytes, (uint64_t)169412 * s->nfiles);
@@ -296,7 +296,7 @@ static void test_policy(const char *set, const char *policy)
 		n += b->nsamples;
 		pen_batch_unref(b);
 	}
-	pen_loader_stats(l, &st);
+	pen_loader_stats(l, &st, sizeof(st));
 	CHECK_EQ(rc, PEN_END);
 	CHECK(st.nskipped + st.nsubstituted > 0);
 	CHECK_EQ(n + st.nskipped, pen_dataset_nsamples(l->ds));
@@ -343,7 +343,7 @@ static void test_shrinks(const char *how, const char *policy)
 		n += b->nsamples;
 		pen_batch_unref(b);
 	}
-	pen_loader_stats(l, &st);
+	pen_loader_stats(l, &st, sizeof(st));
 	if (strcmp(policy, "fail") == 0) {
 		CHECK(rc < 0 && strstr(err.where, path));
 	} else {

@@ -334,7 +334,7 @@ static void test_once(const struct eng_set *s, const char *how, uint64_t nunits)
 	struct pen_stats st;
 
 	CHECK_EQ(eng_run(l, 1, NULL, NULL), PEN_END);
-	pen_loader_stats(l, &st);
+	pen_loader_stats(l, &st, sizeof(st));
 	CHECK_EQ(st.nreads, nunits);
 	CHECK_EQ(st.nsamples, eng_total(s));
 	pen_loader_close(l);
@@ -379,7 +379,7 @@ static void test_budget(const struct eng_set *s, const char *how)
 	}
 	if (!CHECK_EQ(rc, PEN_END))
 		fprintf(stderr, "  %s: %s\n", err.where, err.msg);
-	pen_loader_stats(l, &st);
+	pen_loader_stats(l, &st, sizeof(st));
 	if (!CHECK(st.memory_peak_bytes <= st.memory_budget_bytes))
 		fprintf(stderr, "  %s %s: %llu of %llu\n", s->name, how,
 			(unsigned long long)st.memory_peak_bytes,

@@ -53,7 +53,7 @@ static void test_reads(void)
 		struct pen_stats st;
 
 		CHECK_EQ(eng_run(l, 1, NULL, NULL), PEN_END);
-		pen_loader_stats(l, &st);
+		pen_loader_stats(l, &st, sizeof(st));
 		CHECK(i ? st.read_bytes <= 300000u : st.read_bytes == 480000u);
 		pen_loader_close(l);
 	}
@@ -80,7 +80,7 @@ static void test_blocks(void)
 		struct pen_stats st;
 
 		CHECK_EQ(eng_run(l, 1, NULL, NULL), PEN_END);
-		pen_loader_stats(l, &st);
+		pen_loader_stats(l, &st, sizeof(st));
 		CHECK(st.nreads > 12);
 		pen_loader_close(l);
 	}
@@ -98,7 +98,7 @@ static uint64_t reads_of(const char *file, const char *how)
 
 	if (CHECK(l))
 		CHECK_EQ(eng_run(l, 1, NULL, NULL), PEN_END);
-	pen_loader_stats(l, &st);
+	pen_loader_stats(l, &st, sizeof(st));
 	pen_loader_close(l);
 	return st.nreads;
 }

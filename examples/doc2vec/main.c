@@ -357,7 +357,7 @@ static void footer(const struct run *r, double began)
 	struct pen_stats s;
 	struct rusage u;
 
-	pen_loader_stats(r->loader, &s);
+	pen_loader_stats(r->loader, &s, sizeof(s));
 	getrusage(RUSAGE_SELF, &u);
 	if (r->o.json)
 		printf("\n  ],\n  \"open_s\": %.6f, \"first_batch_s\": %.6f, "

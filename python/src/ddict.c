@@ -399,7 +399,8 @@ static PyObject *dict_stats(PyObject *self, PyObject *args)
 	d = begin(self);
 	if (!d)
 		return NULL;
-	Py_BEGIN_ALLOW_THREADS rc = pen_ddict_stats(d->d, shard, &s, &err);
+	Py_BEGIN_ALLOW_THREADS rc =
+		pen_ddict_stats(d->d, shard, &s, sizeof(s), &err);
 	Py_END_ALLOW_THREADS if (rc) return end(d, rc, &err);
 	d->busy--;
 	return Py_BuildValue(

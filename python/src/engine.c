@@ -296,7 +296,7 @@ static PyObject *engine_stats(PyObject *self, PyObject *unused)
 		Py_XDECREF(d);
 		return NULL;
 	}
-	pen_loader_stats(l, &s);
+	pen_loader_stats(l, &s, sizeof(s));
 #define COUNT(x)                                                               \
 	if (!rc)                                                               \
 	rc = put(d, #x, PyLong_FromUnsignedLongLong(s.x))

@@ -88,7 +88,8 @@ static PyObject *options(PyObject *self, PyObject *args)
 	if (!PyArg_ParseTuple(args, "sz", &kind, &name))
 		return NULL;
 	out = PyDict_New();
-	for (uint32_t i = 0; out && !pen_option_at(kind, name, i, &o); i++) {
+	for (uint32_t i = 0;
+	     out && !pen_option_at(kind, name, i, &o, sizeof(o)); i++) {
 		PyObject *x = Py_BuildValue("(zs)", o.dflt, o.help);
 
 		if (!x || PyDict_SetItemString(out, o.name, x))

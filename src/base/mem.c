@@ -47,6 +47,14 @@ uint64_t pen__mem_count(void)
 	return atomic_load(&counted);
 }
 
+void pen__give(void *out, size_t size, const void *ours, size_t have)
+{
+	const size_t n = size < have ? size : have;
+
+	memcpy(out, ours, n);
+	memset((char *)out + n, 0, size - n);
+}
+
 /* Bytes for n items, at least 1 so that an empty array has an address. */
 static bool bytes_of(size_t n, size_t size, size_t *out)
 {

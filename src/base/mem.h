@@ -58,6 +58,10 @@ static inline bool pen__add(size_t a, size_t b, size_t *out)
 	return !__builtin_add_overflow(a, b, out);
 }
 
+/* Fills a caller's struct of `size` bytes, which may know fewer members than
+ * ours, or more: those are zero. */
+void pen__give(void *out, size_t size, const void *ours, size_t have);
+
 /*
  * Tests: fail allocation number n (1 = the next one) and, when `from_then_on`,
  * all later ones. n = 0 switches it off. Counts are process-wide and atomic.

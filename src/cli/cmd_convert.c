@@ -73,7 +73,8 @@ static bool of_cells(const char *key)
 {
 	struct pen_option o;
 
-	for (uint32_t i = 0; !pen_option_at("format", "packed", i, &o); i++)
+	for (uint32_t i = 0;
+	     !pen_option_at("format", "packed", i, &o, sizeof(o)); i++)
 		if (!strcmp(o.name, key))
 			return true;
 	return false;

@@ -58,7 +58,7 @@ int dict_table(struct pen_ddict *d, struct pen_err *err)
 	       "total", "used", "free", "keys", "use", "procs");
 	for (uint32_t i = 0; i < pen_ddict_nshards(d); i++) {
 		struct pen_shard_stats s;
-		int rc = pen_ddict_stats(d, i, &s, err);
+		int rc = pen_ddict_stats(d, i, &s, sizeof(s), err);
 
 		if (rc)
 			return rc;
@@ -76,7 +76,7 @@ int dict_json(struct pen_text *j, struct pen_ddict *d, struct pen_err *err)
 	pen__json_open(j, "shards", '[');
 	for (uint32_t i = 0; i < pen_ddict_nshards(d); i++) {
 		struct pen_shard_stats s;
-		int rc = pen_ddict_stats(d, i, &s, err);
+		int rc = pen_ddict_stats(d, i, &s, sizeof(s), err);
 
 		if (rc)
 			return rc;

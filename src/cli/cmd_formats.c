@@ -82,7 +82,7 @@ static void show_json(struct pen_text *j, const char *kind, const char *name)
 		pen__json_bool(j, "writes", writes(name));
 	}
 	pen__json_open(j, "options", '[');
-	for (uint32_t i = 0; !pen_option_at(kind, name, i, &o); i++)
+	for (uint32_t i = 0; !pen_option_at(kind, name, i, &o, sizeof(o)); i++)
 		put_option(j, o.name, o.dflt, o.help);
 	pen__json_close(j, ']');
 	if (own) {

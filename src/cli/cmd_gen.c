@@ -295,7 +295,8 @@ static bool has_option(const char *format, const char *name)
 {
 	struct pen_option o;
 
-	for (uint32_t i = 0; !pen_option_at("format", format, i, &o); i++)
+	for (uint32_t i = 0; !pen_option_at("format", format, i, &o, sizeof(o));
+	     i++)
 		if (!strcmp(o.name, name))
 			return true;
 	return false;

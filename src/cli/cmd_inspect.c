@@ -210,7 +210,7 @@ static int run_inspect(int argc, char **argv)
 	struct pen_text j = { 0 };
 	struct pen_err err = { 0 };
 	struct pen_dataset *ds = NULL;
-	struct view v = { .info.size = sizeof(v.info) };
+	struct view v = { 0 };
 	struct pen_spec *spec;
 	int kind, rc = -1;
 
@@ -235,7 +235,7 @@ static int run_inspect(int argc, char **argv)
 	if (rc < 0) {
 		v.ds = ds;
 		v.path = pen_spec_path(pen_dataset_spec(ds), 0);
-		pen_dataset_info(ds, &v.info);
+		pen_dataset_get_info(ds, &v.info, sizeof(v.info));
 		rc = EXIT_OK;
 		if (v.json) {
 			print_json(&v);

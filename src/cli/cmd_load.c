@@ -168,7 +168,7 @@ static int iterate(struct run *r, struct pen_err *err)
 			cpu0 = cpu;
 			if (r->q)
 				pen__quality_epoch(r->q);
-			pen_loader_info(r->l, &r->info);
+			pen_loader_get_info(r->l, &r->info, sizeof(r->info));
 			if (r->info.ended)
 				break;
 			continue;
@@ -416,8 +416,9 @@ static int open_all(struct run *r, const struct pen_spec *spec,
 	if (!rc)
 		rc = pen__check_any(r->l, err);
 	if (!rc) {
-		pen_loader_info(r->l, &r->info);
-		pen_dataset_info(pen_loader_dataset(r->l), &r->data);
+		pen_loader_get_info(r->l, &r->info, sizeof(r->info));
+		pen_dataset_get_info(pen_loader_dataset(r->l), &r->data,
+				     sizeof(r->data));
 	}
 	if (!rc && r->quality)
 		rc = open_quality(r, err);
@@ -486,8 +487,7 @@ static void let_speak(void)
 static int run_load(int argc, char **argv)
 {
 	struct args a = { .cmd = &pen__cmd_load, .argc = argc, .argv = argv };
-	struct run r = { .info.size = sizeof(r.info),
-			 .data.size = sizeof(r.data) };
+	struct run r = { 0 };
 	struct pen_err err = { 0 };
 	struct pen_launch by;
 	struct pen_spec *spec;

@@ -35,7 +35,7 @@ static int read_all(struct found *v, struct pen_err *err)
 	struct pen_batch *b;
 	struct progress p;
 	struct pen_stats s;
-	struct pen_dataset_info info = { .size = sizeof(info) };
+	struct pen_dataset_info info;
 	int rc = 0;
 
 	progress_start(&p, "samples",
@@ -53,8 +53,8 @@ static int read_all(struct found *v, struct pen_err *err)
 		progress_show(&p, v->good, (double)v->bytes);
 	}
 	progress_end(&p);
-	pen_loader_stats(v->l, &s);
-	pen_dataset_info(pen_loader_dataset(v->l), &info);
+	pen_loader_stats(v->l, &s, sizeof(s));
+	pen_dataset_get_info(pen_loader_dataset(v->l), &info, sizeof(info));
 	v->nbad = s.nskipped + info.nbad;
 	pen_dataset_warnings(pen_loader_dataset(v->l), v, count_warning);
 	v->nbad += v->nwrong;

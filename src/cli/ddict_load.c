@@ -181,7 +181,7 @@ static int cost_of(struct pen_ddict *d, double *cost, uint64_t *values,
 	*values = 0;
 	for (uint32_t i = 0; i < pen_ddict_nshards(d); i++) {
 		struct pen_shard_stats s;
-		int rc = pen_ddict_stats(d, i, &s, err);
+		int rc = pen_ddict_stats(d, i, &s, sizeof(s), err);
 
 		if (rc)
 			return rc;

@@ -83,7 +83,7 @@ void print_options(FILE *out, const char *prefix, const char *kind,
 {
 	struct pen_option o;
 
-	for (uint32_t i = 0; !pen_option_at(kind, name, i, &o); i++)
+	for (uint32_t i = 0; !pen_option_at(kind, name, i, &o, sizeof(o)); i++)
 		print_option(out, prefix, &o);
 }
 
@@ -173,7 +173,7 @@ static void man_options(FILE *out, const char *prefix, const char *kind,
 {
 	struct pen_option o;
 
-	for (uint32_t i = 0; !pen_option_at(kind, name, i, &o); i++)
+	for (uint32_t i = 0; !pen_option_at(kind, name, i, &o, sizeof(o)); i++)
 		man_option(out, prefix, &o);
 }
 
@@ -262,10 +262,11 @@ static void completion_words(FILE *out, const struct command *c)
 	for (const struct pen_opt *o = c->opts; o && o->name; o++)
 		fprintf(out, "%s= ", o->name);
 	for (uint32_t i = 0;
-	     c->takes_spec && !pen_option_at("loader", NULL, i, &s); i++)
-		fprintf(out, "%s= ", s.name);
-	for (uint32_t i = 0; c->ddict && !pen_option_at("ddict", NULL, i, &s);
+	     c->takes_spec && !pen_option_at("loader", NULL, i, &s, sizeof(s));
 	     i++)
+		fprintf(out, "%s= ", s.name);
+	for (uint32_t i = 0;
+	     c->ddict && !pen_option_at("ddict", NULL, i, &s, sizeof(s)); i++)
 		fprintf(out, "%s%s= ", c->ddict, s.name);
 }
 

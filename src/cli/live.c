@@ -72,9 +72,9 @@ void live_start(struct live *v, bool quiet, int ranks)
 
 static struct pen_loader_info queue(const struct pen_loader *l)
 {
-	struct pen_loader_info now = { .size = sizeof(now) };
+	struct pen_loader_info now;
 
-	pen_loader_info(l, &now);
+	pen_loader_get_info(l, &now, sizeof(now));
 	return now;
 }
 
@@ -323,7 +323,7 @@ static void row(struct canvas *c, const char *label)
 	if (c->rows++ && c->rows <= c->most_rows)
 		raw(c, "\033[K\r\n");
 	c->col = 0;
-	snprintf(text, sizeof(text), "  %-*s", LABEL, label);
+	snprintf(text, sizeof(text), "  %-*s", LABEL, label ? label : "");
 	if (label)
 		put(c, "\033[2m", text);
 	else

@@ -94,7 +94,7 @@ static int sum_parts(struct run *r, struct pen_err *err)
 	int rc = len ? 0 : pen__fail_nomem(err, "ranks", 0);
 
 	rc = pen__comm_agree(r->comm, rc, err);
-	pen_loader_stats(r->l, &mine.stats);
+	pen_loader_stats(r->l, &mine.stats, sizeof(mine.stats));
 	if (!rc)
 		rc = pen__comm_gather(r->comm, &mine, sizeof(mine), &all, len,
 				      err);
@@ -159,7 +159,7 @@ static int look_at_cache(struct run *r, struct pen_err *err)
 	/* the first replica */
 	for (uint32_t i = 0; i < width; i++) {
 		struct pen_shard_stats s;
-		int rc = pen_ddict_stats(d, i, &s, err);
+		int rc = pen_ddict_stats(d, i, &s, sizeof(s), err);
 
 		if (rc)
 			return rc;
@@ -181,13 +181,13 @@ int load_sum(struct run *r, int rc, struct pen_err *err)
 	const bool ranks = r->comm && r->comm->size > 1;
 
 	/* Nobody waits for a rank that is gone: each says so, and all end. */
-	pen_loader_info(r->l, &r->info);
+	pen_loader_get_info(r->l, &r->info, sizeof(r->info));
 	if (ranks && rc == PEN_ECLOSED && r->info.cache_lost) {
 		mute(false);
 		complain(err);
 		pen__comm_abort(r->comm, EXIT_IO);
 	}
-	pen_loader_stats(r->l, &r->stats);
+	pen_loader_stats(r->l, &r->stats, sizeof(r->stats));
 	r->cache.on = r->info.cache != NULL;
 	r->cache.full = r->info.cache_full;
 	/* who ended before the others meets them where they wait first */

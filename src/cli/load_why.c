@@ -33,7 +33,7 @@ void load_facts_start(struct run *r)
 {
 	struct pen_stats now, none = { 0 };
 
-	pen_loader_stats(r->l, &now);
+	pen_loader_stats(r->l, &now, sizeof(now));
 	none.nthreads = now.nthreads;
 	take(r, &none, &r->facts);
 }
@@ -43,7 +43,7 @@ void load_facts_end(struct run *r)
 	const struct pen_facts before = r->facts;
 	struct pen_stats s;
 
-	pen_loader_stats(r->l, &s);
+	pen_loader_stats(r->l, &s, sizeof(s));
 	take(r, &s, &r->facts);
 	pen__facts_since(&r->facts, &before);
 }

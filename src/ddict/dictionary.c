@@ -613,29 +613,41 @@ static int check_shard(const struct pen_ddict *d, uint32_t shard,
 			 d->size);
 }
 
-PEN_API int pen_ddict_stats(struct pen_ddict *d, uint32_t shard,
-			    struct pen_shard_stats *out, struct pen_err *err)
+static int ask_stats(struct pen_ddict *d, uint32_t shard,
+		     struct pen_shard_stats *out, struct pen_err *err)
 {
 	struct pen_remote r = { 0 };
+	int rc = ask_rank(d, &r, (int)shard, PEN_OP_STATS, NULL, err);
+
+	if (!rc && r.call.reply_len != sizeof(*out))
+		rc = pen__fail(err, PEN_EDATA, "dictionary",
+			       "ranks are of different versions");
+	if (!rc)
+		memcpy(out, r.call.reply, sizeof(*out));
+	pen__remote_fini(&r);
+	return rc;
+}
+
+PEN_API int pen_ddict_stats(struct pen_ddict *d, uint32_t shard,
+			    struct pen_shard_stats *out, size_t size,
+			    struct pen_err *err)
+{
+	struct pen_shard_stats s = { 0 };
 	int rc = check_shard(d, shard, err);
 
 	if (rc)
 		return rc;
 	if (d->seg[shard]) {
-		pen__shard_stats(d->seg[shard], out);
-		memcpy(out->host, d->host, sizeof(out->host));
-		out->shard = shard;
+		pen__shard_stats(d->seg[shard], &s);
+		memcpy(s.host, d->host, sizeof(s.host));
+		s.shard = shard;
 	} else {
-		rc = ask_rank(d, &r, (int)shard, PEN_OP_STATS, NULL, err);
-		if (!rc && r.call.reply_len != sizeof(*out))
-			rc = pen__fail(err, PEN_EDATA, "dictionary",
-				       "ranks are of different versions");
-		if (!rc)
-			memcpy(out, r.call.reply, sizeof(*out));
-		pen__remote_fini(&r);
+		rc = ask_stats(d, shard, &s, err);
 	}
-	out->host[sizeof(out->host) - 1] = '\0';
-	out->wait_ns = atomic_load(&d->wait_ns);
+	s.host[sizeof(s.host) - 1] = '\0';
+	s.wait_ns = atomic_load(&d->wait_ns);
+	if (!rc)
+		pen__give(out, size, &s, sizeof(s));
 	return rc;
 }
 
@@ -651,7 +663,7 @@ PEN_API int pen_ddict_len(struct pen_ddict *d, uint64_t *out,
 			*out += pen__shard_len(d->seg[i]);
 			continue;
 		}
-		rc = pen_ddict_stats(d, (uint32_t)i, &s, err);
+		rc = pen_ddict_stats(d, (uint32_t)i, &s, sizeof(s), err);
 		if (rc)
 			return rc;
 		*out += s.nkeys;

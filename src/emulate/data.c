@@ -200,9 +200,9 @@ static int count_steps(struct pen_data *d, struct pen_run *r,
 {
 	int64_t want = split == PEN_TRAIN ? r->c->train.total_training_steps
 					  : -1;
-	struct pen_loader_info info = { .size = sizeof(info) };
+	struct pen_loader_info info;
 
-	pen_loader_info(d->l, &info);
+	pen_loader_get_info(d->l, &info, sizeof(info));
 	d->batch = info.batch_samples;
 	d->nsamples = pen_dataset_nsamples(pen_loader_dataset(d->l));
 	d->nbytes = pen_dataset_nbytes(pen_loader_dataset(d->l));

@@ -317,8 +317,8 @@ static const char *key_of(const char *name, size_t n, char *buf, size_t cap)
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 		if (!strcmp(name, keys[i][0]))
 			return keys[i][1];
-	for (uint32_t i = 0; !known && !pen_option_at("loader", NULL, i, &o);
-	     i++)
+	for (uint32_t i = 0;
+	     !known && !pen_option_at("loader", NULL, i, &o, sizeof(o)); i++)
 		known = !strcmp(name, o.name);
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 		known = known || !strncmp(name, parts[i], strlen(parts[i]));

@@ -50,7 +50,7 @@ static void take_counts(const struct pen_loader *l, struct pen_io_delta *d)
 	struct pen_self_io io;
 	struct pen_stats s;
 
-	pen_loader_stats(l, &s);
+	pen_loader_stats(l, &s, sizeof(s));
 	pen__self_io(&io);
 	*d = (struct pen_io_delta){
 		.payload_bytes = s.payload_bytes,
@@ -78,7 +78,7 @@ static void take_facts(const struct loop *o, struct pen_facts *f)
 	const struct pen_record *r = &o->r->rec;
 	struct pen_stats s;
 
-	pen_loader_stats(o->d->l, &s);
+	pen_loader_stats(o->d->l, &s, sizeof(s));
 	pen__facts_init(f);
 	pen__facts_of_loader(f, &s);
 	pen__machine_facts(f, r->device, (unsigned)r->comm->local_size);
@@ -553,11 +553,11 @@ static void note_loader(struct training *t)
 	struct pen_record *c = &t->r->rec;
 	const struct pen_loader *l = t->train.l;
 	const struct pen_dataset *ds = pen_loader_dataset(l);
-	struct pen_loader_info how = { .size = sizeof(how) };
-	struct pen_dataset_info what = { .size = sizeof(what) };
+	struct pen_loader_info how;
+	struct pen_dataset_info what;
 	struct pen_stats s;
 
-	pen_loader_stats(l, &s);
+	pen_loader_stats(l, &s, sizeof(s));
 	c->steps_per_epoch = t->train.steps;
 	c->eval_steps = t->eval.steps;
 	c->nsamples_train = t->train.nsamples;
@@ -568,8 +568,8 @@ static void note_loader(struct training *t)
 	c->nthreads = s.nthreads;
 	c->prefetch = s.prefetch;
 	c->queue_depth = s.queue_depth;
-	pen_loader_info(l, &how);
-	pen_dataset_info(ds, &what);
+	pen_loader_get_info(l, &how, sizeof(how));
+	pen_dataset_get_info(ds, &what, sizeof(what));
 	snprintf(c->store, sizeof(c->store), "%s", pen_dataset_store(ds));
 	snprintf(c->store_reason, sizeof(c->store_reason), "%s",
 		 what.store_reason);

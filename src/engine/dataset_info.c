@@ -1,7 +1,7 @@
 /* What a data set tells about itself. */
 #include <stdio.h>
-#include <string.h>
 
+#include "base/mem.h"
 #include "engine/dataset.h"
 
 PEN_API uint64_t pen_dataset_nsamples(const struct pen_dataset *ds)
@@ -48,12 +48,11 @@ PEN_API const struct pen_spec *pen_dataset_spec(const struct pen_dataset *ds)
 	return ds->spec;
 }
 
-PEN_API void pen_dataset_info(const struct pen_dataset *ds,
-			      struct pen_dataset_info *out)
+PEN_API void pen_dataset_get_info(const struct pen_dataset *ds,
+				  struct pen_dataset_info *out, size_t size)
 {
 	const struct pen_store *st = ds->store;
-	struct pen_dataset_info i = {
-		.size = out->size,
+	const struct pen_dataset_info i = {
 		.store_reason = ds->why_store,
 		.source = (ds->spec->tier && st->under ? st->under : st)
 				  ->ops->name,
@@ -64,7 +63,7 @@ PEN_API void pen_dataset_info(const struct pen_dataset *ds,
 		.index_cached = ds->ix.from_cache,
 	};
 
-	memcpy(out, &i, i.size < sizeof(i) ? i.size : sizeof(i));
+	pen__give(out, size, &i, sizeof(i));
 }
 
 PEN_API double pen_dataset_cached(const struct pen_dataset *ds)

@@ -1,7 +1,6 @@
 /* What a loader tells: how it was settled, where it stands, what it took. */
-#include <string.h>
-
 #include "base/clock.h"
+#include "base/mem.h"
 #include "engine/loader.h"
 #include "store/tier.h"
 
@@ -16,15 +15,14 @@ static uint64_t padding(const struct pen_loader *l)
 		       : global - rest;
 }
 
-PEN_API void pen_loader_info(const struct pen_loader *l,
-			     struct pen_loader_info *out)
+PEN_API void pen_loader_get_info(const struct pen_loader *l,
+				 struct pen_loader_info *out, size_t size)
 {
 	const unsigned ready = l->order ? pen__order_ready(l->order) : 0;
 	const struct pen_store *st = l->ds->store;
 	struct pen_tier_stats tier = { 0 };
 	const bool cached = pen__tier_stats(st, &tier);
-	struct pen_loader_info i = {
-		.size = out->size,
+	const struct pen_loader_info i = {
 		.sampler = l->sampler->ops->name,
 		.batch_samples = l->batch,
 		.typical_samples = l->typical,
@@ -50,9 +48,26 @@ PEN_API void pen_loader_info(const struct pen_loader *l,
 		.cache = cached ? pen__tier_dict(st) : NULL,
 		.cache_full = tier.full,
 		.cache_lost = st->lost && st->lost->code,
+		.nchosen = l->choice.n,
+		.in_order = l->sampler->ops->in_order,
+		.repeats = l->sampler->ops->repeats,
 	};
 
-	memcpy(out, &i, i.size < sizeof(i) ? i.size : sizeof(i));
+	pen__give(out, size, &i, sizeof(i));
+}
+
+PEN_API uint64_t pen_loader_chosen(const struct pen_loader *l, uint64_t i)
+{
+	return pen__choice_at(&l->choice, i);
+}
+
+PEN_API int pen_loader_mixed(const struct pen_loader *l, uint64_t epoch,
+			     uint64_t position, uint64_t *start, uint64_t *end)
+{
+	const struct pen_sampler *s = l->sampler;
+
+	return s->ops->mixed &&
+	       s->ops->mixed(s, pen__order_of(l, epoch), position, start, end);
 }
 
 /* What came out of a cache the store did not have to move. */
@@ -104,9 +119,28 @@ static void add_timed(const struct pen_loader *l, struct pen_stats *out)
 	}
 }
 
-PEN_API void pen_loader_stats(const struct pen_loader *l, struct pen_stats *out)
+static void add_stages(const struct pen_loader *l, struct pen_stats *out)
 {
-	*out = (struct pen_stats){
+	for (uint32_t i = 0; i < l->nthreads; i++) {
+		const struct pen_meter *m = pen__worker_meter(l, i);
+
+		out->plan_ns += pen__meter_get(&m->plan_ns);
+		out->read_ns += pen__meter_get(&m->read_ns);
+		out->unpack_ns += pen__meter_get(&m->unpack_ns);
+		out->decode_ns += pen__meter_get(&m->decode_ns);
+		out->preprocess_ns += pen__meter_get(&m->preprocess_ns);
+		out->emit_ns += pen__meter_get(&m->emit_ns);
+		out->idle_ns += pen__meter_get(&m->idle_ns);
+		out->read_bytes += pen__meter_get(&m->read_bytes);
+		out->nreads += pen__meter_get(&m->nreads);
+		add_times(m, out);
+	}
+}
+
+PEN_API void pen_loader_stats(const struct pen_loader *l, struct pen_stats *out,
+			      size_t size)
+{
+	struct pen_stats s = {
 		.nsamples = l->nsamples,
 		.nbatches = l->nbatches,
 		.nskipped = atomic_load(&l->nskipped),
@@ -127,27 +161,15 @@ PEN_API void pen_loader_stats(const struct pen_loader *l, struct pen_stats *out)
 		.queue_depth = l->depth,
 	};
 	if (l->wait.count)
-		out->ready_mean = (double)l->ready_sum / (double)l->wait.count;
-	for (uint32_t i = 0; i < l->nthreads; i++) {
-		const struct pen_meter *m = pen__worker_meter(l, i);
-
-		out->plan_ns += pen__meter_get(&m->plan_ns);
-		out->read_ns += pen__meter_get(&m->read_ns);
-		out->unpack_ns += pen__meter_get(&m->unpack_ns);
-		out->decode_ns += pen__meter_get(&m->decode_ns);
-		out->preprocess_ns += pen__meter_get(&m->preprocess_ns);
-		out->emit_ns += pen__meter_get(&m->emit_ns);
-		out->idle_ns += pen__meter_get(&m->idle_ns);
-		out->read_bytes += pen__meter_get(&m->read_bytes);
-		out->nreads += pen__meter_get(&m->nreads);
-		add_times(m, out);
-	}
+		s.ready_mean = (double)l->ready_sum / (double)l->wait.count;
+	add_stages(l, &s);
 	/* files are opened where they are read first */
-	if (out->file_open_ns > out->read_ns)
-		out->file_open_ns = out->read_ns;
-	out->read_ns -= out->file_open_ns;
-	add_timed(l, out);
-	add_cache(l, out);
+	if (s.file_open_ns > s.read_ns)
+		s.file_open_ns = s.read_ns;
+	s.read_ns -= s.file_open_ns;
+	add_timed(l, &s);
+	add_cache(l, &s);
+	pen__give(out, size, &s, sizeof(s));
 }
 
 PEN_API uint64_t pen_loader_wait_percentile(const struct pen_loader *l,

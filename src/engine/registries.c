@@ -1,6 +1,7 @@
 /* What this build has, for programs that offer it to their users. */
 #include <string.h>
 
+#include "base/mem.h"
 #include "ddict/dictionary.h"
 #include "engine/spec.h"
 #include "format/format.h"
@@ -70,7 +71,7 @@ static const struct pen_opt *options_of(const char *kind, const char *name)
 }
 
 PEN_API int pen_option_at(const char *kind, const char *name, uint32_t i,
-			  struct pen_option *out)
+			  struct pen_option *out, size_t size)
 {
 	const struct pen_opt *o = options_of(kind, name);
 
@@ -80,7 +81,9 @@ PEN_API int pen_option_at(const char *kind, const char *name, uint32_t i,
 	}
 	if (!o || !o->name)
 		return PEN_ENOTFOUND;
-	*out = (struct pen_option){ o->name, o->help, o->dflt, o->choices };
+	pen__give(out, size,
+		  &(struct pen_option){ o->name, o->help, o->dflt, o->choices },
+		  sizeof(struct pen_option));
 	return 0;
 }
 

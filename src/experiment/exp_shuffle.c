@@ -72,12 +72,12 @@ static int copy_loaded(const struct pen_run *r, struct pen_loader *l,
 {
 	const struct shuffle *g = r->own;
 	const struct pen_field *f = pen_dataset_field(pen_loader_dataset(l), 0);
-	struct pen_loader_info at = { .size = sizeof(at) };
+	struct pen_loader_info at;
 	const int raw = open(g->raw, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	const int ids = open(g->ids, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	int rc;
 
-	pen_loader_info(l, &at);
+	pen_loader_get_info(l, &at, sizeof(at));
 	rc = pen__synth_space(r->folder, f->max_bytes * at.epoch_samples, err);
 	if (!rc && (raw < 0 || ids < 0))
 		rc = pen__fail_sys(err, errno, r->folder,

@@ -32,11 +32,11 @@ static void read_through(const char *path, void *buf, size_t cap)
 /* Files of more than half the memory would only push one another out. */
 static void warm_up(const struct pen_dataset *ds)
 {
-	struct pen_dataset_info info = { .size = sizeof(info) };
+	struct pen_dataset_info info;
 	const size_t cap = (size_t)1 << 20;
 	char path[4096], *buf;
 
-	pen_dataset_info(ds, &info);
+	pen_dataset_get_info(ds, &info, sizeof(info));
 	if (info.cached > 0.999 ||
 	    pen_dataset_nbytes(ds) > pen__memory_available() / 2)
 		return;
@@ -178,12 +178,12 @@ static int iterate(struct pen_pass *p, struct pen_loader *l,
 		   struct pen_quality *q, struct pen_err *err)
 {
 	struct look k = { open("/proc/self/statm", O_RDONLY | O_CLOEXEC), 0 };
-	struct pen_loader_info at = { .size = sizeof(at) };
+	struct pen_loader_info at;
 	uint64_t start, last;
 	struct pen_batch *b;
 	int rc = 0;
 
-	pen_loader_info(l, &at);
+	pen_loader_get_info(l, &at, sizeof(at));
 	start = last = at.start_ns;
 	while (!rc && (!p->max_batches || p->nbatches < p->max_batches)) {
 		uint64_t now;
@@ -192,7 +192,7 @@ static int iterate(struct pen_pass *p, struct pen_loader *l,
 		if (rc == PEN_END) {
 			if (q)
 				pen__quality_epoch(q);
-			pen_loader_info(l, &at);
+			pen_loader_get_info(l, &at, sizeof(at));
 			if (at.ended)
 				break;
 			rc = 0;
@@ -272,7 +272,7 @@ static int run_open(struct pen_pass *p, struct pen_loader *l,
 		if (!rc && p->quality_chunk)
 			set.chunk = p->quality_chunk;
 		if (p->names)
-			set.sampler = NULL; /* ids are of another order */
+			set.mixed = NULL; /* ids are of another order */
 		if (!rc)
 			rc = pen__quality_new(&q, &set, err);
 	}
@@ -288,10 +288,10 @@ static int run_open(struct pen_pass *p, struct pen_loader *l,
 
 int pen__check_any(const struct pen_loader *l, struct pen_err *err)
 {
-	struct pen_loader_info i = { .size = sizeof(i) };
+	struct pen_loader_info i;
 	char ranks[48] = "";
 
-	pen_loader_info(l, &i);
+	pen_loader_get_info(l, &i, sizeof(i));
 	if (!i.drops || pen_loader_nbatches(l))
 		return 0;
 	if (i.world > 1)
@@ -306,8 +306,8 @@ int pen__check_any(const struct pen_loader *l, struct pen_err *err)
 
 int pen__pass_run(struct pen_pass *p, struct pen_err *err)
 {
-	struct pen_dataset_info data = { .size = sizeof(data) };
-	struct pen_loader_info of = { .size = sizeof(of) };
+	struct pen_dataset_info data;
+	struct pen_loader_info of;
 	struct pen_loader *l;
 	int rc = set_temper(p, err);
 
@@ -320,15 +320,15 @@ int pen__pass_run(struct pen_pass *p, struct pen_err *err)
 		pen_loader_close(l);
 		return rc;
 	}
-	pen_loader_info(l, &of);
-	pen_dataset_info(pen_loader_dataset(l), &data);
+	pen_loader_get_info(l, &of, sizeof(of));
+	pen_dataset_get_info(pen_loader_dataset(l), &data, sizeof(data));
 	p->resident = data.cached;
 	snprintf(p->store, sizeof(p->store), "%s",
 		 pen_dataset_store(pen_loader_dataset(l)));
 	p->window = of.window;
 	set_total(p, l, &of);
 	rc = run_open(p, l, err);
-	pen_loader_stats(l, &p->stats);
+	pen_loader_stats(l, &p->stats, sizeof(p->stats));
 	p->open_s = (double)p->stats.open_ns / 1e9;
 	p->wait_s = (double)p->stats.wait_ns / 1e9;
 	p->wait_p50_s = (double)pen_loader_wait_percentile(l, 50) / 1e9;

@@ -82,7 +82,8 @@ static bool has_csr(const char *format)
 {
 	struct pen_option o;
 
-	for (uint32_t i = 0; !pen_option_at("format", format, i, &o); i++)
+	for (uint32_t i = 0; !pen_option_at("format", format, i, &o, sizeof(o));
+	     i++)
 		if (!strcmp(o.name, "output"))
 			for (size_t k = 0; o.choices && o.choices[k]; k++)
 				if (!strcmp(o.choices[k], "csr"))

@@ -15,7 +15,6 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/text.h"
-#include "engine/loader.h"
 
 #define FOLLOWED ((uint64_t)1 << 20) /* samples whose successor is kept */
 #define LOGS 65536		     /* counts whose c log c is kept */
@@ -108,73 +107,110 @@ static bool is_integer(enum pen_dtype t)
 	return t <= PEN_U64;
 }
 
-static int find_label(const struct pen_loader *l, const char *field, int *out,
-		      struct pen_err *err)
+static int fail_label(const char *field, struct pen_err *err)
 {
-	const struct pen_dataset *ds = l->ds;
-	int at = -1; /* among the fields that batches have */
+	return pen__fail(err, PEN_EINVAL, field,
+			 "is no label: one integer a sample is needed");
+}
 
-	for (uint32_t i = 0; i < pen_dataset_nfields(ds); i++) {
-		const struct pen_field *d = pen_dataset_field(ds, i);
-
-		if (l->pool->hide[i])
-			continue;
-		at++;
-		if (strcmp(d->name, field) != 0)
-			continue;
-		if (!is_integer(d->dtype) || d->ndim)
-			return pen__fail(err, PEN_EINVAL, field,
-					 "is no label: one integer a sample "
-					 "is needed");
-		*out = at;
-		return 0;
-	}
+static int fail_absent(const char *field, struct pen_err *err)
+{
 	return pen__fail(err, PEN_EINVAL, field,
 			 "is not a field of the batches; of single cells "
 			 "take a column of obs with format.obs=%s",
 			 field);
 }
 
+/* Whether fields= leaves it out, the first batch shows. */
+static int check_label(const struct pen_dataset *ds, const char *field,
+		       struct pen_err *err)
+{
+	for (uint32_t i = 0; i < pen_dataset_nfields(ds); i++) {
+		const struct pen_field *d = pen_dataset_field(ds, i);
+
+		if (strcmp(d->name, field) == 0)
+			return is_integer(d->dtype) && !d->ndim
+				       ? 0
+				       : fail_label(field, err);
+	}
+	return fail_absent(field, err);
+}
+
+static int mixed_by(const void *loader, uint64_t epoch, uint64_t position,
+		    uint64_t *start, uint64_t *end)
+{
+	return pen_loader_mixed(loader, epoch, position, start, end);
+}
+
+static uint64_t chosen_by(const void *loader, uint64_t i)
+{
+	return pen_loader_chosen(loader, i);
+}
+
 int pen__quality_setup(struct pen_quality_setup *to, const struct pen_loader *l,
 		       const char *field, struct pen_err *err)
 {
-	const struct pen_sampler *s = l->sampler;
+	const struct pen_dataset *ds = pen_loader_dataset(l);
+	struct pen_loader_info i;
+	struct pen_state s;
+	char subset[2];
 
+	pen_loader_get_info(l, &i, sizeof(i));
+	pen_loader_state(l, &s);
 	*to = (struct pen_quality_setup){
-		.nsamples = l->ds->ix.pub.nsamples,
-		.expected = l->world == 1 ? l->choice.n : 0,
-		.batch = l->batch,
-		.chunk = s->chunk ? s->chunk : 1,
-		.sampler = s,
-		.same_order = !l->ds->spec->reshuffle,
-		.label = -1,
-		.choice = &l->choice,
+		.nsamples = pen_dataset_nsamples(ds),
+		.expected = i.world == 1 ? i.nchosen : 0,
+		.batch = i.batch_samples,
+		.chunk = i.chunk ? i.chunk : 1,
+		.label = field,
+		.mixed = mixed_by,
+		.order = l,
+		.length = s.length,
+		.order_chunk = i.chunk,
+		.in_order = i.in_order,
+		.repeats = i.repeats,
+		.nchosen = i.nchosen,
 	};
+	if (!pen_spec_get(pen_dataset_spec(ds), "subset", subset,
+			  sizeof(subset)) &&
+	    subset[0])
+		to->chosen = chosen_by;
 	/* neighbours in a row: a batch is one chunk */
-	if (s->ops->in_order)
-		to->chunk = to->batch * l->world;
-	return field ? find_label(l, field, &to->label, err) : 0;
+	if (i.in_order)
+		to->chunk = to->batch * i.world;
+	return field ? check_label(ds, field, err) : 0;
+}
+
+/* A range needs no table. */
+static bool is_range(struct pen_quality *q)
+{
+	const struct pen_quality_setup *s = &q->set;
+	uint64_t i = 0;
+
+	if (s->nchosen)
+		q->first = s->chosen(s->order, 0);
+	if (s->nchosen > 1)
+		q->step = s->chosen(s->order, 1) - q->first;
+	while (i < s->nchosen &&
+	       s->chosen(s->order, i) == q->first + i * q->step)
+		i++;
+	return i == s->nchosen && q->step && q->step < s->nsamples;
 }
 
 static int make_chosen(struct pen_quality *q)
 {
-	const struct pen_choice *c = q->set.choice;
+	const struct pen_quality_setup *s = &q->set;
 
 	q->step = 1;
-	q->set.choice = NULL;
-	if (!c)
+	if (!s->chosen || is_range(q))
 		return 0;
-	if (!c->list) {
-		q->first = c->start;
-		q->step = c->step;
-		return 0;
-	}
-	q->element = pen__calloc(q->set.nsamples, sizeof(*q->element));
+	q->first = 0;
+	q->element = pen__calloc(s->nsamples, sizeof(*q->element));
 	if (!q->element)
 		return PEN_ENOMEM;
-	for (uint64_t i = 0; i < c->n; i++)
-		if (c->list[i] < q->set.nsamples)
-			q->element[c->list[i]] = i;
+	for (uint64_t i = 0; i < s->nchosen; i++)
+		if (s->chosen(s->order, i) < s->nsamples)
+			q->element[s->chosen(s->order, i)] = i;
 	return 0;
 }
 
@@ -195,7 +231,7 @@ static int make_tables(struct pen_quality *q)
 
 static int make_logs(struct pen_quality *q)
 {
-	if (q->set.label < 0)
+	if (!q->set.label)
 		return 0;
 	q->nlogs = q->set.batch < LOGS ? q->set.batch + 1 : LOGS;
 	q->clogc = pen__calloc(q->nlogs, sizeof(*q->clogc));
@@ -335,17 +371,21 @@ static void add_entropy(struct sums *s, double h)
 static int find_labels(const struct pen_quality *q, const struct pen_batch *b,
 		       const struct pen_tensor **out, struct pen_err *err)
 {
-	const struct pen_tensor *t = NULL;
+	const char *label = q->set.label;
+	const struct pen_tensor *t;
+	uint32_t i = 0;
 
 	*out = NULL;
-	if (q->set.label < 0)
+	if (!label)
 		return 0;
-	if ((uint32_t)q->set.label < b->ntensors)
-		t = &b->tensors[q->set.label];
-	if (!t || !is_integer(t->dtype) || t->layout != PEN_DENSE ||
+	while (i < b->ntensors && strcmp(b->tensors[i].name, label) != 0)
+		i++;
+	if (i == b->ntensors)
+		return fail_absent(label, err);
+	t = &b->tensors[i];
+	if (!is_integer(t->dtype) || t->layout != PEN_DENSE ||
 	    t->nbytes != b->nsamples * pen_dtype_size(t->dtype))
-		return pen__fail(err, PEN_EINVAL, t ? t->name : "quality",
-				 "is no label: one integer a sample is needed");
+		return fail_label(label, err);
 	*out = t;
 	return 0;
 }
@@ -421,18 +461,18 @@ static uint32_t count_chunk(struct pen_quality *q, uint64_t id,
 static bool mixed_at(const struct pen_quality *q, uint64_t epoch, uint64_t pos,
 		     uint64_t *start, uint64_t *end)
 {
-	const struct pen_sampler *s = q->set.sampler;
+	const struct pen_quality_setup *s = &q->set;
 
-	if (s->ops->in_order) { /* a chunk by itself */
-		*start = pos - pos % q->set.chunk;
-		*end = *start + q->set.chunk;
+	if (s->in_order) { /* a chunk by itself */
+		*start = pos - pos % s->chunk;
+		*end = *start + s->chunk;
 		if (*end > s->length)
 			*end = s->length;
 		return true;
 	}
-	if (!s->ops->mixed || (s->chunk && s->chunk != q->set.chunk))
+	if (s->order_chunk && s->order_chunk != s->chunk)
 		return false;
-	return s->ops->mixed(s, q->set.same_order ? 0 : epoch, pos, start, end);
+	return s->mixed(s->order, epoch, pos, start, end);
 }
 
 /*
@@ -444,13 +484,13 @@ static bool mixed_at(const struct pen_quality *q, uint64_t epoch, uint64_t pos,
 static double expect(const struct pen_quality *q, uint64_t epoch, uint64_t pos,
 		     uint64_t m)
 {
-	const struct pen_sampler *s = q->set.sampler;
+	const struct pen_quality_setup *s = &q->set;
 	double sum = 0, first = 0, first_share = 0;
 	uint64_t first_start = UINT64_MAX;
 
-	if (!s || m > s->length || s->ops->repeats)
+	if (!s->mixed || m > s->length || s->repeats)
 		return NAN;
-	if (q->set.chunk == 1)
+	if (s->chunk == 1)
 		return 0; /* each comes once */
 	for (uint64_t left = m, n; left; left -= n, pos += n) {
 		uint64_t start, end;
@@ -459,7 +499,7 @@ static double expect(const struct pen_quality *q, uint64_t epoch, uint64_t pos,
 		if (!mixed_at(q, epoch, pos % s->length, &start, &end))
 			return NAN;
 		n = end - pos % s->length < left ? end - pos % s->length : left;
-		share = pen__quality_same_chunk(q->set.chunk, end - start);
+		share = pen__quality_same_chunk(s->chunk, end - start);
 		if (first_start == UINT64_MAX) {
 			first_start = start;
 			first_share = share;

@@ -14,9 +14,6 @@
 
 #include "penstock.h"
 
-struct pen_choice;
-struct pen_loader;
-struct pen_sampler;
 struct pen_text;
 
 struct pen_quality_setup {
@@ -24,15 +21,18 @@ struct pen_quality_setup {
 	uint64_t expected; /* different samples in an epoch; 0: unknown */
 	uint32_t batch;	   /* samples a batch */
 	uint64_t chunk;	   /* neighbours kept together; 1: single samples */
-	/* Whose order it is: borrowed, for what theory expects. NULL: it
-	 * expects nothing. */
-	const struct pen_sampler *sampler;
-	bool same_order; /* every epoch has that of epoch 0 */
-	/* Which tensor of a batch has the label; an integer a sample. -1:
-	 * none. */
-	int label;
-	/* Chunks are of these samples; NULL: of all. Read by new() only. */
-	const struct pen_choice *choice;
+	const char *label; /* the tensor that has it; borrowed, or NULL */
+	/* The order, for what theory expects: as pen_loader_mixed() says of
+	 * `order`, which is borrowed. NULL: it expects nothing. */
+	int (*mixed)(const void *order, uint64_t epoch, uint64_t position,
+		     uint64_t *start, uint64_t *end);
+	const void *order;
+	uint64_t length;      /* positions of an epoch */
+	uint64_t order_chunk; /* that mixed() speaks of; 0: of any */
+	bool in_order, repeats;
+	/* Chunks are of these samples; NULL: of all. Called by new() only. */
+	uint64_t (*chosen)(const void *order, uint64_t i);
+	uint64_t nchosen;
 };
 
 /* Of the last complete epoch, or of what was seen while there is none. */

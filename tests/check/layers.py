@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 """Holds the include direction of the source tree.
 
-base <- codec <- {store, format, sampler} <- engine <- {quality, make},
+base <- codec <- {store, format, sampler} <- engine <- make,
 base <- token <- {format, engine}, base <- comm <- ddict <- {store, engine},
 base <- verdict <- {emulate, report, cli}, base <- report <- {experiment, cli},
-base <- simulate <- cli, {make, quality} <- emulate <- experiment <- cli;
+base <- simulate <- cli, {make, quality} <- emulate <- experiment <- cli,
+base <- quality;
 stores, formats and samplers do not include one another; only a registry.c
 names implementations. The engine knows the interfaces of what is below it and
 none of their own headers; those of a format are known in format and make only.
@@ -34,8 +35,8 @@ MAY = {
     "format": LOW | {"format", "token"},
     "sampler": LOW | {"sampler"},
     "engine": ENGINE,
-    "quality": ENGINE | {"quality"},
-    "make": ENGINE | {"make", "quality"},
+    "quality": {"base", "quality"},
+    "make": ENGINE | {"make"},
     "verdict": {"base", "verdict"},
     "emulate": ABOVE | {"emulate"},
     "experiment": ABOVE | {"emulate", "experiment", "report"},

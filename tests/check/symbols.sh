@@ -1,6 +1,7 @@
 #!/bin/bash
-# The shared library exports exactly the functions of penstock.h, and keeps no
-# writable data of its own. Nothing that is built looks for libraries in the
+# The shared library exports exactly the functions of penstock.h, each under the
+# version of src/penstock.map, whose number is that of the SONAME; and it keeps
+# no writable data of its own. Nothing that is built looks for libraries in the
 # current directory.
 set -u
 cd "${SOURCE:-$(dirname "$0")/../..}" || exit 1
@@ -19,18 +20,25 @@ fail=0
 # A declaration may span lines: PEN_API ... name(
 declared=$(tr '\n\t' '  ' <include/penstock.h | sed 's/PEN_API/\n&/g' |
 	sed -n 's/^PEN_API[^(;]*[ *]\(pen_[a-z0-9_]*\)(.*/\1/p' | sort -u)
-exported=$(nm -D --defined-only "$lib" | awk '{ print $NF }' | sort -u)
+node=$(sed -n 's/^\(PENSTOCK_[0-9]*\) {$/\1/p' src/penstock.map)
+mapped=$(sed -n 's/^\t\(pen_[a-z0-9_]*\);$/\1/p' src/penstock.map | sort)
+# name@@VERSION; the version itself is a symbol, too
+exported=$(nm -D --defined-only "$lib" | awk '$2 != "A" { print $NF }' |
+	sort -u)
 
-strays=$(comm -13 <(echo "$declared") <(echo "$exported"))
-absent=$(comm -23 <(echo "$declared") <(echo "$exported"))
-if [ -n "$strays" ]; then
-	echo "exported, but not in penstock.h: $strays" >&2
+# says LIST OTHER WHAT: what is in the first and not in the other
+says() {
+	local only
+	only=$(comm -23 <(echo "$1") <(echo "$2"))
+	[ -n "$only" ] || return 0
+	echo "$3:" $only >&2
 	fail=1
-fi
-if [ -n "$absent" ]; then
-	echo "in penstock.h, but not exported: $absent" >&2
-	fail=1
-fi
+}
+says "$declared" "$mapped" "in penstock.h, but not in src/penstock.map"
+says "$mapped" "$declared" "in src/penstock.map, but not in penstock.h"
+wanted=$(echo "$declared" | sed "s/$/@@$node/")
+says "$wanted" "$exported" "in penstock.h, but not exported"
+says "$exported" "$wanted" "exported, but not in penstock.h"
 
 # Sections .data and .bss hold what a library without global state has not;
 # .data.rel.ro is constant tables. Allowed are the compiler's own, the counters
@@ -49,13 +57,10 @@ if [ -n "$globals" ]; then
 fi
 
 soname=$(objdump -p "$lib" | awk '/SONAME/ { print $2 }')
-case "$soname" in
-libpenstock.so.[0-9]*) ;;
-*)
-	echo "the soname '$soname' has no version" >&2
+if [ "$soname" != "libpenstock.so.${node#PENSTOCK_}" ]; then
+	echo "the soname '$soname' has not the number of $node" >&2
 	fail=1
-	;;
-esac
+fi
 
 # An empty element of a run path is the current directory.
 for f in "$lib" "$BUILD/src/cli/penstock" "$BUILD/examples/doc2vec" \

@@ -1,6 +1,7 @@
 /*
  * A program of somebody else's: sees the installed header only. It is compiled
- * as C99, C11 and C++, loads a file, and prints how many samples came.
+ * as C99, C11 and C++, loads a file, and prints how many samples came, if the
+ * library counted as many.
  */
 #include <penstock.h>
 #include <stdio.h>
@@ -21,6 +22,7 @@ int main(int argc, char **argv)
 {
 	struct pen_spec *spec = NULL;
 	struct pen_loader *l = NULL;
+	struct pen_stats stats;
 	struct pen_err err;
 	unsigned long n = 0;
 	int rc = pen_spec_new(&spec, &err);
@@ -31,8 +33,13 @@ int main(int argc, char **argv)
 		rc = pen_loader_open(&l, spec, &err);
 	if (!rc)
 		rc = load(l, &n, &err);
+	if (!rc)
+		pen_loader_stats(l, &stats, sizeof(stats));
 	if (rc)
 		fprintf(stderr, "%s: %s\n", err.where, err.msg);
+	else if (stats.nsamples != n)
+		fprintf(stderr, "%lu samples were counted, not %lu\n",
+			(unsigned long)stats.nsamples, n);
 	else
 		printf("%lu samples, version %s\n", n, pen_version());
 	pen_loader_close(l);

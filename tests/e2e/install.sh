@@ -35,9 +35,8 @@ for std in c99 c11; do
 		"$consumer/load.c" "${flags[@]}" -o "$dir/$std" 2>"$dir/log" || fail $std
 	runs "$dir/$std" $std
 done
-# not -Wshadow: pen_loader_info() fills a struct of its name, as stat() does
-g++ -std=c++11 -x c++ "${strict[@]}" "$consumer/load.c" "${flags[@]}" \
-	-o "$dir/c++" 2>"$dir/log" || fail "C++"
+g++ -std=c++11 -x c++ "${strict[@]}" -Wshadow "$consumer/load.c" \
+	"${flags[@]}" -o "$dir/c++" 2>"$dir/log" || fail "C++"
 runs "$dir/c++" "C++"
 
 cmake -S "$consumer" -B "$dir/b" -DCMAKE_PREFIX_PATH="$dir/p" \
