@@ -118,8 +118,9 @@ static int jpeg_head(const struct pen_decoder *d, struct pen_peek *pk,
 
 /* ---- decode ---- */
 
-/* A thread's decompressor. busy: a decode was left by a fault of the mapping it
- * read from, and what the library holds of it is not to be used again. */
+/* A thread's decompressor. busy: a decode failed, or was left by a fault of the
+ * mapping it read from, and what the library holds of it is not to be used
+ * again. */
 struct unpacker {
 	tjhandle tj;
 	bool busy;
@@ -190,7 +191,7 @@ static int jpeg_decode(const struct pen_decoder *d, const struct pen_encoded *v,
 		return pen__fail(err, PEN_EDATA, NULL, "does not fit its row");
 	u->busy = true;
 	rc = decode(d->priv, u->tj, v);
-	u->busy = false;
+	u->busy = rc != 0;
 	if (!rc)
 		return 0;
 	if (rc == PEN_ESTALE)
