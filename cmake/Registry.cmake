@@ -1,10 +1,14 @@
 # One line registers an implementation: pen_format(npy), pen_store(uring NEEDS
 # URING). The source file is compiled in and an entry is written to the list
-# that registry.c includes; a missing library leaves both out.
+# that registry.c includes; a missing library leaves both out. FILE names the
+# source where it is not NAME.c.
 
 function(pen_register kind name)
-	cmake_parse_arguments(ARG "" "NEEDS" "" ${ARGN})
-	set_property(DIRECTORY APPEND PROPERTY PEN_REGISTERED ${name}.c)
+	cmake_parse_arguments(ARG "" "NEEDS;FILE" "" ${ARGN})
+	if(NOT ARG_FILE)
+		set(ARG_FILE ${name}.c)
+	endif()
+	set_property(DIRECTORY APPEND PROPERTY PEN_REGISTERED ${ARG_FILE})
 	if(ARG_NEEDS)
 		if(NOT ${ARG_NEEDS}_FOUND)
 			message(STATUS
@@ -17,7 +21,7 @@ function(pen_register kind name)
 		set_property(GLOBAL APPEND PROPERTY PEN_LIBS
 			PkgConfig::${ARG_NEEDS})
 	endif()
-	target_sources(pen_core PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/${name}.c)
+	target_sources(pen_core PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/${ARG_FILE})
 	set_property(GLOBAL APPEND PROPERTY PEN_ENTRIES_${kind}
 		"PEN_ENTRY(${name})\n")
 endfunction()
@@ -36,6 +40,9 @@ macro(pen_codec)
 endmacro()
 macro(pen_packer)
 	pen_register(packer ${ARGN})
+endmacro()
+macro(pen_decoder)
+	pen_register(decoder ${ARGN} FILE decode_${ARGV0}.c)
 endmacro()
 macro(pen_token)
 	pen_register(token ${ARGN})

@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "codec/deflate.h"
+#include "engine/decoded.h"
 #include "format/format.h"
 
 #define DRV_MAX 40
@@ -121,12 +122,36 @@ static inline void drv_close(struct drv *d)
 	memset(d, 0, sizeof(*d));
 }
 
+/* The format with its options, and in front of it, as in the engine, what
+ * decodes: options named decode.FIELD. */
+static inline int drv_open(struct drv *d, const struct pen_format_ops *ops,
+			   const struct pen_opts_kv *kv, size_t nkv,
+			   struct pen_err *err)
+{
+	struct pen_pairs given = { 0 }, decode = { 0 };
+	int rc = 0;
+
+	for (size_t i = 0; i < nkv && !rc; i++)
+		rc = strncmp(kv[i].key, "decode.", 7)
+			     ? pen__pairs_add(&given, kv[i].key, kv[i].value,
+					      err)
+			     : pen__pairs_add(&decode, kv[i].key + 7,
+					      kv[i].value, err);
+	if (!rc)
+		rc = pen__format_open(&d->f, ops, given.kv, given.n, err);
+	if (!rc)
+		rc = pen__decoded_open(&d->f, &decode, &given, err);
+	pen__pairs_clear(&given);
+	pen__pairs_clear(&decode);
+	return rc;
+}
+
 static inline int drv_start(struct drv *d, const struct pen_format_ops *ops,
 			    const struct pen_opts_kv *kv, size_t nkv,
 			    struct pen_err *err)
 {
 	memset(d, 0, sizeof(*d));
-	return pen__format_open(&d->f, ops, kv, nkv, err);
+	return drv_open(d, ops, kv, nkv, err);
 }
 
 static inline void drv_add(struct drv *d, const void *p, size_t n)
@@ -199,6 +224,7 @@ static inline int drv_bind(struct drv *d, uint64_t hint, struct pen_err *err)
 	int rc;
 
 	d->f->nobjects_hint = hint ? hint : d->ix.nobjects;
+	pen__decoded_under(d->f)->nobjects_hint = d->f->nobjects_hint;
 	for (uint64_t i = 0; i < d->ix.nobjects; i++) {
 		rc = drv_index(d, &d->obj[i], err);
 		if (rc < 0)

@@ -188,7 +188,7 @@ def route(key, known, have):
         return "format.dtype" if "dtype" in have["format"][1] else "cast"
     if key in known:
         return key
-    for kind in (*KINDS, "cache"):  # sampler_chunk=, or "sampler.chunk" in options=
+    for kind in (*KINDS, "cache", "decode"):  # sampler_chunk=, or "sampler.chunk" in options=
         if key.startswith((kind + "_", kind + ".")):
             return f"{kind}.{key[len(kind) + 1:]}"
     homes = [kind for kind in KINDS if key in have[kind][1]]
@@ -205,6 +205,9 @@ def settle(paths, settings):
     """[(key, text)] for the engine."""
     known = set(_penstock.options("loader", None))
     settings = {k: v for k, v in settings.items() if v is not None}
+    if isinstance(settings.get("decode"), dict):
+        for field, how in settings.pop("decode").items():
+            settings["decode." + field] = "none" if how is None else how
     for kind in ("options", "format_opts", "store_opts", "sampler_opts",
                  "cache_opts"):
         prefix = "" if kind == "options" else kind[:-4]

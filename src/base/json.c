@@ -319,29 +319,46 @@ static uint32_t take_value(struct reader *r, unsigned depth)
 	return take_scalar(r);
 }
 
-int pen__jdoc_open(struct pen_jdoc *j, const void *p, size_t n,
-		   const char *where, struct pen_err *err)
+int pen__jdoc_again(struct pen_jdoc *j, const void *p, size_t n,
+		    const char *where, struct pen_err *err)
 {
 	struct reader r = { .j = j, .at = p };
+	void *text = j->text;
 
-	*j = (struct pen_jdoc){ 0 };
+	j->n = j->ntext = 0;
 	if (!n || n >= UINT32_MAX)
 		return pen__fail(err, PEN_EDATA, where,
 				 n ? "a JSON document of 4 GiB" : "is empty");
 	r.end = r.at + n; /* of nothing p may be NULL */
-	j->text = pen__alloc(n + 1, 1);
-	if (!j->text)
+	if (n >= j->text_cap)
+		text = pen__realloc(j->text, n + 1, 1);
+	if (!text)
 		return pen__fail_nomem(err, where, n);
+	j->text = text;
+	if (n >= j->text_cap)
+		j->text_cap = n + 1;
 	(void)take_value(&r, 0);
 	skip_space(&r);
 	if (!r.bad && r.at == r.end)
 		return 0;
-	pen__jdoc_close(j);
+	j->n = 0;
 	if (r.bad && !r.why)
 		return pen__fail_nomem(err, where, n);
 	return pen__fail(err, PEN_EDATA, where, "is no JSON: at byte %zu, %s",
 			 (size_t)(r.at - (const char *)p),
 			 r.bad ? r.why : "there is more than one value");
+}
+
+int pen__jdoc_open(struct pen_jdoc *j, const void *p, size_t n,
+		   const char *where, struct pen_err *err)
+{
+	int rc;
+
+	*j = (struct pen_jdoc){ 0 };
+	rc = pen__jdoc_again(j, p, n, where, err);
+	if (rc)
+		pen__jdoc_close(j);
+	return rc;
 }
 
 void pen__jdoc_close(struct pen_jdoc *j)

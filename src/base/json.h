@@ -36,11 +36,16 @@ struct pen_jdoc {
 	uint32_t n, cap;
 	char *text;
 	uint32_t ntext;
+	size_t text_cap;
 };
 
 /* where: what messages name. Of two members of a name the last one counts. */
 int pen__jdoc_open(struct pen_jdoc *, const void *p, size_t n,
 		   const char *where, struct pen_err *);
+/* The same into memory that an earlier document had, or a zeroed one; close it
+ * in any case. */
+int pen__jdoc_again(struct pen_jdoc *, const void *p, size_t n,
+		    const char *where, struct pen_err *);
 void pen__jdoc_close(struct pen_jdoc *);
 
 enum pen_jdoc_type pen__jdoc_type(const struct pen_jdoc *, uint32_t);

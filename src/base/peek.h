@@ -36,4 +36,11 @@ struct pen_peek {
 		     void *arg);
 };
 
+/* Bytes in memory as something to peek at; name may be NULL. */
+struct pen_peek_bytes {
+	struct pen_peek pk; /* first */
+	struct pen_span s;
+};
+struct pen_peek_bytes pen__peek_bytes(struct pen_span, const char *name);
+
 #endif

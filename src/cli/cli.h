@@ -51,10 +51,10 @@ struct command {
 extern const struct command *const pen__commands[]; /* ends with NULL */
 extern const struct command pen__cmd_load, pen__cmd_gen, pen__cmd_inspect,
 	pen__cmd_verify, pen__cmd_run, pen__cmd_capacity, pen__cmd_formats,
-	pen__cmd_stores, pen__cmd_samplers, pen__cmd_config, pen__cmd_workloads,
-	pen__cmd_bench, pen__cmd_report, pen__cmd_convert, pen__cmd_doctor,
-	pen__cmd_compare, pen__cmd_tune, pen__cmd_vocab, pen__cmd_ddict,
-	pen__cmd_simulate;
+	pen__cmd_stores, pen__cmd_decoders, pen__cmd_samplers, pen__cmd_config,
+	pen__cmd_workloads, pen__cmd_bench, pen__cmd_report, pen__cmd_convert,
+	pen__cmd_doctor, pen__cmd_compare, pen__cmd_tune, pen__cmd_vocab,
+	pen__cmd_ddict, pen__cmd_simulate;
 
 /* Made of the experiments' descriptions, by bench_commands(), before any of
  * these tables is looked at. */

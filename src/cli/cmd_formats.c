@@ -1,4 +1,5 @@
-/* formats, stores, samplers: what this build has, from the registries. */
+/* formats, decoders, stores, samplers: what this build has, from the
+ * registries. */
 #include <string.h>
 
 #include "cli/cli.h"
@@ -21,6 +22,10 @@ static const struct pen_absent absent_formats[] = {
 #include "format_absent.h"
 	{ NULL, NULL },
 };
+static const struct pen_absent absent_decoders[] = {
+#include "decoder_absent.h"
+	{ NULL, NULL },
+};
 #undef PEN_ABSENT
 
 /* Settings to write a format with, when they are others. */
@@ -38,9 +43,11 @@ static void show(const char *kind, const char *name)
 {
 	const struct pen_opt *own = to_write(kind, name);
 	const char *suffix;
-	char prefix[32];
+	char prefix[32] = "";
 
-	snprintf(prefix, sizeof(prefix), "%s.", kind);
+	/* those of a decoder stand behind its name */
+	if (strcmp(kind, "decoder") != 0)
+		snprintf(prefix, sizeof(prefix), "%s.", kind);
 	printf("%s: %s\n", name, pen_help_of(kind, name));
 	if (!strcmp(kind, "format") && pen_format_suffix(name, 0)) {
 		fputs("  files:", stdout);
@@ -149,6 +156,11 @@ static int run_stores(int argc, char **argv)
 	return list(&pen__cmd_stores, argc, argv, "store", absent_stores);
 }
 
+static int run_decoders(int argc, char **argv)
+{
+	return list(&pen__cmd_decoders, argc, argv, "decoder", absent_decoders);
+}
+
 static int run_samplers(int argc, char **argv)
 {
 	return list(&pen__cmd_samplers, argc, argv, "sampler", NULL);
@@ -171,6 +183,19 @@ const struct command pen__cmd_stores = {
 		 "page cache.",
 	.flags = flags,
 	.run = run_stores,
+};
+const struct command pen__cmd_decoders = {
+	.name = "decoders",
+	.args = "[NAME] [--json]",
+	.summary = "what fields of bytes can be decoded to, and the options",
+	.about = "Lists the decoders of this build, or one of them. A field of "
+		 "bytes is decoded by decode.FIELD=NAME, with options behind "
+		 "it: decode.image=jpeg:color=rgb,strict=false. "
+		 "decode.FIELD=none leaves the bytes as they are, auto "
+		 "looks how each value begins. Files of images are decoded "
+		 "by themselves.",
+	.flags = flags,
+	.run = run_decoders,
 };
 const struct command pen__cmd_samplers = {
 	.name = "samplers",

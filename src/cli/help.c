@@ -111,7 +111,9 @@ void print_help(const struct command *cmd)
 		puts("\nsettings of the loader (with their defaults):");
 		print_options(stdout, "", "loader", NULL);
 		puts("  store.X=, format.X=, sampler.X= reach the options that "
-		     "`penstock stores`,\n  `formats` and `samplers` list");
+		     "`penstock stores`,\n  `formats` and `samplers` list; "
+		     "decode.FIELD=NAME says what a field of bytes\n  is "
+		     "(`penstock decoders`)");
 	}
 	if (cmd->ddict) {
 		puts("\nsettings of the dictionary (with their defaults):");

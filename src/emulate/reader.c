@@ -308,7 +308,7 @@ static const char *key_of(const char *name, size_t n, char *buf, size_t cap)
 		{ "read_size", "reader.transfer_size" },
 	};
 	static const char *const parts[] = { "store.", "format.", "sampler.",
-					     "cache." };
+					     "cache.", "decode." };
 	struct pen_option o;
 	bool known = false;
 

@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "base/team.h"
 #include "comm/comm.h"
+#include "engine/decoded.h"
 #include "store/tier.h"
 
 #define SMALL_OBJECT (1u << 20)
@@ -264,9 +265,11 @@ static int open_format(struct pen_dataset *ds, const struct pen_format_ops *ops,
 	if (!rc)
 		rc = pen__format_open(&ds->format, ops, s->for_format.kv,
 				      s->for_format.n, err);
-	if (!rc)
-		ds->format->nobjects_hint = ds->objs.nobj;
-	return rc;
+	if (rc)
+		return rc;
+	ds->format->nobjects_hint = ds->objs.nobj;
+	return pen__decoded_open(&ds->format, &s->for_decode, &s->for_format,
+				 err);
 }
 
 /* The store the objects are listed and indexed with: headers are small reads

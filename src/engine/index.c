@@ -562,7 +562,7 @@ int pen__index_build(struct pen_index_data *ix, struct pen_objects *objs,
 	int rc = 0;
 
 	ix->objs = objs;
-	ix->of = f->ops;
+	ix->of = pen__format_find(f->ops->name);
 	b.part = pen__calloc(b.nparts, sizeof(*b.part));
 	if (!b.nsamples || !b.owner || !b.part ||
 	    (f->ops->markers && !paths_init(&b.paths, objs))) {

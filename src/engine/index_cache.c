@@ -38,7 +38,7 @@
 #define LOCK_NAP_NS 2000000
 
 /* Counted up when what it holds changes, blobs of formats among it. */
-#define VERSION 8
+#define VERSION 9
 
 static const char magic[8] = { 'P', 'E', 'N', 'I', 'D', 'X', '1', '\n' };
 
@@ -103,6 +103,10 @@ bool pen__index_key_of(struct pen_index_key *key, const struct pen_spec *s,
 	/* a program that knows other formats may take other files */
 	for (unsigned i = 0; pen__format_at(i); i++)
 		pen__index_key_add(key, pen__format_at(i)->name);
+	for (size_t i = 0; i < s->for_decode.n; i++) {
+		pen__index_key_add(key, s->for_decode.kv[i].key);
+		pen__index_key_add(key, s->for_decode.kv[i].value);
+	}
 	pen__index_key_add(key, s->format ? s->format : "");
 	if (s->fields)
 		pen__index_key_add(key, s->fields);

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "comm/comm.h"
+#include "engine/decoded.h"
 #include "engine/plan.h"
 #include "store/tier.h"
 
@@ -198,6 +199,8 @@ static int open_pool(struct pen_loader *l, struct pen_err *err)
 		return pen__fail_nomem(err, "loader", sizeof(*l));
 	l->ds->format->apart = reads_apart(l);
 	l->ds->format->narrow = true;
+	pen__decoded_under(l->ds->format)->apart = l->ds->format->apart;
+	pen__decoded_under(l->ds->format)->narrow = true;
 	l->chunked = makes_chunks(l);
 	l->shared = l->chunked || shares_units(l->ds, l->plan_units);
 	rc = make_pool(l, err);

@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "ddict/dictionary.h"
+#include "decode/decode.h"
 #include "engine/spec.h"
 #include "format/format.h"
 #include "sampler/sampler.h"
@@ -20,6 +21,11 @@ PEN_API const char *pen_name_at(const char *kind, uint32_t i)
 
 		return s ? s->name : NULL;
 	}
+	if (!strcmp(kind, "decoder")) {
+		const struct pen_decoder_ops *d = pen__decoder_at(i);
+
+		return d ? d->name : NULL;
+	}
 	if (!strcmp(kind, "sampler")) {
 		const struct pen_sampler_ops *s = pen__sampler_at(i);
 
@@ -30,6 +36,7 @@ PEN_API const char *pen_name_at(const char *kind, uint32_t i)
 
 PEN_API const char *pen_help_of(const char *kind, const char *name)
 {
+	const struct pen_decoder_ops *decoder;
 	const struct pen_sampler_ops *sampler;
 	const struct pen_format_ops *format;
 	const struct pen_store_ops *store;
@@ -42,12 +49,17 @@ PEN_API const char *pen_help_of(const char *kind, const char *name)
 		store = pen__store_find(name);
 		return store ? store->help : NULL;
 	}
+	if (!strcmp(kind, "decoder")) {
+		decoder = pen__decoder_find(name);
+		return decoder ? decoder->help : NULL;
+	}
 	sampler = strcmp(kind, "sampler") ? NULL : pen__sampler_find(name);
 	return sampler ? sampler->help : NULL;
 }
 
 static const struct pen_opt *options_of(const char *kind, const char *name)
 {
+	const struct pen_decoder_ops *decoder;
 	const struct pen_sampler_ops *sampler;
 	const struct pen_format_ops *format;
 	const struct pen_store_ops *store;
@@ -65,6 +77,10 @@ static const struct pen_opt *options_of(const char *kind, const char *name)
 	if (!strcmp(kind, "store")) {
 		store = pen__store_find(name);
 		return store ? store->opts : NULL;
+	}
+	if (!strcmp(kind, "decoder")) {
+		decoder = pen__decoder_find(name);
+		return decoder ? decoder->opts : NULL;
 	}
 	sampler = strcmp(kind, "sampler") ? NULL : pen__sampler_find(name);
 	return sampler ? sampler->opts : NULL;

@@ -269,14 +269,16 @@ const struct pen_opt pen__spec_opts[] = {
 	{ .name = NULL },
 };
 
-#define NPREFIXES 4
+#define NPREFIXES 5
 static const char *const prefixes[NPREFIXES] = { "store.", "format.",
-						 "sampler.", "cache." };
+						 "sampler.", "cache.",
+						 "decode." };
 
 static struct pen_pairs *pairs_of(struct pen_spec *s, size_t i)
 {
 	struct pen_pairs *all[] = { &s->for_store, &s->for_format,
-				    &s->for_sampler, &s->for_cache };
+				    &s->for_sampler, &s->for_cache,
+				    &s->for_decode };
 	return all[i];
 }
 
@@ -554,6 +556,18 @@ static int copy_list(struct pen_opt_list *to, const struct pen_opt_list *from)
 	return 0;
 }
 
+static int copy_pairs(struct pen_pairs *to, const struct pen_spec *from,
+		      size_t g, struct pen_err *err)
+{
+	const struct pen_pairs *p =
+		pairs_of((struct pen_spec *)(uintptr_t)from, g);
+	int rc = 0;
+
+	for (size_t i = 0; !rc && i < p->n; i++)
+		rc = pen__pairs_add(to, p->kv[i].key, p->kv[i].value, err);
+	return rc;
+}
+
 static int copy_strings(struct pen_spec *to, const struct pen_spec *from)
 {
 	for (const struct pen_opt *o = pen__spec_opts; o->name; o++) {
@@ -576,9 +590,6 @@ PEN_API int pen_spec_copy(struct pen_spec **out, const struct pen_spec *from,
 			  struct pen_err *err)
 {
 	struct pen_spec *s = pen__calloc(1, sizeof(*s));
-	const struct pen_pairs *src[] = { &from->for_store, &from->for_format,
-					  &from->for_sampler,
-					  &from->for_cache };
 	int rc = 0;
 
 	if (!s)
@@ -599,9 +610,7 @@ PEN_API int pen_spec_copy(struct pen_spec **out, const struct pen_spec *from,
 	for (size_t i = 0; !rc && i < from->npaths; i++)
 		rc = pen_spec_add_path(s, from->paths[i], err);
 	for (size_t g = 0; g < NPREFIXES; g++)
-		for (size_t i = 0; !rc && i < src[g]->n; i++)
-			rc = pen__pairs_add(pairs_of(s, g), src[g]->kv[i].key,
-					    src[g]->kv[i].value, err);
+		rc = rc ? rc : copy_pairs(pairs_of(s, g), from, g, err);
 	if (rc) {
 		pen_spec_free(s);
 		return rc;

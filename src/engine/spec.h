@@ -67,6 +67,7 @@ struct pen_spec {
 	uint64_t read_size, epoch_batches, batch_group;
 	uint64_t open_files;
 	struct pen_pairs for_store, for_format, for_sampler, for_cache;
+	struct pen_pairs for_decode; /* FIELD=NAME:OPTIONS */
 	/* Not settings, and the caller's: pen_spec_on_stop() and the others. */
 	struct pen_stop stop;
 	struct pen_row_hook hook;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/decoded.h"
 #include "engine/loader.h"
 #include "format/format.h"
 #include "sampler/sampler.h"
@@ -89,6 +90,12 @@ static int check_batches(const struct pen_spec *s, struct pen_err *err)
 		return pen__fail(err, PEN_EINVAL, s->cast ? "cast" : "take",
 				 "has no effect with decode=false, which "
 				 "delivers nothing: leave one of them out");
+	if (!s->decode && s->for_decode.n)
+		return pen__fail(err, PEN_EINVAL, "decode",
+				 "is false, which delivers nothing, so "
+				 "decode.%.60s= has no effect: leave one of "
+				 "them out",
+				 s->for_decode.kv[0].key);
 	return 0;
 }
 
@@ -184,6 +191,8 @@ PEN_API int pen_spec_check(const struct pen_spec *s, struct pen_err *err)
 		rc = try_store(s, err);
 	if (!rc)
 		rc = try_format(s, err);
+	if (!rc)
+		rc = pen__decoded_try(&s->for_decode, err);
 	return rc ? rc
 		  : pen__sampler_try(pen__spec_sampler(s), s->for_sampler.kv,
 				     s->for_sampler.n, err);

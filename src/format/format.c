@@ -18,16 +18,26 @@ const struct pen_format_ops *pen__format_find(const char *name)
 	return NULL;
 }
 
-/* Length of the longest suffix of o that the name ends in, or 0. */
-static size_t suffix_len(const struct pen_format_ops *o, const char *name)
+/* Of the last letters: can the words end alike, whatever their case? Most do
+ * not, and every name is held against all suffixes. */
+static bool may_end_alike(char a, char b)
 {
-	const size_t n = strlen(name);
+	return (a | 32) == (b | 32);
+}
+
+/* Length of the longest suffix of o that the name, of n bytes, ends in, or 0.
+ */
+static size_t suffix_len(const struct pen_format_ops *o, const char *name,
+			 size_t n)
+{
 	size_t best = 0;
 
 	for (const char *const *s = o->suffixes; s && *s; s++) {
 		size_t k = strlen(*s);
 
-		if (k > best && k <= n && strcasecmp(name + n - k, *s) == 0)
+		if (k > best && k <= n &&
+		    may_end_alike(name[n - 1], (*s)[k - 1]) &&
+		    strcasecmp(name + n - k, *s) == 0)
 			best = k;
 	}
 	return best;
@@ -42,7 +52,8 @@ bool pen__format_is(const struct pen_format_ops *a,
 
 bool pen__format_takes(const struct pen_format_ops *o, const char *file_name)
 {
-	return suffix_len(o, file_name) > 0 ||
+	return o->takes_all ||
+	       suffix_len(o, file_name, strlen(file_name)) > 0 ||
 	       (!o->suffixes && pen__format_is(pen__format_for(file_name), o));
 }
 
@@ -57,7 +68,7 @@ static bool names_dir(const struct pen_format_ops *o, const char *dir)
 		if (n && n < sizeof(part)) {
 			memcpy(part, dir, n);
 			part[n] = '\0';
-			if (suffix_len(o, part))
+			if (suffix_len(o, part, n))
 				return true;
 		}
 		dir += n + (dir[n] == '/');
@@ -78,10 +89,11 @@ const struct pen_format_ops *pen__format_of_dir(const char *dir)
 const struct pen_format_ops *pen__format_for(const char *file_name)
 {
 	const struct pen_format_ops *o, *best = NULL;
+	const size_t n = strlen(file_name);
 	size_t best_len = 0;
 
 	for (unsigned i = 0; (o = pen__format_at(i)); i++) {
-		size_t k = suffix_len(o, file_name);
+		size_t k = suffix_len(o, file_name, n);
 
 		if (k > best_len) {
 			best_len = k;

@@ -34,6 +34,7 @@ struct pen_found {
 	 * blobs: becomes a blob that is no object's, once for all of them.
 	 * Which blob refers to it, and how, is the format's business. */
 	struct pen_buf common;
+	void *seen; /* the engine's, of see() */
 };
 
 /* All objects together, as bind() and locate() see them. */
@@ -55,6 +56,7 @@ enum pen_unit_flags {
 	PEN_UNIT_PACKED = 4, /* goes through unpack() into `size` bytes */
 	PEN_UNIT_CRC32 = 8,  /* crc32 of the fetched bytes, continued from
 				crc_seed, must be crc */
+	PEN_UNIT_CODED = 16, /* the engine's: PLAIN, were it not decoded */
 };
 
 #define PEN_NO_OBJECT UINT32_MAX
@@ -85,6 +87,9 @@ struct pen_row {
 	/* Per field, dst_len to begin with: of a list whose length only emit()
 	 * knows, shape() says the most, and emit() how many bytes it has. */
 	size_t *used;
+	/* Per field, of a format that lends: one whose dst is NULL gets here
+	 * where its bytes are, in data, instead of a copy. */
+	struct pen_span *lent;
 	struct pen_scratch *scratch; /* this thread's, f->scratch_size bytes */
 	/* Random, a function of (seed, epoch, sample): for augmentation that
 	 * does not depend on threads, ranks or where an epoch was resumed. */
@@ -103,6 +108,15 @@ struct pen_format {
 	/* Set by the engine before index(): how many objects there will be;
 	 * 0 when nobody knows. */
 	uint64_t nobjects_hint;
+	/*
+	 * Set by the engine before index(), NULL: it does not look at values.
+	 * Else index() calls it for every sample's value of a field of bytes,
+	 * in order, where it comes by them. An error is noted: it is that of
+	 * the object only where the object has no other samples.
+	 */
+	int (*see)(const struct pen_format *, const char *field, uint64_t k,
+		   struct pen_peek *value, struct pen_found *,
+		   struct pen_err *);
 	/* Set by the engine after bind(): samples are read one by one, from
 	 * all over or out of memory, so locate() need not put together what
 	 * could be read on its own. */
@@ -125,6 +139,7 @@ struct pen_format {
 	bool paired;	     /* lists of a field number those of another */
 	bool decodes;	     /* emit() makes numbers out of something else
 				(pixels, text) and does not only copy */
+	bool lends;	     /* emit() fills row->lent */
 	size_t scratch_size; /* per thread, for emit() and unpack() */
 };
 
@@ -181,6 +196,14 @@ struct pen_format_ops {
 	/* The format that reads it together with others of its kind; NULL:
 	 * there is none. */
 	const char *family;
+	/*
+	 * What its one field, of bytes, is decoded by, unless decode.x= says
+	 * otherwise; of several ("jpeg png") a value's first bytes tell. These
+	 * get the options of the format that they know. NULL: nothing is.
+	 */
+	const char *decoder;
+	bool takes_all; /* in directories every file is one, whatever its name
+			 */
 	const struct pen_opt *opts;
 	size_t priv_size;
 	/* Options are parsed into f->priv. May be NULL. */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "engine/decoded.h"
 #include "make/maker.h"
 #include "make/maker_int.h"
 
@@ -125,7 +126,7 @@ static bool see_units(const struct pen_format *f, struct pen_look *out)
 	return true;
 }
 
-static bool look_bound(const struct pen_maker *m, const struct file *f,
+static bool look_bound(struct pen_format *fresh, const struct file *f,
 		       struct pen_look *out)
 {
 	struct alone a = { .ix = { .nobjects = 1,
@@ -137,32 +138,33 @@ static bool look_bound(const struct pen_maker *m, const struct file *f,
 				   .size_of = alone_size,
 				   .name_of = alone_name },
 			   .f = f };
-	struct pen_format *fresh;
-	bool good;
+	const bool good = f->found.nsamples &&
+			  !fresh->ops->bind(fresh, &a.ix, NULL) &&
+			  see_units(fresh, out);
 
-	if (!f->found.nsamples ||
-	    pen__format_open(&fresh, m->ops, m->set.kv, m->set.n, NULL))
-		return false;
-	good = !m->ops->bind(fresh, &a.ix, NULL) && see_units(fresh, out);
 	out->nsamples = f->found.nsamples;
 	out->nfields = fresh->nfields;
 	memcpy(out->field, fresh->field, sizeof(out->field));
-	pen__format_close(fresh);
 	return good;
 }
 
 bool pen__maker_look(const struct pen_maker *m, const char *path,
 		     struct pen_look *out)
 {
+	const struct pen_pairs none = { 0 };
 	struct file f = { .st = m->st };
+	struct pen_format *fresh = NULL;
 	bool good;
 
 	*out = (struct pen_look){ 0 };
 	if (!file_open(&f, path))
 		return false;
 	out->size = f.peek.size;
-	good = !m->ops->index(m->f, &f.peek, &f.found, NULL) &&
-	       look_bound(m, &f, out);
+	good = !pen__format_open(&fresh, m->ops, m->set.kv, m->set.n, NULL) &&
+	       !pen__decoded_open(&fresh, &none, &m->set, NULL) &&
+	       !fresh->ops->index(fresh, &f.peek, &f.found, NULL) &&
+	       look_bound(fresh, &f, out);
+	pen__format_close(fresh);
 	pen__buf_fini(&f.found.blob);
 	close(f.fd);
 	return good;

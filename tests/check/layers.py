@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 """Holds the include direction of the source tree.
 
-base <- codec <- {store, format, sampler} <- engine <- make,
+base <- codec <- {store, format, decode, sampler} <- engine <- make,
 base <- token <- {format, engine}, base <- comm <- ddict <- {store, engine},
 base <- verdict <- {emulate, report, cli}, base <- report <- {experiment, cli},
 base <- simulate <- cli, {make, quality} <- emulate <- experiment <- cli,
 base <- quality;
-stores, formats and samplers do not include one another; only a registry.c
-names implementations. The engine knows the interfaces of what is below it and
+stores, formats, decoders and samplers do not include one another; only a
+registry.c names implementations. The engine knows the interfaces of what is below it and
 none of their own headers; those of a format are known in format and make only.
 Above the engine everybody loads data through penstock.h, which is all that the
 Python module and the examples see. Inside the engine a stage of the pipeline
@@ -21,7 +21,7 @@ import sys
 SOURCE = os.environ.get("SOURCE") or os.path.abspath(
     os.path.join(os.path.dirname(__file__), "..", ".."))
 LOW = {"base", "codec"}
-MIDDLE = {"store", "format", "sampler"}
+MIDDLE = {"store", "format", "decode", "sampler"}
 ENGINE = LOW | MIDDLE | {"token", "comm", "ddict", "engine"}
 # Above the engine: data is loaded through penstock.h.
 ABOVE = {"base", "comm", "make", "quality", "verdict"}
@@ -33,6 +33,7 @@ MAY = {
     "ddict": {"base", "comm", "ddict"},
     "store": LOW | {"store", "ddict"},
     "format": LOW | {"format", "token"},
+    "decode": LOW | {"decode"},
     "sampler": LOW | {"sampler"},
     "engine": ENGINE,
     "quality": {"base", "quality"},
@@ -45,16 +46,16 @@ MAY = {
     "cli": ABOVE | {"emulate", "experiment", "report", "simulate", "cli"},
 }
 # What the engine sees of the layers below it.
-DOORS = {"codec/deflate.h", "ddict/dictionary.h", "format/format.h",
-         "sampler/sampler.h", "store/store.h", "store/tier.h",
+DOORS = {"codec/deflate.h", "ddict/dictionary.h", "decode/decode.h",
+         "format/format.h", "sampler/sampler.h", "store/store.h", "store/tier.h",
          "token/token.h"}
 ROOM = re.compile(r"^format/\w+/")
 # The stages of the pipeline: a file of one includes the headers of those after
 # it. Containers between them (pool.h, fetch_units.h) are everybody's.
 STAGES = ["plan", "fetch", "unpack", "emit", "finish"]
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
-ENTRY = re.compile(r"^\s*pen_(store|format|cells|sampler|codec|packer|token)\(\s*(\w+)", re.M)
-GENERATED = re.compile(r"^(store|format|cells|sampler|codec|packer|token)_(list|absent)\.h$")
+ENTRY = re.compile(r"^\s*pen_(store|format|decoder|cells|sampler|codec|packer|token)\(\s*(\w+)(?:\s+FILE\s+(\S+)\))?", re.M)
+GENERATED = re.compile(r"^(store|format|decoder|cells|sampler|codec|packer|token)_(list|absent)\.h$")
 
 
 def files(top, *ends):
@@ -72,9 +73,11 @@ def implementations():
     for kind in MIDDLE | {"codec", "token"}:
         for short, path in files(f"src/{kind}", "CMakeLists.txt"):
             with open(path, encoding="utf-8") as f:
-                for found, name in ENTRY.findall(f.read()):
+                for found, name, source in ENTRY.findall(f.read()):
+                    if found == "decoder":
+                        source = f"decode_{name}.c"
                     out[f"pen__{found}_{name}"] = os.path.join(
-                        os.path.dirname(short), f"{name}.c")
+                        os.path.dirname(short), source or f"{name}.c")
     return out
 
 

@@ -2,7 +2,8 @@
 """Files of a format, made with other implementations of it, for the tests.
 
     make_formats.py FORMAT DIRECTORY
-    make_formats.py --seeds DIRECTORY     for the fuzzer
+    make_formats.py --seeds DIRECTORY            for the fuzzer of formats
+    make_formats.py --decode-seeds DIRECTORY     for that of decoders
 
 manifest: case, tab, settings (a path and options); CASE.want has what is in
 it: per sample and field name, type, shape and bytes. refused: settings, tab,
@@ -607,6 +608,176 @@ def make_synthetic():
     put('small.synthetic', b'7')
 
 
+# ---- values that are decoded, in every format ----
+
+values = []  # (decoder, bytes), for the fuzzer
+
+
+def records(name, rows):
+    put(name + '/a.tfrecord', b''.join(frame(example(r)) for r in rows[:5]))
+    if rows[5:]:
+        put(name + '/b.tfrecord',
+            b''.join(frame(example(r)) for r in rows[5:]))
+
+
+def saved(a):
+    import io
+    b = io.BytesIO()
+    np.save(b, a)
+    return b.getvalue()
+
+
+def decode_case(case, how, column, also=''):
+    """A feature v of these (bytes, array), beside a number."""
+    records(case, [{'v': b, 'n': np.int64(i)}
+                   for i, (b, _) in enumerate(column)])
+    values.extend((how.split(':')[0], b) for b, _ in column)
+    want(case, '%s decode.v=%s%s' % (case, how, also),
+         [{'v': a, 'n': np.int64(i)} for i, (_, a) in enumerate(column)])
+
+
+def decode_images():
+    from PIL import Image
+
+    def image(kind, h, w, c, **kw):
+        b = encoded(Image.fromarray(picture(h, w, c)), kind, **kw)
+        return b, pixels(b)
+
+    sizes = [(8, 8), (33, 7), (7, 100), (1, 1), (64, 48), (5, 9), (20, 30)]
+    for kind in 'jpeg', 'png':
+        decode_case(kind + '-equal', kind,
+                    [image(kind, 17, 23, 3) for _ in range(7)])
+        decode_case(kind + '-sizes', kind,
+                    [image(kind, h, w, 3) for h, w in sizes])
+        decode_case(kind + '-grey', 'image/' + kind,
+                    [image(kind, h, w, 1) for h, w in sizes])
+        values.extend((kind, image(kind, h, w, 3)[0]) for h, w in sizes)
+    both = [image('jpeg', 9, 9, 3), image('png', 9, 9, 3),
+            image('png', 4, 5, 3)]
+    decode_case('told', 'auto', both)
+    decode_case('cast', 'jpeg', [image('jpeg', 17, 23, 3)] * 6,
+                ' take=17x23x3')
+    rgba = [(b, np.dstack([a, np.full(a.shape[:2], 255, np.uint8)]))
+            for b, a in both[:1]]
+    decode_case('alpha', 'jpeg:color=rgba', rgba)
+    # files: beside each other, by content, and as they are
+    put('beside/a.jpg', both[0][0])
+    put('beside/b.png', both[1][0])
+    put('beside/c.png', both[2][0])
+    want('beside', 'beside', [{'x': a} for _, a in both])
+    want('beside-files', 'beside format=files decode.x=auto',
+         [{'x': a} for _, a in both])
+    want('beside-bytes', 'beside format=files', [{'x': u8(b)} for b, _ in both])
+    want('one-kind', 'beside format=png', [{'x': a} for _, a in both[1:]])
+    want('as-bytes', 'beside format=jpeg decode.x=none',
+         [{'x': u8(both[0][0])}])
+    four = Image.fromarray(picture(9, 9, 4))
+    put('beside4/a.jpg', both[0][0])
+    put('beside4/b.png', encoded(four, 'PNG'))
+    want('beside4', 'beside4', [{'x': rgba[0][1]}, {'x': np.array(four)}])
+    deep = Image.fromarray((picture(9, 9, 1) * 200).astype(np.uint16))
+    put('deep/a.jpg', both[0][0])
+    put('deep/b.png', encoded(deep, 'PNG'))
+    refuse('deep', 'another depth')
+    good, bad = both[0][0], both[0][0][:-40]
+    records('hurt', [{'v': b} for b in (good, bad, b'', good, b'hello')])
+    refuse('hurt decode.v=jpeg', 'sample 1 in it: field v damaged')
+    refuse('hurt decode.v=png', "not a PNG file: it begins with '\\xff")
+    records('late', [{'v': b} for b in (b'hello', good)])
+    refuse('late decode.v=jpeg', "field v is not a JPEG file: it begins with "
+           "'hello'")
+    records('none', [{'n': np.int64(0)}, {'n': np.int64(0), 'v': good}])
+    refuse('none decode.v=jpeg', 'sample 0 in it: field v has no value')
+    refuse('jpeg-sizes decode.v=jpeg:max_pixels=9',
+           'decode.v=jpeg:max_pixels=9')
+    refuse('beside decode.x=jpeg format.color=rgb', 'format.color')
+
+
+def make_decode():
+    decode_images()
+    arrays = [rng.random((3, 4)).astype(np.float32) for _ in range(6)]
+    decode_case('npy', 'npy', [(saved(a), a) for a in arrays])
+    arrays = [rng.integers(0, 99, (i, 3)).astype(np.int16) for i in range(7)]
+    other = [np.asfortranarray(a) if i % 2 else a.astype('>i2')
+             for i, a in enumerate(arrays)]
+    decode_case('npy-order', 'npy',
+                list(zip(map(saved, other), arrays)))
+    decode_case('npy-scalar', 'npy', [(saved(np.float64(i)), np.float64(i))
+                                      for i in range(3)])
+    decode_case('auto-npy', 'auto', [(saved(a), a) for a in arrays])
+    put('npys/a.bin', saved(arrays[3]))
+    put('npys/b.bin', saved(arrays[5]))
+    want('npys', 'npys format=files decode.x=npy',
+         [{'x': arrays[3]}, {'x': arrays[5]}])
+    words = ['', 'a', 'h\u00e9llo', '\u65e5\u672c', '\U0001f600' * 9, 'x' * 99]
+    decode_case('text', 'text', [(w.encode(), u8(w.encode())) for w in words])
+    decode_case('text-plain', 'text/plain',
+                [(w.encode(), u8(w.encode())) for w in ['abc', 'def']])
+    numbers = [0, -1, 7, 2**63 - 1, -2**63, 12345]
+    decode_case('int', 'int', [((' %d\n' % v).encode(), np.int64(v))
+                               for v in numbers])
+    docs = [b'{"n": %d, "t": "%s", "f": [1, {"t": 2}]}' % (i, b't' * i)
+            for i in range(6)]
+    docs.append(b'{"t":"\\u00e9\\n", "n": -9007199254740992 }')
+    texts = [b't' * i for i in range(6)] + ['\u00e9\n'.encode()]
+    decode_case('json-text', 'json:t', list(zip(docs, map(u8, texts))))
+    ints = list(range(6)) + [-2**53]
+    decode_case('json-int', 'json:n,type=int',
+                list(zip(docs, map(np.int64, ints))))
+    decode_case('json-float', 'json:key=n,type=float',
+                list(zip(docs, map(np.float64, ints))))
+    raws = [rng.random((2, 3)).astype(np.float32) for _ in range(6)]
+    decode_case('raw', 'raw:float32,shape=2x3', [(a.tobytes(), a)
+                                                 for a in raws])
+    decode_case('raw-flat', 'raw:dtype=float64,big_endian=true',
+                [(np.arange(i).astype('>f8').tobytes(),
+                  np.arange(i).astype(np.float64)) for i in range(5)])
+    # fields of other formats that hold bytes
+    x = np.stack([u8(a.tobytes()) for a in raws])
+    put('npy.npy', saved(x))
+    want('in-npy', 'npy.npy decode.x=raw:float32,shape=2x3 '
+         'format.samples=first', [{'x': a} for a in raws])
+    np.savez_compressed(os.path.join(out, 'z.npz'), x=x, y=np.arange(6))
+    want('in-npz', 'z.npz decode.x=raw:float32,shape=2x3 '
+         'format.samples=first',
+         [{'x': a, 'y': np.int64(i)} for i, a in enumerate(raws)])
+    put('lines.txt', b''.join(b'{"n": %d}\n' % i for i in range(5)))
+    whole = [example({'v': b'%d' % i}) for i in range(4)]
+    put('whole/a.tfrecord', b''.join(map(frame, whole)))
+    want('in-bytes', 'whole format.decode=false decode.bytes=none',
+         [{'bytes': u8(b)} for b in whole])
+    # not to be decoded
+    refuse('text decode.v=jepg', "did you mean 'jpeg'?")
+    refuse('text decode.w=text', "no field 'w'")
+    refuse('text decode.n=text', 'not bytes')
+    refuse('text decode.v=json', 'which member')
+    refuse('text decode.v=json:t', 'is empty')
+    refuse('text decode.v=int', "is no integer of 64 bits: ''")
+    refuse('text decode.v=raw:float32', 'make')
+    refuse('text decode.v=raw:float31', 'float31')
+    refuse('text decode.v=text:a=b', '')
+    refuse('text decode.v=jpeg:colour=rgb', 'color')
+    refuse('text decode.v=text decode=false', 'leave one of them out')
+    refuse('json-text decode.v=json:n', "'n' is no text")
+    refuse('json-text decode.v=json:t,type=int', "'t' is no number")
+    refuse('json-text decode.v=json:q', "no member 'q'")
+    refuse('z.npz decode.x=jpeg format.samples=first', 'does not show')
+    records('latin', [{'v': b'abc'}, {'v': b'h\xe9llo'}, {'v': b'\xe2\x82'}])
+    refuse('latin decode.v=text', 'not UTF-8: at byte 1')
+    for i, v in enumerate([b'1.5', b'9223372036854775808', b'1 2', b'-']):
+        records('notint%d' % i, [{'v': v}])
+        refuse('notint%d decode.v=int' % i, 'no integer')
+    records('two', [{'v': saved(np.zeros(2))}, {'v': saved(np.zeros((2, 2)))}])
+    refuse('two decode.v=npy', 'another number of axes')
+    records('types', [{'v': saved(np.zeros(2))},
+                      {'v': saved(np.zeros(2, np.float32))}])
+    refuse('types decode.v=npy', 'another type')
+    records('tail', [{'v': saved(np.zeros(2)) + b'x'}])
+    refuse('tail decode.v=npy', '1 bytes after its array')
+    records('small', [{'v': values[0][1]}, {'v': values[1][1]}])
+    records('small-npy', [{'v': saved(arrays[1])}, {'v': saved(arrays[2])}])
+
+
 MAKE = {name[5:]: f for name, f in list(globals().items())
         if name.startswith('make_')}
 
@@ -618,6 +789,8 @@ def seeds(to):
     global out
     files = []
     for name, make in MAKE.items():
+        if name == 'decode':
+            continue
         with tempfile.TemporaryDirectory() as out:
             make()
             for where, _, names in os.walk(out):
@@ -630,9 +803,30 @@ def seeds(to):
     put_seeds(to, files)
 
 
+def decode_seeds(to):
+    """Values with the number of their decoder in front."""
+    import re
+    import tempfile
+    global out
+    here = os.path.dirname(os.path.abspath(__file__))
+    with open(here + '/../../src/decode/CMakeLists.txt',
+              encoding='utf-8') as f:
+        names = re.findall(r'^pen_decoder\((\w+)', f.read(), re.M)
+    with tempfile.TemporaryDirectory() as out:
+        make_decode()
+    for i, (name, data) in enumerate(values):
+        if name in names:
+            with open(os.path.join(to, 'seed-%d' % i), 'wb') as f:
+                f.write(bytes([names.index(name)]) + data)
+
+
 def main():
     global out
     out = sys.argv[2]
+    if sys.argv[1] == '--decode-seeds':
+        os.makedirs(out, exist_ok=True)
+        decode_seeds(out)
+        return
     if sys.argv[1] == '--seeds':
         os.makedirs(out, exist_ok=True)
         seeds(out)

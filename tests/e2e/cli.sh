@@ -101,7 +101,7 @@ first() {
 
 "$penstock" inspect d --json | json || fail "inspect --json"
 "$penstock" verify d --json | json || fail "verify --json"
-for c in formats stores samplers; do
+for c in formats decoders stores samplers; do
 	"$penstock" $c >out || fail "$c"
 	[ -s out ] || fail "$c says nothing"
 done

@@ -2,7 +2,7 @@
 #ifndef PEN_FORMAT_ARRAY_ARRAYS_H
 #define PEN_FORMAT_ARRAY_ARRAYS_H
 
-#include "format/array/npy_header.h"
+#include "format/array/npy.h"
 
 /* One array: which object, under which name, with which header. */
 struct pen_named_array {

@@ -3,7 +3,7 @@
  * batch needs is read straight into it; otherwise emit() swaps, transposes or
  * gathers. Refuses Python objects, strings, dates and records by name.
  */
-#include "format/array/npy_header.h"
+#include "format/array/npy.h"
 
 #include <inttypes.h>
 #include <stdio.h>

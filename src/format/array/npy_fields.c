@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <strings.h>
 
-#include "format/array/npy_header.h"
+#include "format/array/npy.h"
 
 #define FEW 16
 

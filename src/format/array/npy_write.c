@@ -4,7 +4,7 @@
  * Refuses nothing NumPy's version 1.0 takes; a header of 32 axes of 20 digits
  * is far below its 65,535 bytes.
  */
-#include "format/array/npy_header.h"
+#include "format/array/npy.h"
 
 #include <inttypes.h>
 #include <stdio.h>

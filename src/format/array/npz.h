@@ -4,7 +4,7 @@
 #ifndef PEN_FORMAT_ARRAY_NPZ_H
 #define PEN_FORMAT_ARRAY_NPZ_H
 
-#include "format/array/npy_header.h"
+#include "format/array/npy.h"
 
 /* A field of one object: where its member is and how it reads. */
 struct pen_npz_member {

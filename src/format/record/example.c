@@ -248,6 +248,28 @@ int pen__feature_get(const struct pen_feature *f, void *dst, size_t len)
 	return rc < 0 ? rc : n == len ? 0 : PEN_EDATA;
 }
 
+int pen__feature_bytes(const struct pen_feature *f, struct pen_span *out)
+{
+	struct pen_bytes b = pen__bytes(f->list.p, f->list.n), s;
+	uint64_t n, field;
+	unsigned wire;
+	int rc = f->kind == PEN_FEATURE_BYTES ? read_list(f, NULL, 0, &n)
+					      : PEN_EDATA;
+
+	*out = (struct pen_span){ NULL, 0 };
+	if (rc < 0)
+		return rc;
+	while ((field = next_field(&b, &wire))) {
+		if (field != 1) {
+			skip(&b, wire);
+			continue;
+		}
+		s = take_message(&b);
+		*out = (struct pen_span){ s.p, pen__bytes_left(&s) };
+	}
+	return 0;
+}
+
 enum pen_dtype pen__feature_dtype(enum pen_feature_kind kind)
 {
 	return kind == PEN_FEATURE_FLOAT   ? PEN_F32

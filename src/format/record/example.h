@@ -42,6 +42,8 @@ int pen__example_next(struct pen_example *, struct pen_feature *out);
 int pen__feature_count(const struct pen_feature *, uint64_t *count);
 /* Into exactly `len` bytes of dst: uint8, float32 or int64. */
 int pen__feature_get(const struct pen_feature *, void *dst, size_t len);
+/* Where the one string of a list of bytes is; errors as of count. */
+int pen__feature_bytes(const struct pen_feature *, struct pen_span *out);
 enum pen_dtype pen__feature_dtype(enum pen_feature_kind);
 
 /* Writing: appends one entry of the map. n bytes, floats or integers at p;

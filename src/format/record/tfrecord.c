@@ -266,6 +266,7 @@ static int tfr_bind(struct pen_format *f, const struct pen_index *ix,
 	f->ix = ix;
 	f->units_per_sample = 1;
 	f->all_plain = f->uniform = false;
+	f->lends = p->decode;
 	if (!ix->nsamples)
 		return pen__fail(err, PEN_EDATA, "tfrecord", "no records");
 	if (p->decode && !f->nfields)
@@ -320,6 +321,18 @@ static void tfr_locate(const struct pen_format *f, uint32_t object, uint64_t k,
 	};
 }
 
+/* A copy, or where it is. */
+static int take_feature(const struct pen_feature *ft, const struct pen_row *r,
+			uint32_t i)
+{
+	int rc;
+
+	if (r->dst[i] || !r->lent)
+		return pen__feature_get(ft, r->dst[i], r->dst_len[i]);
+	rc = pen__feature_bytes(ft, &r->lent[i]);
+	return rc || r->lent[i].n == r->dst_len[i] ? rc : PEN_EDATA;
+}
+
 static int emit_features(const struct pen_format *f, const struct pen_row *r,
 			 struct pen_span s, struct pen_err *err)
 {
@@ -355,7 +368,7 @@ static int emit_features(const struct pen_format *f, const struct pen_row *r,
 			continue;
 		if (found[i].kind &&
 		    pen__feature_dtype(found[i].kind) == d->dtype &&
-		    !pen__feature_get(&found[i], r->dst[i], r->dst_len[i]))
+		    !take_feature(&found[i], r, i))
 			continue;
 		snprintf(what, sizeof(what),
 			 "feature %s is not as the index "

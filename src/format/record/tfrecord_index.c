@@ -29,7 +29,9 @@ struct column {
 };
 
 struct scan {
+	const struct pen_format *f;
 	const struct pen_tfr *p;
+	struct pen_found *found;
 	struct pen_peek *pk;
 	struct pen_window win;
 	struct pen_err *err;
@@ -148,6 +150,24 @@ static struct column *column_of(struct scan *s, const struct pen_feature *f,
 	return c;
 }
 
+/* A value that cannot be decoded is its sample's error, later. */
+static int show_value(struct scan *s, const struct column *c,
+		      const struct pen_feature *f, uint64_t k)
+{
+	struct pen_peek_bytes value;
+	struct pen_span bytes;
+	int rc;
+
+	if (!s->f->see || pen__feature_bytes(f, &bytes))
+		return 0;
+	value = pen__peek_bytes(bytes, s->pk->name);
+	rc = s->f->see(s->f, c->name, k, &value.pk, s->found, s->err);
+	if (rc == PEN_ENOMEM)
+		return rc;
+	pen__err_reset(s->err);
+	return 0;
+}
+
 static int take_feature(struct scan *s, const struct pen_feature *f, uint64_t k)
 {
 	struct column *c;
@@ -182,7 +202,7 @@ static int take_feature(struct scan *s, const struct pen_feature *f, uint64_t k)
 				 "fields=",
 				 k, c->name);
 	s->now[c - s->column] = (uint32_t)count;
-	return 0;
+	return show_value(s, c, f, k);
 }
 
 /* A whole and undamaged Example? 0, or PEN_EDATA without a word. */
@@ -312,7 +332,7 @@ static int find_columns(struct scan *s)
 		return 0;
 	if (s->p->fields)
 		s->near = pen__near(s->p->fields, strcspn(s->p->fields, ","));
-	if (s->uniform && s->p->scan == PEN_TFR_SCAN_AUTO)
+	if (s->uniform && s->p->scan == PEN_TFR_SCAN_AUTO && !s->f->see)
 		rc = compare_ends(s);
 	if (rc == PEN_END) {
 		drop_columns(s);
@@ -362,9 +382,12 @@ int pen__tfr_index(const struct pen_format *f, struct pen_peek *pk,
 		   struct pen_found *found, struct pen_err *err)
 {
 	struct pen_err own = { 0 };
-	struct scan s = {
-		.p = f->priv, .pk = pk, .win.pk = pk, .err = err ? err : &own
-	};
+	struct scan s = { .f = f,
+			  .p = f->priv,
+			  .found = found,
+			  .pk = pk,
+			  .win.pk = pk,
+			  .err = err ? err : &own };
 	int rc = walk(&s);
 
 	if (!rc)

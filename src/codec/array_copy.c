@@ -5,7 +5,9 @@
  * in the row, so that every cache line fetched is used whole while it is
  * there. Works for any rank up to PEN_MAX_DIMS and allocates nothing.
  */
-#include "format/array.h"
+#include "codec/array_copy.h"
+
+#include <string.h>
 
 #define TILE_BYTES 8192u
 

@@ -5,7 +5,7 @@
  * made to evaluate anything. Types that are not numbers are refused by name,
  * Python objects above all: reading those means running a pickle.
  */
-#include "format/array/npy_header.h"
+#include "codec/npy_header.h"
 
 #include <inttypes.h>
 
@@ -407,6 +407,17 @@ static int preamble(const struct pen_peek *pk, const uint8_t *bytes, size_t n,
 				 len);
 	out->a.at = len;
 	return 0;
+}
+
+int pen__npy_parse(struct pen_span s, const char *name, struct pen_npy *out,
+		   struct pen_err *err)
+{
+	struct pen_peek pk = { .name = name, .size = s.n };
+	int rc;
+
+	*out = (struct pen_npy){ 0 };
+	rc = preamble(&pk, s.p, s.n, out, err);
+	return rc < 0 ? rc : parse(&pk, s.p, (size_t)out->a.at, out, err);
 }
 
 int pen__npy_read(struct pen_peek *pk, struct pen_npy *out, struct pen_err *err)

@@ -1,0 +1,87 @@
+/*
+ * What decoders of images share; decoding is theirs. Refuses images beyond
+ * max_pixels, before anything is allocated for them, and images of different
+ * depth in one field.
+ */
+#include "decode/decode_image.h"
+
+#include <inttypes.h>
+
+#include "base/quote.h"
+
+const char *const pen__image_colors[] = { "auto", "grey", "rgb", "rgba", NULL };
+
+int pen__image_options(struct pen_decoder *d, struct pen_err *err)
+{
+	static const int channels[] = { 0, 1, 3, 4 };
+	struct pen_images *p = d->priv;
+
+	(void)err;
+	p->color = channels[p->color];
+	return 0;
+}
+
+int pen__image_other(struct pen_peek *pk, const char *kind, struct pen_err *err)
+{
+	const size_t n = pk->size < 8 ? (size_t)pk->size : 8;
+	uint8_t b[8];
+	int rc = n ? pk->read(pk, 0, b, n, err) : 0;
+
+	return rc ? rc
+		  : pen__fail(err, PEN_EDATA, pk->name,
+			      "is not a %s file: it begins with %s", kind,
+			      pen__quoted(b, n).s);
+}
+
+int pen__image_check(const struct pen_decoder *d, struct pen_peek *pk,
+		     const struct pen_head *h, struct pen_err *err)
+{
+	const struct pen_images *p = d->priv;
+	const uint64_t height = (uint64_t)h->shape[0],
+		       width = (uint64_t)h->shape[1];
+
+	if (!width || !height)
+		return pen__fail(err, PEN_EDATA, pk->name,
+				 "is an image without pixels");
+	if (width * height > p->max_pixels) /* both are below 2^32 */
+		return pen__fail(err, PEN_ENOTSUP, pk->name,
+				 "has %" PRIu64 "x%" PRIu64 " pixels, more "
+				 "than %smax_pixels=%" PRIu64,
+				 width, height, d->prefix, p->max_pixels);
+	return 0;
+}
+
+/* More channels for all: any 8-bit image can be shown as RGB or RGBA. */
+const char *pen__image_join(const struct pen_decoder *d, struct pen_head *all,
+			    const struct pen_head *one)
+{
+	const int64_t want = ((const struct pen_images *)d->priv)->color;
+	const int64_t had = all->shape[2], own = one->shape[2];
+	int64_t c = want ? want : had;
+
+	if (!want && own != had)
+		c = own == 4 || had == 4 || own == 2 || had == 2 ? 4 : 3;
+	if (one->dtype != all->dtype || (one->dtype != PEN_U8 && own != c) ||
+	    (c == 1 && own != 1 && one->kind != PEN_IMAGE_JPEG))
+		return "has other channels or another depth than images "
+		       "before it, and cannot be shown as those";
+	for (unsigned i = 0; i < 2; i++)
+		if (all->shape[i] != one->shape[i])
+			all->shape[i] = -1;
+	all->shape[2] = c;
+	return NULL;
+}
+
+void pen__image_settle(const struct pen_decoder *d, struct pen_head *all)
+{
+	(void)d;
+	all->ndim = all->shape[2] > 1 ? 3 : 2;
+}
+
+const char *pen__image_looks(const struct pen_head *all)
+{
+	static const char *const names[] = { "", "grey", "grey and alpha",
+					     "RGB", "RGBA" };
+
+	return names[pen__image_channels(all)];
+}

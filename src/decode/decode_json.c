@@ -1,0 +1,151 @@
+/*
+ * A member of a JSON object: its text, or its number. A thread keeps the
+ * memory of the documents it read. Refuses a member of another type than is
+ * asked for, and integers beyond 2^53, which other readers of JSON round.
+ */
+#include "base/json.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "decode/decode.h"
+
+struct json {
+	char *key;
+	int type;
+};
+
+enum { TEXT, INT, FLOAT };
+static const char *const types[] = { "text", "int", "float", NULL };
+
+static const struct pen_opt json_opts[] = {
+	{ .name = "key",
+	  .type = PEN_OPT_STR,
+	  .off = offsetof(struct json, key),
+	  .help = "the member's name" },
+	{ .name = "type",
+	  .type = PEN_OPT_ENUM,
+	  .off = offsetof(struct json, type),
+	  .dflt = "text",
+	  .choices = types,
+	  .help = "what the member is: text becomes its bytes, int an int64, "
+		  "float a float64" },
+	{ .name = NULL },
+};
+
+static int json_open(struct pen_decoder *d, struct pen_err *err)
+{
+	const struct json *p = d->priv;
+
+	return p->key ? 0
+		      : pen__fail(err, PEN_EINVAL, "key",
+				  "is missing: say which member, as in "
+				  "json:caption");
+}
+
+static void json_size(const struct pen_decoder *d, uint64_t n,
+		      struct pen_head *out)
+{
+	const struct json *p = d->priv;
+
+	*out = (struct pen_head){ .dtype = p->type == INT ? PEN_I64 : PEN_F64 };
+	if (p->type != TEXT)
+		return;
+	/* a string is never longer than what it is written as */
+	*out = (struct pen_head){
+		.dtype = PEN_U8, .ndim = 1, .follows = true, .upto = true
+	};
+	out->shape[0] = (int64_t)n;
+}
+
+static void free_doc(void *doc)
+{
+	pen__jdoc_close(doc);
+	pen__free(doc);
+}
+
+static struct pen_jdoc *doc_of(struct pen_scratch *s)
+{
+	struct pen_kept *k = pen__scratch_keep(s, json_opts);
+
+	if (k && !k->p) {
+		k->p = pen__calloc(1, sizeof(struct pen_jdoc));
+		k->free = free_doc;
+	}
+	return k ? k->p : NULL;
+}
+
+static int put_text(const struct pen_jdoc *j, uint32_t at,
+		    const struct pen_encoded *v, struct pen_err *err)
+{
+	const uint32_t n = j->node[at].n;
+
+	if (n > v->len)
+		return pen__fail(err, PEN_EDATA, NULL, "does not fit its row");
+	if (n)
+		memcpy(v->dst, pen__jdoc_text(j, at), n);
+	*v->used = n;
+	return 0;
+}
+
+static int put_number(const struct json *p, double x,
+		      const struct pen_encoded *v, struct pen_err *err)
+{
+	const int64_t whole = fabs(x) <= 0x1p53 ? (int64_t)x : 0;
+
+	if (v->len != sizeof(x))
+		return pen__fail(err, PEN_EDATA, NULL, "does not fit its row");
+	if (p->type == INT && (double)whole != x)
+		return pen__fail(err, PEN_EDATA, NULL,
+				 "'%.60s' is %g, not an integer up to 2^53",
+				 p->key, x);
+	if (p->type == INT)
+		memcpy(v->dst, &whole, sizeof(whole));
+	else
+		memcpy(v->dst, &x, sizeof(x));
+	return 0;
+}
+
+static int json_decode(const struct pen_decoder *d, const struct pen_encoded *v,
+		       struct pen_err *err)
+{
+	const struct json *p = d->priv;
+	struct pen_jdoc *j = doc_of(v->scratch);
+	enum pen_jdoc_type type;
+	uint32_t at;
+	double x;
+	int rc;
+
+	if (!j)
+		return pen__fail_nomem(err, "json", sizeof(*j));
+	rc = pen__jdoc_again(j, v->bytes.p, v->bytes.n, NULL, err);
+	if (rc)
+		return rc;
+	at = pen__jdoc_get(j, 0, p->key);
+	if (at == PEN_JDOC_NONE)
+		return pen__fail(err, PEN_EDATA, NULL, "has no member '%.60s'",
+				 p->key);
+	type = pen__jdoc_type(j, at);
+	if (p->type == TEXT && type == PEN_JDOC_STRING)
+		return put_text(j, at, v, err);
+	if (p->type != TEXT && type == PEN_JDOC_NUMBER &&
+	    pen__jdoc_number(j, at, &x))
+		return put_number(p, x, v, err);
+	return pen__fail(err, PEN_EDATA, NULL,
+			 "'%.60s' is no %s: %stype= says what it is", p->key,
+			 p->type == TEXT ? "text" : "number", d->prefix);
+}
+
+static const char *const json_media[] = { "application/json", NULL };
+
+const struct pen_decoder_ops pen__decoder_json = {
+	.name = "json",
+	.help = "a member of a JSON object: its text or its number",
+	.media = json_media,
+	.opts = json_opts,
+	.priv_size = sizeof(struct json),
+	.open = json_open,
+	.size = json_size,
+	.decode = json_decode,
+};

@@ -1,0 +1,245 @@
+/*
+ * PNG through libspng. Grey, grey with alpha, RGB and RGBA come as they are, 8
+ * or 16 bits deep; fewer bits become 8, and palettes RGB, or RGBA when they
+ * have transparency. Colour correction and transparent colours of images
+ * without alpha are left alone.
+ *
+ * Every chunk's crc is checked, and an image that could not come out of so many
+ * bytes (deflate shrinks at most 1032 times) is refused before anything is
+ * allocated for it.
+ */
+#include <inttypes.h>
+#include <spng.h>
+
+#include "base/mem.h"
+#include "codec/deflate.h"
+#include "decode/decode_image.h"
+
+#define HEADER 33 /* signature and the header chunk */
+#define MAX_CHUNK ((size_t)64 << 20)
+#define MAX_RATIO 1032u
+
+static const struct pen_opt png_opts[] = {
+	PEN_IMAGE_OPTS,
+	{ .name = NULL },
+};
+
+/* ---- head ---- */
+
+static int damaged(struct pen_peek *pk, const char *what, struct pen_err *err)
+{
+	return pen__fail(err, PEN_EDATA, pk->name, "%s", what);
+}
+
+/* Does a palette have transparency? Its chunk is before the pixels. */
+static int find_trns(struct pen_peek *pk, bool *found, struct pen_err *err)
+{
+	uint64_t at = HEADER;
+	uint8_t b[8];
+
+	*found = false;
+	while (pk->size - at >= 12) {
+		struct pen_bytes in;
+		uint64_t len;
+		int rc = pk->read(pk, at, b, 8, err);
+
+		if (rc)
+			return rc;
+		in = pen__bytes(b, 8);
+		len = pen__take_be(&in, 4);
+		*found = !memcmp(b + 4, "tRNS", 4);
+		if (*found || !memcmp(b + 4, "IDAT", 4))
+			return 0;
+		if (len > pk->size - at - 12)
+			break;
+		at += len + 12;
+	}
+	return damaged(pk, "has no pixels: it is truncated or damaged", err);
+}
+
+static int settle_kind(struct pen_peek *pk, uint8_t depth, uint8_t type,
+		       struct pen_head *h, struct pen_err *err)
+{
+	static const uint8_t channels[] = { 1, 0, 3, 3, 2, 0, 4 };
+	bool trns = false;
+	int rc = 0;
+
+	if (type > 6 || !channels[type] || !depth || depth > 16 ||
+	    (depth & (depth - 1)) || (depth < 8 && type != 0 && type != 3) ||
+	    (depth == 16 && type == 3))
+		return damaged(pk, "has a colour type that does not exist",
+			       err);
+	h->shape[2] = channels[type];
+	h->dtype = depth == 16 ? PEN_U16 : PEN_U8;
+	h->kind = depth < 8 ? PEN_IMAGE_TO_GREY : PEN_IMAGE_AS_IS;
+	if (type != 3)
+		return 0;
+	rc = find_trns(pk, &trns, err);
+	h->shape[2] = trns ? 4 : 3;
+	h->kind = trns ? PEN_IMAGE_TO_RGBA : PEN_IMAGE_TO_RGB;
+	return rc;
+}
+
+static int png_head(const struct pen_decoder *d, struct pen_peek *pk,
+		    struct pen_head *out, struct pen_err *err)
+{
+	static const uint8_t start[] = "\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
+	uint8_t b[HEADER] = { 0 }, depth, type;
+	uint64_t width, height;
+	struct pen_bytes in;
+	int rc = pk->size >= HEADER ? pk->read(pk, 0, b, HEADER, err) : 0;
+
+	if (rc)
+		return rc;
+	if (memcmp(b, start, 16) != 0)
+		return pen__image_other(pk, "PNG", err);
+	in = pen__bytes(b + 16, HEADER - 16);
+	width = pen__take_be(&in, 4);
+	height = pen__take_be(&in, 4);
+	depth = pen__take_u8(&in);
+	type = pen__take_u8(&in);
+	pen__take(&in, 3);
+	if (pen__take_be(&in, 4) != pen__crc32(0, b + 12, 17))
+		return damaged(pk, "damaged: the crc of its header differs",
+			       err);
+	*out = (struct pen_head){
+		.ndim = 3,
+		.shape = { (int64_t)height, (int64_t)width },
+	};
+	rc = settle_kind(pk, depth, type, out, err);
+	if (rc)
+		return rc;
+	/* a row is at least its pixels' bits and a byte */
+	if (height && width * depth / 8 + 1 > pk->size * MAX_RATIO / height)
+		return damaged(pk, "is too small for an image of its size",
+			       err);
+	return pen__image_check(d, pk, out, err);
+}
+
+/* ---- decode ---- */
+
+/*
+ * The library's allocator gets no argument of ours, and says "damaged" of some
+ * images when zlib had no memory: so a failed allocation is noted here.
+ */
+static _Thread_local bool no_memory;
+
+static void *noted(void *p)
+{
+	no_memory = no_memory || !p;
+	return p;
+}
+
+static void *take_memory(size_t n)
+{
+	return noted(pen__alloc(n, 1));
+}
+
+static void *take_zeros(size_t n, size_t size)
+{
+	return noted(pen__calloc(n, size));
+}
+
+static void *grow_memory(void *p, size_t n)
+{
+	return noted(pen__realloc(p, n, 1));
+}
+
+/* The library has a context per image; it is kept where the thread keeps its
+ * things, so that one left by a fault of the mapping it read from is freed. */
+static void free_ctx(void *ctx)
+{
+	spng_ctx_free(ctx);
+}
+
+static spng_ctx *new_ctx(void)
+{
+	struct spng_alloc mem = { take_memory, grow_memory, take_zeros,
+				  pen__free };
+
+	no_memory = false;
+	return spng_ctx_new2(&mem, 0);
+}
+
+static int decode(spng_ctx *ctx, int format, int flags,
+		  const struct pen_encoded *v)
+{
+	int rc = spng_set_png_buffer(ctx, v->bytes.p, v->bytes.n);
+	size_t n;
+
+	if (!rc)
+		rc = spng_set_crc_action(ctx, SPNG_CRC_ERROR, SPNG_CRC_ERROR);
+	if (!rc)
+		rc = spng_set_chunk_limits(ctx, MAX_CHUNK, MAX_CHUNK);
+	if (!rc)
+		rc = spng_decoded_image_size(ctx, format, &n);
+	if (!rc && n != v->len)
+		rc = SPNG_EBUFSIZ;
+	if (!rc)
+		rc = spng_decode_image(ctx, v->dst, n, format, flags);
+	/* what follows the pixels, and that there is an end */
+	return rc ? rc : spng_decode_chunks(ctx);
+}
+
+static int format_of(const struct pen_encoded *v)
+{
+	const unsigned channels = pen__image_channels(v->as);
+
+	if (channels != v->head.shape[2])
+		return channels == 4 ? SPNG_FMT_RGBA8 : SPNG_FMT_RGB8;
+	switch (v->head.kind) {
+	case PEN_IMAGE_TO_GREY:
+		return SPNG_FMT_G8;
+	case PEN_IMAGE_TO_RGB:
+		return SPNG_FMT_RGB8;
+	case PEN_IMAGE_TO_RGBA:
+		return SPNG_FMT_RGBA8;
+	default:
+		return SPNG_FMT_PNG;
+	}
+}
+
+static int png_decode(const struct pen_decoder *d, const struct pen_encoded *v,
+		      struct pen_err *err)
+{
+	struct pen_kept *k = pen__scratch_keep(v->scratch, png_opts);
+	int rc;
+
+	(void)d;
+	if (k && k->p)
+		spng_ctx_free(k->p);
+	if (k) {
+		k->free = free_ctx;
+		k->p = new_ctx();
+	}
+	if (!k || !k->p)
+		return pen__fail_nomem(err, "png", 0);
+	rc = decode(k->p, format_of(v),
+		    v->head.kind == PEN_IMAGE_TO_RGBA ? SPNG_DECODE_TRNS : 0,
+		    v);
+	spng_ctx_free(k->p);
+	k->p = NULL;
+	if (!rc)
+		return 0;
+	if (no_memory)
+		return pen__fail_nomem(err, "png", v->len);
+	return pen__fail(err, PEN_EDATA, NULL, "damaged: %s",
+			 spng_strerror(rc));
+}
+
+static const char *const png_media[] = { "image/png", NULL };
+
+const struct pen_decoder_ops pen__decoder_png = {
+	.name = "png",
+	.help = "PNG: pixels, HxWxC, 8 or 16 bits",
+	.media = png_media,
+	.magic = "\x89PNG\r\n\x1a\n",
+	.opts = png_opts,
+	.priv_size = sizeof(struct pen_images),
+	.open = pen__image_options,
+	.head = png_head,
+	.join = pen__image_join,
+	.settle = pen__image_settle,
+	.decode = png_decode,
+	.looks = pen__image_looks,
+};

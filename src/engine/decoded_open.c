@@ -1,0 +1,228 @@
+/*
+ * Which fields are decoded, and by what: decode.FIELD=NAME[:OPTIONS], where
+ * OPTIONS are VALUE,KEY=VALUE,...; a VALUE alone is that of the first option a
+ * decoder has (json:caption, raw:float32,shape=3x4). `none` leaves the bytes
+ * as they are, `auto` is what the first bytes tell.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "engine/decoded_int.h"
+
+static int add_decoder(struct pen_coded *c, const struct pen_decoder_ops *o,
+		       const struct pen_pairs *kv, const char *prefix,
+		       struct pen_err *err)
+{
+	int rc;
+
+	if (c->nkinds == PEN_CODED_KINDS)
+		return pen__fail(err, PEN_EINVAL, "decode",
+				 "too many decoders");
+	rc = pen__decoder_open(&c->decoder[c->nkinds], o, kv->kv, kv->n, prefix,
+			       err);
+	c->nkinds += !rc;
+	c->by_head = o->head != NULL;
+	return rc;
+}
+
+/* ---- what users say ---- */
+
+/* "a=b,c" as pairs; a word without = is the value of the first option. */
+static int take_options(struct pen_pairs *kv, const struct pen_opt *opts,
+			const char *text, struct pen_err *err)
+{
+	char key[64], value[256];
+	int rc = 0;
+
+	for (size_t n; *text && !rc; text += n + (text[n] == ',')) {
+		const char *eq;
+		size_t k;
+
+		n = strcspn(text, ",");
+		eq = memchr(text, '=', n);
+		k = eq ? (size_t)(eq - text) : 0;
+		if (k >= sizeof(key) || n - k > sizeof(value) - 1 ||
+		    (!eq && (!opts || kv->n)))
+			return pen__fail(err, PEN_EINVAL, "decode",
+					 "'%.*s' is not an option: write "
+					 "KEY=VALUE",
+					 (int)(n < 60 ? n : 60), text);
+		memcpy(key, text, k);
+		key[k] = '\0';
+		memcpy(value, text + (eq ? k + 1 : 0), n - (eq ? k + 1 : 0));
+		value[n - (eq ? k + 1 : 0)] = '\0';
+		rc = pen__pairs_add(kv, eq ? key : opts->name, value, err);
+	}
+	return rc;
+}
+
+static int add_auto(struct pen_coded *c, const char *prefix,
+		    struct pen_err *err)
+{
+	const struct pen_decoder_ops *o;
+	struct pen_pairs none = { 0 };
+	int rc = 0;
+
+	for (unsigned i = 0; (o = pen__decoder_at(i)) && !rc; i++)
+		if (o->magic)
+			rc = add_decoder(c, o, &none, prefix, err);
+	return rc;
+}
+
+static int unknown(const char *field, const char *name, struct pen_err *err)
+{
+	struct pen_near near = pen__near(name, strlen(name));
+	const struct pen_decoder_ops *o;
+	char where[96];
+
+	for (unsigned i = 0; (o = pen__decoder_at(i)); i++)
+		pen__near_see(&near, o->name, strlen(o->name));
+	pen__near_see(&near, "none", 4);
+	pen__near_see(&near, "auto", 4);
+	snprintf(where, sizeof(where), "decode.%.64s", field);
+	return pen__fail(err, PEN_EINVAL, where,
+			 "'%.60s' is not a decoder%s; see `penstock decoders`",
+			 name, pen__near_text(&near).s);
+}
+
+/* Of a field, what was asked for; c->nkinds is 0 for none. */
+static int open_asked(struct pen_coded *c, const struct pen_opts_kv *asked,
+		      struct pen_err *err)
+{
+	const size_t n = strcspn(asked->value, ":");
+	const char *options = asked->value + n + (asked->value[n] == ':');
+	const struct pen_decoder_ops *o;
+	struct pen_pairs kv = { 0 };
+	char name[64], prefix[96];
+	int rc;
+
+	*c = (struct pen_coded){ 0 };
+	snprintf(name, sizeof(name), "%.*s", (int)(n < 63 ? n : 63),
+		 asked->value);
+	if (!*asked->key || strlen(asked->key) >= sizeof(c->name))
+		return pen__fail(err, PEN_EINVAL, "decode",
+				 "has no name of a field behind its dot");
+	memcpy(c->name, asked->key, strlen(asked->key) + 1);
+	snprintf(prefix, sizeof(prefix), "decode.%s=%.20s:", c->name, name);
+	o = pen__decoder_find(name);
+	if (!o && ((strcmp(name, "none") != 0 && strcmp(name, "auto") != 0)))
+		return unknown(c->name, name, err);
+	if (!o && *options)
+		return pen__fail(err, PEN_EINVAL, "decode", "%s has no options",
+				 name);
+	if (!o)
+		return *name == 'n' ? 0 : add_auto(c, prefix, err);
+	rc = take_options(&kv, o->opts, options, err);
+	if (!rc)
+		rc = add_decoder(c, o, &kv, prefix, err);
+	pen__pairs_clear(&kv);
+	return rc;
+}
+
+static void close_kinds(struct pen_coded *c)
+{
+	while (c->nkinds)
+		pen__decoder_close(c->decoder[--c->nkinds]);
+}
+
+int pen__decoded_try(const struct pen_pairs *decode, struct pen_err *err)
+{
+	struct pen_coded c;
+	int rc = 0;
+
+	for (size_t i = 0; i < decode->n && !rc; i++) {
+		rc = open_asked(&c, &decode->kv[i], err);
+		close_kinds(&c);
+	}
+	return rc;
+}
+
+/* ---- what a format says itself ---- */
+
+/* An option of the format that only its decoder looks at. */
+static const char *passed_on(const struct pen_format_ops *f,
+			     const struct pen_pairs *given)
+{
+	const struct pen_decoder_ops *o;
+
+	for (size_t i = 0; i < given->n; i++)
+		for (unsigned k = 0; (o = pen__decoder_at(k)); k++)
+			if (strstr(f->decoder, o->name) &&
+			    pen__opt_find(o->opts, given->kv[i].key))
+				return given->kv[i].key;
+	return NULL;
+}
+
+static int open_own(struct pen_coded *c, const struct pen_format_ops *f,
+		    const struct pen_pairs *given, struct pen_err *err)
+{
+	const struct pen_decoder_ops *o;
+	char name[64];
+	size_t n;
+	int rc = 0;
+
+	*c = (struct pen_coded){ .name = "x" };
+	for (const char *p = f->decoder; *p && !rc; p += n + (p[n] == ' ')) {
+		struct pen_pairs kv = { 0 };
+
+		n = strcspn(p, " ");
+		snprintf(name, sizeof(name), "%.*s", (int)n, p);
+		o = pen__decoder_find(name);
+		for (size_t i = 0; o && i < given->n && !rc; i++)
+			if (pen__opt_find(o->opts, given->kv[i].key))
+				rc = pen__pairs_add(&kv, given->kv[i].key,
+						    given->kv[i].value, err);
+		if (o && !rc)
+			rc = add_decoder(c, o, &kv, "format.", err);
+		pen__pairs_clear(&kv);
+	}
+	if (!rc && !c->nkinds)
+		rc = pen__fail(err, PEN_ENOTSUP, f->name,
+			       "this build has no decoder for it; decode.x="
+			       "none gives the bytes");
+	return rc;
+}
+
+int pen__coded_open(struct pen_decoded *d, const struct pen_format_ops *f,
+		    const struct pen_pairs *decode,
+		    const struct pen_pairs *given, struct pen_err *err)
+{
+	bool own = f->decoder != NULL;
+	int rc = 0;
+
+	d->coded = pen__calloc(decode->n + 1, sizeof(*d->coded));
+	if (!d->coded)
+		return pen__fail_nomem(err, "decode", decode->n);
+	for (size_t i = 0; i < decode->n && !rc; i++) {
+		struct pen_coded *c = &d->coded[d->ncoded];
+		const char *key = decode->kv[i].key;
+
+		/* of a field that is named again the last word counts */
+		if (pen__pairs_get(decode, key) != decode->kv[i].value)
+			continue;
+		rc = open_asked(c, &decode->kv[i], err);
+		d->ncoded += c->nkinds > 0;
+		if (strcmp(key, "x") != 0 || !own)
+			continue;
+		own = false;
+		if (!rc && passed_on(f, given))
+			rc = pen__fail(err, PEN_EINVAL, "decode.x",
+				       "is given, so format.%s has no effect: "
+				       "write it as decode.x=NAME:%s=...",
+				       passed_on(f, given),
+				       passed_on(f, given));
+	}
+	if (!rc && own) {
+		rc = open_own(&d->coded[d->ncoded], f, given, err);
+		d->ncoded += d->coded[d->ncoded].nkinds > 0;
+	}
+	return rc;
+}
+
+void pen__coded_close(struct pen_decoded *d)
+{
+	for (uint32_t j = 0; j < d->ncoded; j++)
+		close_kinds(&d->coded[j]);
+	pen__free(d->coded);
+}
