@@ -132,10 +132,11 @@ static int run_start(struct pen_run *r, const struct pen_trial *t,
 	const bool kept = t->of->kind;
 	struct pen_pass pass = { .max_batches = 1, .content = true };
 	char path[4096], cache[4096];
-	const struct pen_setting set[] = { { "index_cache",
-					     kept ? cache : "off" },
-					   { "path", r->is_made ? path : NULL },
-					   { NULL, NULL } };
+	const struct pen_setting set[] = {
+		{ "index_cache", kept ? cache : "off", 0 },
+		{ "path", r->is_made ? path : NULL, 0 },
+		{ .key = NULL },
+	};
 	int rc = 0;
 
 	snprintf(cache, sizeof(cache), "%s/index", r->folder);
@@ -169,10 +170,8 @@ static int prepare_start(struct pen_run *r, struct pen_err *err)
 		const uint64_t n = (uint64_t)files.v[i / 2];
 		const struct pen_shown group = pen__show_counted(n, "file");
 		struct pen_setup *s =
-			pen__setup_add(r, names[i % 2], group.s, n, err);
+			pen__setup_add(r, names[i % 2], group.s, n);
 
-		if (!s)
-			return PEN_ENOMEM;
 		s->kind = i % 2;
 		s->samples = r->is_made ? n : 0;
 		snprintf(s->check, sizeof(s->check), "%s", group.s);
@@ -206,50 +205,8 @@ static void words_start(struct pen_text *t, const struct pen_variants *a)
 				.s);
 }
 
-static const struct pen_flag start_flags[] = {
-	PEN_LIST("--files", "LIST",
-		 "how many are made, of one sample each (default "
-		 "1,10,100,1000,10000)",
-		 "1,10,100,1000,10000", 1, 1e7),
-	PEN_FLAGS_END,
-};
-
-static const char *const start_examples[] = {
-	"penstock bench startup",
-	"1 to 10,000 files of one small sample each",
-	"penstock bench startup --files 1000,100k --cold --dir /data",
-	"up to 100,000, on that disk, past the page cache",
-	"penstock bench startup data/",
-	"data that are there",
-	NULL,
-};
-
-const struct pen_experiment pen__exp_startup = {
-	.kind = { .experiment = "startup",
-		  .title = "Start-up",
-		  .columns = "files=group|index=arm|cache|first "
-			     "batch=startup_s|opening=open_s|then=first_batch_"
-			     "s|memory=own_memory_bytes",
-		  .chart = { { "Time to the first batch",
-			       "By files and index. Shorter is better.",
-			       "startup_s" } },
-		  .words = words_start },
-	.args = "[PATH] [key=value ...] [flags]",
-	.summary = "time to the first batch, by files and index",
-	.about = "From opening to the first batch: finding the files, making "
-		 "an index of them or reading the one that was kept, and "
-		 "loading a batch. Files are npy of one sample (8x8 float32, "
-		 "or --shape), a thousand a folder.",
-	.flags = start_flags,
-	.has = PEN_HAS_MADE | PEN_HAS_PASS | PEN_HAS_SPEC,
-	.refuses =
-		(const char *const[]){
-			"-n", "is not for this: it is one batch, of --files",
-			"--samples",
-			"is not for this: it is one batch, of --files",
-			"index_cache=", PEN_SETS, NULL },
-	.shape = "8x8",
-	.examples = start_examples,
+struct pen_experiment pen__exp_startup = {
+	.kind = { .experiment = "startup", .words = words_start },
 	.prepare = prepare_start,
 	.run = run_start,
 };
@@ -488,9 +445,7 @@ static int prepare_resume(struct pen_run *r, struct pen_err *err)
 		if (way == RANKS && pen_spec_number(r->spec, "batch_size") % 2)
 			continue;
 		snprintf(group, sizeof(group), "at %llu %%", (ull)percent);
-		s = pen__setup_add(r, ways[way], group, percent, err);
-		if (!s)
-			return PEN_ENOMEM;
+		s = pen__setup_add(r, ways[way], group, percent);
 		s->kind = way;
 		s->as_it_is = true;
 		snprintf(s->check, sizeof(s->check), "%s", group);
@@ -536,52 +491,10 @@ static void words_resume(struct pen_text *t, const struct pen_variants *a)
 		put_two(t, a, back, "resume_s", between, again);
 }
 
-static const struct pen_flag resume_flags[] = {
-	PEN_LIST("--at", "LIST",
-		 "percents of an epoch to stop at (default 0,10,50,90)",
-		 "0,10,50,90", 0, 99),
-	PEN_FLAGS_END,
-};
-
-static const char *const resume_examples[] = {
-	"penstock bench resume data/ batch_size=64",
-	"at the start, at 10, 50 and 90 % of an epoch in random order",
-	"penstock bench resume cells.h5ad sampler=census --at 25,75",
-	"in another order",
-	"penstock bench resume --samples 50k --shape 256",
-	"on data made for it",
-	NULL,
-};
-
-const struct pen_experiment pen__exp_resume = {
+struct pen_experiment pen__exp_resume = {
 	.kind = { .experiment = "resume",
-		  .title = "Resuming",
-		  .columns = "epoch=group|way=arm|first "
-			     "batch=resume_s|opening=open_s|batches "
-			     "before=batches_before|compared=batches_compared|"
-			     "samples the same=n_rows",
-		  .chart = { { "Time to the first batch after resuming",
-			       "By place in the epoch and way. Shorter is "
-			       "better.",
-			       "resume_s" } },
 		  .words = words_resume,
 		  .facts = facts_resume },
-	.args = "[PATH] [key=value ...] [flags]",
-	.summary = "going on in mid-epoch: how long, and is it exact?",
-	.about = "Compares samples, their order and their content of up to 8 "
-		 "batches after the place with those of a run that was not "
-		 "interrupted. restored: from the saved state; on 2 ranks: the "
-		 "same state, two ranks of half the batch (their samples "
-		 "together are compared batch by batch); read again: "
-		 "everything up to there is loaded and thrown away. The time "
-		 "is from the open loader to the first batch.",
-	.flags = resume_flags,
-	.has = PEN_HAS_MADE | PEN_HAS_PASS | PEN_HAS_SPEC,
-	.refuses = (const char *const[]){ "-n", "has no meaning here", "--cold",
-					  "has no meaning here", "rank=",
-					  PEN_SETS, "world=", PEN_SETS, NULL },
-	.preset = { "sampler", "shuffle" },
-	.examples = resume_examples,
 	.prepare = prepare_resume,
 	.run = run_resume,
 };

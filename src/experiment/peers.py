@@ -176,7 +176,6 @@ def steps(q):
     say(ready=True)
     if q["memory"]:
         time.sleep(0.1)
-    before = now()
     it = iter(source)
     if q["cached"]:
         kept = [next(it) for _ in range(q["cached"])]
@@ -196,8 +195,7 @@ def steps(q):
             wait_until(got + compute)
     took = now() - start
     say(samples=samples, content_sum=str(total % 2**64), seconds=took,
-        step_s=took / q["steps"], wait_s=waited / q["steps"],
-        start_s=start - before, end=True)
+        step_s=took / q["steps"], wait_s=waited / q["steps"], end=True)
 
 
 def assemble(q):

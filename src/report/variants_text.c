@@ -14,7 +14,8 @@ size_t pen__columns_parse(const char *text, struct pen_column *c)
 	size_t n = 0;
 
 	for (; *text && n < PEN_MOST_COLUMNS; c++, n++) {
-		const size_t len = strcspn(text, "|");
+		const char *next = strstr(text, ", ");
+		const size_t len = next ? (size_t)(next - text) : strlen(text);
 		const size_t lead = strspn(text, "+<>");
 		const char *eq = memchr(text, '=', len);
 		const char *key = eq ? eq + 1 : text + lead;
@@ -32,7 +33,7 @@ size_t pen__columns_parse(const char *text, struct pen_column *c)
 					: c->key);
 		u = pen__measure_of(c->key);
 		c->show = u ? u->show : NULL;
-		text += len + (text[len] == '|');
+		text += len + (next ? 2 : 0);
 	}
 	return n;
 }
@@ -326,7 +327,7 @@ static void put_outcome(struct pen_text *t, const struct pen_variants *a)
 {
 	const struct pen_ranking *best = a->kind->best;
 
-	for (; best && best->what; best++)
+	for (; best->what; best++)
 		pen__put_best(t, a, best);
 	if (a->kind->versus.hero)
 		put_versus(t, a);
@@ -350,7 +351,7 @@ void pen__variants_words(struct pen_text *t, const struct pen_variants *a)
 	if (runs >= PEN_LEAST_RUNS && (!a->nwrong || k->versus.hero))
 		put_outcome(t, a);
 	else if (runs && runs < PEN_LEAST_RUNS &&
-		 (k->best || k->versus.hero || k->words))
+		 (k->best->what || k->versus.hero || k->words))
 		pen__text_add(t,
 			      "Every setting ran %s: no conclusion is drawn. "
 			      "--repeats 3 or more tells differences from "
