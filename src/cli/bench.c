@@ -182,67 +182,24 @@ static void print_warming(struct pen_run *r, const struct pen_others *others)
 		said_busy = print_others(others);
 }
 
-struct live {
-	char title[32], key[48];
-	int width;
-};
-
-static const char *next_live(const char *p, struct live *c)
+static void print_live(const struct pen_line *row, const struct pen_column *c)
 {
-	*c = (struct live){ .width = 0 };
-	if (sscanf(p, "%31[^=]=%47[^:]:%d", c->title, c->key, &c->width) != 3)
-		return NULL;
-	p = strstr(p, ", ");
-	return p ? p + 2 : "";
-}
+	const double v = pen__line_number(row, c->key);
+	const char *cache = pen__line_true(row, "cold") ? "cold" : "warm";
+	struct pen_shown s = { "-" };
 
-/* A figure, or one by another, "read_bytes/seconds"; texts are left. */
-static void print_live(const struct pen_line *row, struct live *c)
-{
-	char *slash = strchr(c->key, '/');
-	const struct pen_measure *u;
-	struct pen_shown s;
-	double v;
-
-	if (slash)
-		*slash = '\0';
-	u = pen__measure_of(c->key);
-	if (!u) {
+	if (!c->show) {
 		printf(" %-*s", c->width,
 		       strcmp(c->key, "cache") != 0
 			       ? pen__line_text(row, c->key)
-		       : pen__line_true(row, "cold") ? "cold"
-						     : "warm");
+			       : cache);
 		return;
 	}
-	v = pen__line_number(row, c->key);
-	if (slash)
-		v /= pen__line_number(row, slash + 1);
-	s = isnan(v) ? (struct pen_shown){ "-" } : u->show(v);
-	if (strlen(s.s) > (size_t)c->width && u->show == pen__show_whole)
+	if (!isnan(v))
+		s = c->show(v);
+	if (strlen(s.s) > (size_t)c->width && c->show == pen__show_whole)
 		s = pen__show_count(v);
-	printf(" %*s%s", c->width - (slash ? 2 : 0), s.s, slash ? "/s" : "");
-}
-
-static void print_header(const char *p)
-{
-	struct live c;
-
-	printf("\n ");
-	while (*p && (p = next_live(p, &c)))
-		printf(" %*s",
-		       pen__measure_of(c.key) || strchr(c.key, '/') ? c.width
-								    : -c.width,
-		       c.title);
-	puts("");
-}
-
-static bool is_text(const char *p)
-{
-	struct live c;
-
-	return next_live(p, &c) && !pen__measure_of(c.key) &&
-	       !strchr(c.key, '/');
+	printf(" %*s", c->width, s.s);
 }
 
 /* Ends a line of the table: says when a run that should be cold was not. */
@@ -280,36 +237,34 @@ static bool is_wrong(const struct pen_run *r, const struct pen_line *row,
 static void print_row(struct pen_run *r, const struct pen_line *row,
 		      const struct pen_text *line)
 {
-	const char *p = r->of->live;
 	char why[200] = "ran out of memory";
-	struct live c;
-	bool last;
+	struct pen_column c[PEN_MOST_COLUMNS];
+	size_t n, i = 0;
 
 	if (r->json)
 		fwrite(line->p, 1, line->n, stdout);
-	if (!p || r->json)
+	if (!r->of->live || r->json)
 		return;
+	n = pen__columns_parse(r->of->live, c);
 	if (r->nadded == 1) {
 		print_busy(r, &row, 1);
-		print_header(p);
+		printf("\n ");
+		for (size_t k = 0; k < n; k++)
+			printf(" %*s", c[k].show ? c[k].width : -c[k].width,
+			       c[k].title);
+		puts("");
 	}
-	/* what it is, up to the last text; then what came out */
+	/* what it is, up to its cache; then what came out */
 	printf(" ");
-	for (last = false; *p && !last;) {
-		const char *rest = next_live(p, &c);
-
-		print_live(row, &c);
-		last = is_text(p) && strcmp(c.key, "cache") == 0;
-		p = rest;
-	}
+	do
+		print_live(row, &c[i]);
+	while (strcmp(c[i++].key, "cache") != 0 && i < n);
 	if (pen__line_true(row, "oom") || is_wrong(r, row, why, sizeof(why))) {
 		printf(" %s\n", why);
 		return;
 	}
-	while (*p) {
-		p = next_live(p, &c);
-		print_live(row, &c);
-	}
+	for (; i < n; i++)
+		print_live(row, &c[i]);
 	print_end(row);
 }
 

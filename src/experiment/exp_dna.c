@@ -31,23 +31,6 @@ struct dna {
 
 /* ---- files ---- */
 
-/* Runs a program; what it printed is a document when asked for. */
-static int command(const struct pen_run *r, const char *const *argv,
-		   struct pen_doc *doc, struct pen_process *p,
-		   struct pen_err *err)
-{
-	struct pen_text out = { 0 };
-	int rc;
-
-	*p = (struct pen_process){ .stop = r->stop };
-	rc = pen__process_run(p, argv, &out, err);
-	if (!rc && doc)
-		rc = pen__jdoc_open(&doc->j, out.p ? out.p : "", out.n, argv[1],
-				    err);
-	pen__text_fini(&out);
-	return rc;
-}
-
 static int make_file(const struct pen_run *r, struct seqs *s, const char *kind,
 		     const char *size, struct pen_err *err)
 {
@@ -59,14 +42,16 @@ static int make_file(const struct pen_run *r, struct seqs *s, const char *kind,
 	const char *vocab[] = { "",	  "vocab",     s->path, "format=lines",
 				"k=4",	  "pads=true", "-o",	s->words,
 				"--json", NULL };
+	struct pen_process p = { .stop = r->stop };
 	struct pen_doc d = { .name = kind };
-	struct pen_process p;
+	struct pen_text out = { 0 };
 	int rc;
 
 	snprintf(set, sizeof(set), "size=%s", size);
-	rc = command(r, gen, NULL, &p, err);
+	rc = pen__process_run(&p, gen, &out, err);
 	if (!rc)
-		rc = command(r, dict, &d, &p, err);
+		rc = pen__process_doc(&p, dict, &d, err);
+	pen__text_fini(&out);
 	if (rc)
 		return rc;
 	s->dict_s = pen__doc_number(&d, 0, "seconds");
@@ -74,7 +59,8 @@ static int make_file(const struct pen_run *r, struct seqs *s, const char *kind,
 	s->samples = pen__doc_number(&d, 0, "keys");
 	s->bytes = pen__doc_number(&d, 0, "value_bytes");
 	pen__jdoc_close(&d.j);
-	rc = command(r, vocab, NULL, &p, err);
+	rc = pen__process_run(&p, vocab, &out, err);
+	pen__text_fini(&out);
 	s->vocab_s = p.real_s;
 	return rc;
 }
@@ -184,7 +170,7 @@ static int run(struct pen_run *r, const struct pen_trial *t, struct pen_text *j,
 		NULL
 	};
 	struct pen_doc d = { .name = s->path };
-	struct pen_process p;
+	struct pen_process p = { .stop = r->stop };
 	int rc;
 
 	find_program(program, sizeof(program));
@@ -195,7 +181,7 @@ static int run(struct pen_run *r, const struct pen_trial *t, struct pen_text *j,
 		 (unsigned long long)(t->of->value >> 32));
 	snprintf(epochs, sizeof(epochs), "%llu",
 		 (unsigned long long)pen_spec_number(r->spec, "epochs"));
-	rc = command(r, argv, &d, &p, err);
+	rc = pen__process_doc(&p, argv, &d, err);
 	if (rc)
 		return rc;
 	put_figures(j, s, &d, &p);

@@ -31,38 +31,19 @@ struct shuffle { /* of the copy */
 
 /* ---- the copy ---- */
 
-static int put_all(int fd, const void *p, size_t n, const char *path,
-		   struct pen_err *err)
-{
-	const uint8_t *b = p;
-
-	while (n) {
-		const ssize_t k = write(fd, b, n);
-
-		if (k < 0 && errno == EINTR)
-			continue;
-		if (k <= 0)
-			return pen__fail_sys(err, errno, path,
-					     "cannot be written");
-		b += k;
-		n -= (size_t)k;
-	}
-	return 0;
-}
-
-static int copy_batches(const struct shuffle *g, struct pen_loader *l, int raw,
-			int ids, struct pen_err *err)
+static int copy_batches(struct pen_loader *l, FILE *raw, FILE *ids,
+			struct pen_err *err)
 {
 	struct pen_batch *b;
-	int rc = 0;
+	int rc;
 
-	while (!rc && !(rc = pen_loader_next(l, &b, err))) {
-		rc = put_all(raw, b->tensors[0].data, b->tensors[0].nbytes,
-			     g->raw, err);
-		if (!rc)
-			rc = put_all(ids, b->ids, b->nsamples * sizeof(*b->ids),
-				     g->ids, err);
+	while (!(rc = pen_loader_next(l, &b, err))) {
+		fwrite(b->tensors[0].data, 1, b->tensors[0].nbytes, raw);
+		fwrite(b->ids, sizeof(*b->ids), b->nsamples, ids);
 		pen_batch_unref(b);
+		if (ferror(raw) || ferror(ids))
+			return pen__fail_sys(err, errno, "the copy",
+					     "cannot be written");
 	}
 	return rc == PEN_END ? 0 : rc;
 }
@@ -73,21 +54,18 @@ static int copy_loaded(const struct pen_run *r, struct pen_loader *l,
 	const struct shuffle *g = r->own;
 	const struct pen_field *f = pen_dataset_field(pen_loader_dataset(l), 0);
 	struct pen_loader_info at = { .size = sizeof(at) };
-	const int raw = open(g->raw, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-	const int ids = open(g->ids, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	FILE *raw = fopen(g->raw, "we"), *ids = fopen(g->ids, "we");
 	int rc;
 
 	pen_loader_info(l, &at);
 	rc = pen__synth_space(r->folder, f->max_bytes * at.epoch_samples, err);
-	if (!rc && (raw < 0 || ids < 0))
+	if (!rc && (!raw || !ids))
 		rc = pen__fail_sys(err, errno, r->folder,
 				   "no copy can be made there");
 	if (!rc)
-		rc = copy_batches(g, l, raw, ids, err);
-	if (raw >= 0)
-		close(raw);
-	if (ids >= 0)
-		close(ids);
+		rc = copy_batches(l, raw, ids, err);
+	if (((raw && fclose(raw)) | (ids && fclose(ids))) && !rc)
+		rc = pen__fail_sys(err, errno, g->raw, "cannot be written");
 	return rc;
 }
 

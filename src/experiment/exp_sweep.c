@@ -198,19 +198,12 @@ static const struct figure {
 	{ NULL, NULL, 0 },
 };
 
-static int put_figures(struct pen_text *j, bool workload,
-		       const struct pen_text *printed,
-		       const struct pen_process *p, struct pen_err *err)
+static void put_figures(struct pen_text *j, bool workload,
+			const struct pen_doc *d, const struct pen_process *p)
 {
-	const struct figure *f = workload ? of_run : of_load;
-	struct pen_doc d = { .name = "what the run printed" };
-	int rc = pen__jdoc_open(&d.j, printed->p ? printed->p : "", printed->n,
-				d.name, err);
-
-	if (rc)
-		return rc;
-	for (; f->key; f++) {
-		const double v = pen__doc_number(&d, 0, f->path);
+	for (const struct figure *f = workload ? of_run : of_load; f->key;
+	     f++) {
+		const double v = pen__doc_number(d, 0, f->path);
 
 		if (isfinite(v))
 			pen__json_num(j, f->key, v * f->times);
@@ -219,8 +212,6 @@ static int put_figures(struct pen_text *j, bool workload,
 		pen__json_int(j, "peak_memory_bytes", p->peak_bytes);
 	pen__json_num(j, "seconds", p->real_s);
 	pen__json_num(j, "cpu_s", p->user_s + p->system_s);
-	pen__jdoc_close(&d.j);
-	return 0;
 }
 
 static int run(struct pen_run *r, const struct pen_trial *t, struct pen_text *j,
@@ -231,15 +222,15 @@ static int run(struct pen_run *r, const struct pen_trial *t, struct pen_text *j,
 				     PEN_EIO };
 	const struct sweep *s = r->own;
 	const bool workload = pen__names_workload(s->target);
-	const char *argv[MOST_ARGS + MOST_AXES + 8] = { "" };
-	char set[MOST_AXES][512];
-	struct pen_text printed = { 0 };
+	const char *argv[MOST_ARGS + MOST_AXES + 8] = {
+		"", workload ? "run" : "load", s->target, "--json", "--quiet"
+	};
+	struct pen_doc d = { .name = "what the run printed" };
 	struct pen_process p = { 0 };
-	size_t n = 1;
+	char set[MOST_AXES][512];
+	size_t n = 5;
 	int rc;
 
-	argv[n++] = workload ? "run" : "load";
-	argv[n++] = s->target;
 	for (size_t i = 0; i < s->nfixed; i++)
 		argv[n++] = s->fixed[i];
 	for (size_t i = 0; i < s->naxes; i++) {
@@ -247,20 +238,17 @@ static int run(struct pen_run *r, const struct pen_trial *t, struct pen_text *j,
 			 value_of(s, t->of->value, i));
 		argv[n++] = set[i];
 	}
-	argv[n++] = "--json";
-	argv[n++] = "--quiet";
 	if (t->cold)
 		argv[n++] = workload ? "reader.page_cache=drop"
 				     : "--drop-cache";
-	rc = pen__process_run(&p, argv, &printed, err);
-	if (!rc)
-		rc = put_figures(j, workload, &printed, &p, err);
-	else if (p.code > 0 && p.code < 5)
-		rc = codes[p.code];
-	if (rc)
+	rc = pen__process_doc(&p, argv, &d, err);
+	if (rc) {
 		snprintf(err->where, sizeof(err->where), "%.255s", t->setup);
-	pen__text_fini(&printed);
-	return rc;
+		return p.code > 0 && p.code < 5 ? codes[p.code] : rc;
+	}
+	put_figures(j, workload, &d, &p);
+	pen__jdoc_close(&d.j);
+	return 0;
 }
 
 /* ---- the result ---- */

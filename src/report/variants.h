@@ -34,7 +34,8 @@ struct pen_variant {
 struct pen_column {
 	char title[48], key[48];
 	struct pen_shown (*show)(double); /* NULL: a text */
-	char of; /* '<' the lowest, '>' the highest run; else the median */
+	char of;   /* '<' the lowest, '>' the highest run; else the median */
+	int width; /* of a table as it goes */
 	bool page_only;
 };
 

@@ -1,6 +1,7 @@
 /* Variants as plain text: the table of a terminal, and words. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "report/variants.h"
@@ -20,6 +21,7 @@ size_t pen__columns_parse(const char *text, struct pen_column *c)
 		const char *eq = memchr(text, '=', len);
 		const char *key = eq ? eq + 1 : text + lead;
 		const struct pen_measure *u;
+		char *width;
 
 		*c = (struct pen_column){ .page_only = lead };
 		c->of = lead && *text != '+' ? *text : '\0';
@@ -31,6 +33,11 @@ size_t pen__columns_parse(const char *text, struct pen_column *c)
 			 : c->of == '<' ? "lowest"
 			 : c->of == '>' ? "highest"
 					: c->key);
+		width = strchr(c->key, ':');
+		if (width) {
+			c->width = atoi(width + 1);
+			*width = '\0';
+		}
 		u = pen__measure_of(c->key);
 		c->show = u ? u->show : NULL;
 		text += len + (next ? 2 : 0);
