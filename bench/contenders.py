@@ -3,11 +3,10 @@ functions that return a value in it, and what brings the data into the page
 cache; what a tool cannot do raises Missing."""
 import json
 import os
+import shutil
 import subprocess
 
 import contenders_cells
-import contenders_python
-import contenders_tokens
 import emulate
 from tools import Missing, fio_job, rate, run_json
 
@@ -21,8 +20,8 @@ class Peers:
         self.seconds = tools.seconds
         self.cells = tools.peer_cells
         self.process = subprocess.Popen(
-            ["/usr/bin/python3", os.path.join(HERE, "peers.py"), work, path],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            ["/usr/bin/python3", "-B", os.path.join(HERE, "peers_run.py"), work,
+             path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def ask(self, contender):
         p = self.process
@@ -35,7 +34,7 @@ class Peers:
         except BrokenPipeError:
             line = ""
         if not line:
-            raise Missing("peers.py ended")
+            raise Missing("peers_run.py ended")
         r = json.loads(line)
         if "error" in r:
             raise Missing(r["error"])
@@ -46,96 +45,98 @@ class Peers:
         self.process.wait()
 
 
-def load_settings(path, work, threads):
-    return [path, f"batch_size={work.batch}", "shuffle=true",
-            f"threads={threads}"]
+# --- beside a limit ---
+
+def by_threads(tools, **makers):
+    """Contenders with all threads, and with one."""
+    out = {name: make(tools.threads) for name, make in makers.items()}
+    if tools.threads > 1:
+        out.update({name + "_1t": make(1) for name, make in makers.items()})
+    return out
+
+
+def loads(tools, work, path, *settings, n=None):
+    """Shuffled epochs of penstock."""
+    def make(threads):
+        def measure():
+            samples, seconds, _ = tools.load(
+                n or work.data.n, path, f"batch_size={work.batch}",
+                "shuffle=true", f"threads={threads}", *settings,
+                skip=work.more.get("skip", 1))
+            return samples / seconds
+        return measure
+    return make
+
+
+def limit(tools, *args):
+    return lambda threads: lambda: rate(tools.limits(*args, threads,
+                                                     tools.seconds))
 
 
 def rows(tools, work, path):
     """One big file: everyone gathers shuffled rows of it."""
     d = work.data
-    offset = d.offset(path)
-    listed = tools.write_list([(0, 0, 0, path)])
-
-    def limit(threads):
-        return lambda: rate(tools.limits("rows", path, offset, d.row, d.n,
-                                         work.batch, threads, tools.seconds))
-
-    def penstock(threads):
-        def measure():
-            samples, seconds, _ = tools.load(
-                d.n, *load_settings(path, work, threads))
-            return samples / seconds
-        return measure
-
-    t = tools.threads
-    out = {"penstock": penstock(t), "limit": limit(t)}
-    if t > 1:
-        out.update({"penstock_1t": penstock(1), "limit_1t": limit(1)})
-    return "samples/s", out, lambda: tools.limits("warm", listed)
-
-
-def loads(tools, work, path, *settings):
-    """penstock with all threads and with one."""
-    def penstock(threads):
-        def measure():
-            samples, seconds, _ = tools.load(
-                work.data.n, *load_settings(path, work, threads), *settings,
-                skip=work.more.get("skip", 1))
-            return samples / seconds
-        return measure
-
-    t = tools.threads
-    return {"penstock": penstock(t),
-            **({"penstock_1t": penstock(1)} if t > 1 else {})}
+    return "samples/s", by_threads(
+        tools, penstock=loads(tools, work, path),
+        limit=limit(tools, "rows", path, d.offset(path), d.row, d.n,
+                    work.batch)), tools.warm([path])
 
 
 def decode(tools, work, path):
     """Ranges of files, which may be checked or decoded on the way."""
-    d = work.data
-    listed = tools.write_list(d.ranges(path))
-    settings = work.more.get("settings", ())
+    listed = tools.write_list(work.data.ranges(path))
+    return "samples/s", by_threads(
+        tools,
+        penstock=loads(tools, work, path, *work.more.get("settings", ())),
+        limit=limit(tools, "decode", work.more["how"], listed, work.data.row,
+                    work.batch)), lambda: tools.limits("warm", listed)
 
-    def limit(threads):
-        return lambda: rate(tools.limits(
-            "decode", work.more["how"], listed, d.row, work.batch, threads,
-            tools.seconds))
 
-    t = tools.threads
-    out = {**loads(tools, work, path, *settings), "limit": limit(t)}
-    if t > 1:
-        out["limit_1t"] = limit(1)
-    return "samples/s", out, lambda: tools.limits("warm", listed)
+def direct(tools, work, path):
+    """Random reads past the page cache."""
+    bs = work.more["bs"]
+
+    def fio():
+        return fio_job(path, "--readonly", "--rw=randread", f"--bs={bs}",
+                       "--ioengine=io_uring", "--direct=1", "--iodepth=32",
+                       f"--numjobs={tools.threads}", "--group_reporting",
+                       "--randrepeat=0", "--time_based",
+                       "--runtime=1")["read"]["iops"]
+
+    return "samples/s", {**by_threads(
+        tools,
+        penstock=loads(tools, work, path, "format=raw", f"format.record={bs}",
+                       "store=uring", "store.direct=true", "queue_depth=32",
+                       n=work.data.size // bs),
+        limit=limit(tools, "direct", path, bs, work.more["depth"])),
+        "fio": fio}, None
 
 
 def text(tools, work, path):
     """Rows of csv, in order and shuffled, beside who reads whole files."""
-    listed = tools.write_list((0, os.path.getsize(p), 0, p)
-                              for p in work.data.paths(path))
     settings = work.more.get("settings", ())
-    mine = loads(tools, work, path, "shuffle=false", *settings)
-    out = {**mine, "penstock_shuffled":
-           loads(tools, work, path, *settings)["penstock"]}
 
     def indexing():
         """Finding the rows and one pass, with no index kept from before."""
-        r = run_json([tools.penstock_path, "load", path, "index_cache=off",
-                      f"batch_size={work.batch}", f"threads={tools.threads}",
-                      *settings, "--json"])
+        r = tools.penstock("load", path, "index_cache=off",
+                           f"batch_size={work.batch}",
+                           f"threads={tools.threads}", *settings)
         return work.data.n / (r["open_s"] + r["epochs"][0]["seconds"])
 
-    out["penstock_indexing"] = indexing
-    return "samples/s", out, lambda: tools.limits("warm", listed)
+    return "samples/s", {
+        **by_threads(tools, penstock=loads(tools, work, path, "shuffle=false",
+                                           *settings)),
+        "penstock_shuffled": loads(tools, work, path,
+                                   *settings)(tools.threads),
+        "penstock_indexing": indexing}, tools.warm(work.data.paths(path))
 
+
+# --- what the loader itself costs ---
 
 def open_chunks(tools, work, path):
     """A file of many chunks whose index is not kept."""
-    def measure():
-        r = run_json([tools.penstock_path, "inspect", path,
-                      "index_cache=off", "--json"])
-        return r["open_s"] * 1e3
-
-    return "ms", {"penstock": measure}, None
+    return "ms", {"penstock": lambda: tools.penstock(
+        "inspect", path, "index_cache=off")["open_s"] * 1e3}, None
 
 
 def fit(points):
@@ -190,8 +191,8 @@ def open_index(tools, work, path):
 
     def measure():
         if not found:  # the first fills the cache
-            run_json([tools.penstock_path, "inspect", path, "--json"])
-        r = run_json([tools.penstock_path, "inspect", path, "--json"])
+            tools.penstock("inspect", path)
+        r = tools.penstock("inspect", path)
         found["memory"] = r["peak_memory_bytes"] / work.data.n
         return r["open_s"]
 
@@ -210,44 +211,143 @@ def shuffle(tools, work, path):
     return "ns", {"penstock": measure}, None
 
 
-def direct(tools, work, path):
-    """Random reads past the page cache."""
-    bs = work.more["bs"]
-    n = work.data.size // bs
+# --- sequences to numbers ---
 
-    def limit(threads):
-        return lambda: rate(tools.limits("direct", path, bs,
-                                         work.more["depth"], threads,
-                                         tools.seconds))
+def make_vocabulary(tools, path, *settings):
+    """What the command says, and where it is."""
+    out = os.path.join(tools.scratch.name, "words.txt")
+    return tools.penstock("vocab", path, "format=lines", "pads=true", "-o",
+                          out, *settings), out
 
-    def fio():
-        return fio_job(path, "--readonly", "--rw=randread", f"--bs={bs}",
-                       "--ioengine=io_uring", "--direct=1", "--iodepth=32",
-                       f"--numjobs={tools.threads}", "--group_reporting",
-                       "--randrepeat=0", "--time_based",
-                       "--runtime=1")["read"]["iops"]
 
-    def penstock(threads):
+def tokens(tools, work, path):
+    how = work.more["how"]
+    settings = ["format=lines", f"format.tokens={how}"]
+    if how == "dm":
+        settings.append(f"format.vocab={make_vocabulary(tools, path)[1]}")
+    return "samples/s", by_threads(
+        tools, penstock=loads(tools, work, path, *settings),
+        limit=limit(tools, "tokens", how, path, work.batch)), \
+        tools.warm([path])
+
+
+def vocabulary(tools, work, path):
+    """From opening the data, index and all, to the finished file."""
+    def penstock():
+        r, _ = make_vocabulary(tools, path, "index_cache=off")
+        return r["sequences"] / r["seconds"]
+
+    return "samples/s", {
+        "penstock": penstock,
+        "limit": limit(tools, "tokens", "vocab", path, work.batch)(
+            tools.threads)}, tools.warm([path])
+
+
+def doc2vec(tools, work, path):
+    """Steps of a model over batches that the loader makes meanwhile."""
+    _, out = make_vocabulary(tools, path)
+    program = os.path.join(tools.build, "examples", "doc2vec")
+
+    def penstock(update, steps):
         def measure():
-            samples, seconds, _ = tools.load(
-                n, *load_settings(path, work, threads), "format=raw",
-                f"format.record={bs}", "store=uring", "store.direct=true",
-                "queue_depth=32")
-            return samples / seconds
+            r = run_json([program, path, f"format.vocab={out}",
+                          f"batch_size={work.batch}", "--update", update,
+                          "--steps", str(steps // work.batch), "--json"])
+            return rate(r["epochs"][0])
         return measure
 
-    t = tools.threads
-    out = {"penstock": penstock(t), "limit": limit(t)}
-    if t > 1:
-        out.update({"penstock_1t": penstock(1), "limit_1t": limit(1)})
-    return "samples/s", {**out, "fio": fio}, None
+    return "samples/s", {"penstock": penstock("sparse", 8192),
+                         "penstock_dense": penstock("adam", 256)}, \
+        tools.warm([path])
+
+
+def dictionary(tools, work, path):
+    """Files a second into a dictionary of 4 ranks, without an index and with
+    one from before, beside 4 processes that only read and copy."""
+    if not shutil.which("mpirun"):
+        raise Missing("mpirun is not here")
+    cache = os.path.join(tools.scratch.name, "index")
+
+    def penstock(keep):
+        def measure():
+            if not keep:
+                shutil.rmtree(cache, ignore_errors=True)
+            r = run_json(["mpirun", "--allow-run-as-root", "--oversubscribe",
+                          "-n", "4", tools.penstock_path, "ddict", "load",
+                          path, "format=lines", f"index_cache={cache}",
+                          "--json"])
+            return 1 / r["seconds"]
+        return measure
+
+    return "files/s", {
+        "penstock": penstock(False), "penstock_indexed": penstock(True),
+        "limit": lambda: rate(tools.limits("place", path, 4, tools.seconds))
+    }, None
+
+
+# --- the Python module: the same work from Python, by the command, and by what
+# people use otherwise ---
+
+def own(tools, what, path, batch=1):
+    if not os.path.exists(os.path.join(tools.python_path, "penstock")):
+        raise Missing("the Python module is not built; run: make python")
+    return run_json(["/usr/bin/env", f"PYTHONPATH={tools.python_path}",
+                     "/usr/bin/python3", os.path.join(HERE, "own.py"), what,
+                     str(tools.threads), str(tools.seconds), str(path),
+                     str(batch)])
+
+
+def python_samples(tools, work, path):
+    """Batches from Python beside `penstock load`."""
+    return "samples/s", {
+        "penstock": lambda: rate(own(tools, "load", path, work.batch)),
+        "command": loads(tools, work, path)(tools.threads)}, None
+
+
+def python_overhead(tools, work, path):
+    """Beside arrays made of memory that is there already."""
+    return "us", {name: lambda what=what: 1e6 / rate(own(tools, what, "-"))
+                  for name, what in (("penstock", "overhead"),
+                                     ("frombuffer", "frombuffer"))}, None
+
+
+def python_store(tools, work, path):
+    """Two ways to do the same, in processes of their own; beside gathering, the
+    limit takes as many rows as large out of another file."""
+    out = {name: lambda what=what: rate(own(tools, what, tools.scratch.name,
+                                            work.batch))
+           for name, what in work.more["ways"].items()}
+    if work.data:
+        d = work.data
+        out["limit"] = limit(tools, "rows", path, d.offset(path), d.row,
+                             1 << 18, work.batch)(tools.threads)
+    return "samples/s", out, None
+
+
+def python_start(tools, work, path):
+    found = {}
+
+    def milliseconds(what):
+        def measure():
+            if what not in found:   # the first leaves an index and .pyc files
+                own(tools, what, path, work.batch)
+            found[what] = True
+            return own(tools, what, path, work.batch)["seconds"] * 1e3
+        return measure
+
+    return "ms", {"penstock": milliseconds("import_time"),
+                  "penstock_first": milliseconds("first_batch"),
+                  "numpy_import": milliseconds("numpy_import")}, None
 
 
 KINDS = {"rows": rows, "null": null, "open": open_index,
          "shuffle": shuffle, "direct": direct, "decode": decode,
-         "text": text, "open_chunks": open_chunks, **emulate.KINDS,
-         **contenders_cells.KINDS, **contenders_python.KINDS,
-         **contenders_tokens.KINDS}
+         "text": text, "open_chunks": open_chunks, "tokens": tokens,
+         "tokens_model": doc2vec, "tokens_vocab": vocabulary,
+         "ddict_load": dictionary, "python_samples": python_samples,
+         "python_overhead": python_overhead, "python_store": python_store,
+         "python_start": python_start, **emulate.KINDS,
+         **contenders_cells.KINDS}
 
 
 def cpu_times(tools, out):
@@ -273,6 +373,7 @@ def contenders(tools, name, work, path):
     """name -> (function, unit); what to do before every repeat, or None; and
     the peers' process or None."""
     unit, mine, warm = KINDS[work.kind](tools, work, path)
+    scale = {"ns": 1e9, "ms": 1e3, "s": 1}.get(unit)
     out = {}
     later = {}  # the peers' last answers
     peers = None
@@ -284,13 +385,8 @@ def contenders(tools, name, work, path):
         peers = Peers(name, path or "-", tools)
     for peer in work.peers:
         def ask(peer=peer):
-            r = peers.ask(peer)
-            later[peer] = r
-            if unit == "ns":
-                return r["seconds"] / r["samples"] * 1e9
-            if unit == "ms":
-                return r["seconds"] / r["samples"] * 1e3
-            return r["seconds"] / r["samples"] if unit == "s" else rate(r)
+            later[peer] = peers.ask(peer)
+            return scale / rate(later[peer]) if scale else rate(later[peer])
         out[peer] = (ask, unit)
         if work.kind == "cells":
             out["later_" + peer] = (

@@ -6,17 +6,17 @@ import os
 
 import data
 from data_cells import H5AD_GZIP, H5AD_NONE, ZARR, Packed
-from tools import Missing, rate, run_json
+from tools import Missing, rate
 
 
 def load(tools, work, file, chunks):
     """One epoch of penstock over a file."""
-    r = run_json([tools.penstock_path, "load", file, "sampler=block",
-                  f"sampler.chunk={work.more['size']}",
-                  f"sampler.chunks={chunks}", f"batch_size={work.batch}",
-                  "format.obs=cell_type",
-                  f"format.output={work.more['output']}",
-                  f"threads={tools.threads}", "--json"])
+    r = tools.penstock("load", file, "sampler=block",
+                       f"sampler.chunk={work.more['size']}",
+                       f"sampler.chunks={chunks}", f"batch_size={work.batch}",
+                       "format.obs=cell_type",
+                       f"format.output={work.more['output']}",
+                       f"threads={tools.threads}")
     tools.count_cpu(r)
     if r["samples"] != work.data.n:
         raise Missing(f"penstock: {r['samples']} cells, not {work.data.n}")
@@ -44,8 +44,6 @@ def penstock(tools, work, file):
 
 def cells(tools, work, path):
     d, file = work.data, work.more["file"]
-    listed = tools.write_list((0, os.path.getsize(p), 0, p)
-                              for p in d.files(path, file))
 
     def limit():
         return rate(tools.limits(
@@ -54,8 +52,7 @@ def cells(tools, work, path):
             work.batch, tools.threads))
 
     return "samples/s", {**penstock(tools, work, d.path(path, file)),
-                         "limit": limit}, \
-        lambda: tools.limits("warm", listed)
+                         "limit": limit}, tools.warm(d.files(path, file))
 
 
 def packed(tools, work, path):
@@ -65,8 +62,6 @@ def packed(tools, work, path):
     spec = Packed(d)
     file = data.ready(spec, os.path.dirname(path), tools.penstock_path,
                       tools.say, source)
-    listed = tools.write_list((0, os.path.getsize(p), 0, p)
-                              for p in (file, source))
 
     def gzip():
         r = load(tools, work, source, work.more["chunks"])
@@ -76,20 +71,18 @@ def packed(tools, work, path):
     return "samples/s", {**penstock(tools, work, file),
                          "penstock_gzip": gzip,
                          "share_of_gzip": (lambda: share, "bytes")}, \
-        lambda: tools.limits("warm", listed)
+        tools.warm((file, source))
 
 
 def open_cells(tools, work, path):
     """Until the first cell could be asked for: with no index from before, and
     with one."""
     file = work.data.path(path, work.more["file"])
-    listed = tools.write_list([(0, os.path.getsize(file), 0, file)])
     kept = os.path.join(tools.scratch.name, "index")
 
     def inspect(where):
-        return run_json([tools.penstock_path, "inspect", file,
-                         "format.obs=cell_type", f"index_cache={where}",
-                         "--json"])["open_s"] * 1e3
+        return tools.penstock("inspect", file, "format.obs=cell_type",
+                              f"index_cache={where}")["open_s"] * 1e3
 
     def warm():
         if not os.path.isdir(kept):
@@ -98,8 +91,7 @@ def open_cells(tools, work, path):
         return inspect(kept)
 
     return "ms", {"penstock": lambda: inspect("off"),
-                  "penstock_warm": warm}, \
-        lambda: tools.limits("warm", listed)
+                  "penstock_warm": warm}, tools.warm([file])
 
 
 KINDS = {"cells": cells, "cells_packed": packed, "cells_open": open_cells}

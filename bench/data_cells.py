@@ -28,13 +28,6 @@ class Cells:
     def path(self, top, file):
         return os.path.join(top, file)
 
-    def bytes(self, top, file):
-        path = self.path(top, file)
-        if not os.path.isdir(path):
-            return os.path.getsize(path)
-        return sum(os.path.getsize(os.path.join(d, f))
-                   for d, _, files in os.walk(path) for f in files)
-
     def files(self, top, file):
         """Every file there is, for bringing them into the page cache."""
         path = self.path(top, file)

@@ -1,7 +1,5 @@
 """Sequences as text, a line each: half DNA, half RNA, the last line of each
 half shorter, and the name of the sequence after a comma."""
-import os
-
 import numpy as np
 
 
@@ -37,6 +35,3 @@ class Sequences:
                 if len(out) == most:
                     break
         return out
-
-    def bytes(self, path):
-        return os.path.getsize(path)

@@ -59,6 +59,14 @@ class Tools:
                 print(offset, length, f"{crc:x}", path, file=f)
         return name
 
+    def warm(self, paths):
+        """What brings whole files into the page cache."""
+        listed = self.write_list((0, os.path.getsize(p), 0, p) for p in paths)
+        return lambda: self.limits("warm", listed)
+
+    def penstock(self, *args):
+        return run_json([self.penstock_path, *args, "--json"])
+
     def limits(self, *args):
         return self.count_cpu(run_json([self.limits_path, *map(str, args)]))
 
@@ -81,8 +89,7 @@ class Tools:
                                 skip)
 
     def load_epochs(self, nsamples, settings, epochs, skip):
-        r = run_json([self.penstock_path, "load", *settings,
-                      f"epochs={epochs}", "--json"])
+        r = self.penstock("load", *settings, f"epochs={epochs}")
         if r["samples"] != nsamples * epochs:
             raise Missing(f"penstock: {r['samples']} samples, not "
                           f"{nsamples * epochs}")

@@ -1,9 +1,10 @@
-# Writes one C file that holds page.css and page.js of src/report and peers.py
-# of src/experiment, and the hash by which a page allows its script:
+# Writes one C file that holds page.css and page.js of src/report, peers.py and
+# experiments.txt of src/experiment, and the hash by which a page allows its script:
 #   cmake -DDIR=src -DOUT=report_assets.c -P Assets.cmake
 
 set(texts "")
-foreach(path report/page.css report/page.js experiment/peers.py)
+foreach(path report/page.css report/page.js experiment/peers.py
+		experiment/experiments.txt)
 	file(READ ${DIR}/${path} hex HEX)
 	get_filename_component(name ${path} NAME)
 	string(REPLACE "." "_" name ${name})
@@ -31,7 +32,7 @@ string(REGEX REPLACE ".$" "=" hash ${hash})
 string(APPEND texts "const char pen__page_js_hash[] = \"sha256-${hash}\";\n")
 
 file(WRITE ${OUT}.tmp "/* Made of texts under src by the build. */
-#include \"experiment/peer.h\"
+#include \"experiment/peers.h\"
 #include \"report/page.h\"
 
 ${texts}")

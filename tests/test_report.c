@@ -265,7 +265,7 @@ static void test_page(void)
 	CHECK_EQ(count(t.p, "1 setting ran out of memory"), 1);
 	CHECK_EQ(count(t.p, "1 run was not cold"), 1);
 	/* no rates of readers that disagree */
-	CHECK_EQ(count(t.p, "do not agree"), 1);
+	CHECK_EQ(count(t.p, "2 of 2 variants did not deliver"), 1);
 	CHECK_EQ(count(t.p, "7.78 k") + count(t.p, "8.89 k"), 0);
 	CHECK(count(t.p, "&lt;k&gt;") > 0);
 	/* what a row does not say is not said */
@@ -486,6 +486,7 @@ static void test_capacity_page(void)
 
 int main(void)
 {
+	CHECK_EQ(pen__experiments_read(NULL), 0);
 	test_line();
 	test_bad_lines();
 	test_cuts();

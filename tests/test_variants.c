@@ -404,8 +404,35 @@ static void makes(void)
 	CHECK(pen__fresh_init(&m, "4", "uint9", &err) < 0);
 }
 
+/* Every experiment is described, and so is all that it sets by itself. */
+static void descriptions(void)
+{
+	struct pen_err err = { 0 };
+
+	CHECK_EQ(pen__experiments_read(&err), 0);
+	if (err.code)
+		printf("%s: %s\n", err.where, err.msg);
+	for (size_t i = 0; pen__experiments[i]; i++) {
+		const struct pen_experiment *x = pen__experiments[i];
+		const struct pen_kind *k = &x->kind;
+
+		CHECK(k->title && x->args && x->summary && x->about);
+		CHECK(x->examples[0].first && x->nflags > 5);
+		CHECK(k->columns || (x->live && k->runs));
+		for (size_t c = 0; c < PEN_MOST_CHARTS; c++)
+			CHECK(!k->chart[c].title ||
+			      pen__measure_of(k->chart[c].key));
+		for (size_t b = 0; k->best[b].what; b++)
+			CHECK(pen__measure_of(k->best[b].key));
+		CHECK(pen__kind_of(k->experiment) == k);
+	}
+	CHECK(pen__kind_of("sweep") == &pen__exp_sweep.kind);
+	CHECK(!pen__kind_of("no such"));
+}
+
 int main(void)
 {
+	descriptions();
 	medians();
 	refusals();
 	versus();

@@ -63,26 +63,27 @@ static int run_named(int argc, char **argv)
 static void make(struct command *c, const struct pen_experiment *x,
 		 const char *name, size_t *at)
 {
-	const struct pen_flag *f;
-
 	*c = (struct command){ .name = name,
 			       .args = x->args,
 			       .summary = x->summary,
 			       .about = x->about,
 			       .flags = &flags[*at],
-			       .takes_spec = x->has & PEN_HAS_SPEC,
-			       .examples = x->examples,
+			       .takes_spec = x->settings,
+			       .examples = &x->examples[0].first,
 			       .run = run_named };
-	for (size_t i = 0; (f = pen__flag_at(x, i)) && *at + 1 < MOST_FLAGS;
-	     i++)
+	for (const struct pen_flag *f = x->flag;
+	     f < x->flag + x->nflags && *at + 1 < MOST_FLAGS; f++)
 		flags[(*at)++] = (struct flag){ f->name, f->arg, f->help };
 	(*at)++; /* the end of them */
 }
 
-void bench_commands(void)
+int bench_commands(void)
 {
+	struct pen_err err = { 0 };
 	size_t at = 0, n = 0;
 
+	if (pen__experiments_read(&err))
+		return complain(&err);
 	for (; pen__experiments[n] && n < MOST_EXPERIMENTS; n++) {
 		snprintf(names[n], sizeof(names[n]), "bench %s",
 			 pen__experiments[n]->kind.experiment);
@@ -91,6 +92,7 @@ void bench_commands(void)
 	}
 	make(&pen__cmd_sweep, &pen__exp_sweep, "sweep", &at);
 	pen__cmd_sweep.run = run_sweep;
+	return EXIT_OK;
 }
 
 /* ---- while it runs ---- */
@@ -180,67 +182,24 @@ static void print_warming(struct pen_run *r, const struct pen_others *others)
 		said_busy = print_others(others);
 }
 
-struct live {
-	char title[32], key[48];
-	int width;
-};
-
-static const char *next_live(const char *p, struct live *c)
+static void print_live(const struct pen_line *row, const struct pen_column *c)
 {
-	*c = (struct live){ .width = 0 };
-	if (sscanf(p, "%31[^=]=%47[^:]:%d", c->title, c->key, &c->width) != 3)
-		return NULL;
-	p = strchr(p, '|');
-	return p ? p + 1 : "";
-}
+	const double v = pen__line_number(row, c->key);
+	const char *cache = pen__line_true(row, "cold") ? "cold" : "warm";
+	struct pen_shown s = { "-" };
 
-/* A figure, or one by another, "read_bytes/seconds"; texts are left. */
-static void print_live(const struct pen_line *row, struct live *c)
-{
-	char *slash = strchr(c->key, '/');
-	const struct pen_measure *u;
-	struct pen_shown s;
-	double v;
-
-	if (slash)
-		*slash = '\0';
-	u = pen__measure_of(c->key);
-	if (!u) {
+	if (!c->show) {
 		printf(" %-*s", c->width,
 		       strcmp(c->key, "cache") != 0
 			       ? pen__line_text(row, c->key)
-		       : pen__line_true(row, "cold") ? "cold"
-						     : "warm");
+			       : cache);
 		return;
 	}
-	v = pen__line_number(row, c->key);
-	if (slash)
-		v /= pen__line_number(row, slash + 1);
-	s = isnan(v) ? (struct pen_shown){ "-" } : u->show(v);
-	if (strlen(s.s) > (size_t)c->width && u->show == pen__show_whole)
+	if (!isnan(v))
+		s = c->show(v);
+	if (strlen(s.s) > (size_t)c->width && c->show == pen__show_whole)
 		s = pen__show_count(v);
-	printf(" %*s%s", c->width - (slash ? 2 : 0), s.s, slash ? "/s" : "");
-}
-
-static void print_header(const char *p)
-{
-	struct live c;
-
-	printf("\n ");
-	while (*p && (p = next_live(p, &c)))
-		printf(" %*s",
-		       pen__measure_of(c.key) || strchr(c.key, '/') ? c.width
-								    : -c.width,
-		       c.title);
-	puts("");
-}
-
-static bool is_text(const char *p)
-{
-	struct live c;
-
-	return next_live(p, &c) && !pen__measure_of(c.key) &&
-	       !strchr(c.key, '/');
+	printf(" %*s", c->width, s.s);
 }
 
 /* Ends a line of the table: says when a run that should be cold was not. */
@@ -256,45 +215,56 @@ static void print_end(const struct pen_line *row)
 		printf("  not cold: %.0f %% in memory\n", 100 * resident);
 }
 
-static void print_row(struct pen_run *r, const struct pen_setup *s,
-		      const struct pen_line *row, const struct pen_text *line)
+/* By itself, or beside those that came before. */
+static bool is_wrong(const struct pen_run *r, const struct pen_line *row,
+		     char *why, size_t cap)
 {
-	const char *p = r->of->live;
-	const bool oom = pen__line_true(row, "oom");
-	struct pen_text why = { 0 };
-	bool right = true, last;
-	struct live c;
+	const struct pen_line **of =
+		pen__alloc(r->rows.n, sizeof(const struct pen_line *));
+	struct pen_variants a = { .kind = &r->of->kind, .row = of };
+	bool wrong;
+
+	for (size_t i = 0; of && i < r->rows.n; i++)
+		if (!strcmp(pen__line_text(&r->rows.row[i], "path"), r->path) &&
+		    !strcmp(pen__line_text(&r->rows.row[i], "experiment"),
+			    a.kind->experiment))
+			of[a.nrows++] = &r->rows.row[i];
+	wrong = pen__run_wrong(&a, row, why, cap);
+	pen__free(of);
+	return wrong;
+}
+
+static void print_row(struct pen_run *r, const struct pen_line *row,
+		      const struct pen_text *line)
+{
+	char why[200] = "ran out of memory";
+	struct pen_column c[PEN_MOST_COLUMNS];
+	size_t n, i = 0;
 
 	if (r->json)
 		fwrite(line->p, 1, line->n, stdout);
-	if (p && !oom && r->of->check)
-		right = r->of->check(r, s, row, &why);
-	if (!p || r->json) {
-		pen__text_fini(&why);
+	if (!r->of->live || r->json)
 		return;
-	}
+	n = pen__columns_parse(r->of->live, c);
 	if (r->nadded == 1) {
 		print_busy(r, &row, 1);
-		print_header(p);
+		printf("\n ");
+		for (size_t k = 0; k < n; k++)
+			printf(" %*s", c[k].show ? c[k].width : -c[k].width,
+			       c[k].title);
+		puts("");
 	}
-	/* what it is, up to the last text; then what came out */
+	/* what it is, up to its cache; then what came out */
 	printf(" ");
-	for (last = false; *p && !last;) {
-		const char *rest = next_live(p, &c);
-
-		print_live(row, &c);
-		last = is_text(p) && strcmp(c.key, "cache") == 0;
-		p = rest;
-	}
-	if (oom || !right) {
-		printf(" %s\n", oom ? "ran out of memory" : why.p);
-		pen__text_fini(&why);
+	do
+		print_live(row, &c[i]);
+	while (strcmp(c[i++].key, "cache") != 0 && i < n);
+	if (pen__line_true(row, "oom") || is_wrong(r, row, why, sizeof(why))) {
+		printf(" %s\n", why);
 		return;
 	}
-	while (*p) {
-		p = next_live(p, &c);
-		print_live(row, &c);
-	}
+	for (; i < n; i++)
+		print_live(row, &c[i]);
 	print_end(row);
 }
 
@@ -397,19 +367,12 @@ static void print_notes_of(const struct pen_run *r)
 static int run_all(struct pen_run *r)
 {
 	struct pen_err err = { 0 };
-	struct pen_text said = { 0 };
 	const int rc = pen__run_all(r, &err);
-	int code = -1;
+	int code;
 
 	if (rc < 0)
 		return complain(&err);
-	if (!rc && r->of->finish && r->of->finish(r, &said, &err))
-		code = complain(&err);
-	if (!r->json)
-		print_paragraphs(&said, false);
-	pen__text_fini(&said);
-	if (code < 0)
-		code = print_result(r);
+	code = print_result(r);
 	if (!rc && code < 0 && r->failed)
 		code = EXIT_FAILED; /* it was said why */
 	/* what is wrong does not hide where the rows are */

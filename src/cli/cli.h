@@ -59,7 +59,7 @@ extern const struct command pen__cmd_load, pen__cmd_gen, pen__cmd_inspect,
 /* Made of the experiments' descriptions, by bench_commands(), before any of
  * these tables is looked at. */
 extern struct command pen__cmd_sweep;
-void bench_commands(void);
+int bench_commands(void);
 
 /* Under the name dlio_benchmark. */
 int run_dlio(int argc, char **argv);

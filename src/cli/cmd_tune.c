@@ -60,83 +60,66 @@ static void learn(struct tune *t, const struct pen_doc *d, double seconds)
 }
 
 static double rate_of(struct tune *t, const struct candidate *c,
-		      const struct pen_text *printed, double seconds)
+		      const struct pen_doc *d, double seconds)
 {
-	struct pen_doc d = { .name = t->target };
-	double rate;
-
-	if (pen__jdoc_open(&d.j, printed->p ? printed->p : "", printed->n,
-			   t->target, NULL))
-		return NAN;
+	if (!c->n && !t->workload)
+		learn(t, d, seconds);
 	/* of a job: all samples over all the time, because what was prepared
 	 * before an epoch began counts for nothing there */
-	rate = t->workload ? pen__doc_number(&d, 0, "totals.samples") /
-				     pen__doc_number(&d, 0, "totals.train_s")
-			   : pen__doc_number(&d, 0, "samples_per_s");
-	if (!c->n && !t->workload)
-		learn(t, &d, seconds);
-	pen__jdoc_close(&d.j);
-	return rate;
+	return t->workload ? pen__doc_number(d, 0, "totals.samples") /
+				     pen__doc_number(d, 0, "totals.train_s")
+			   : pen__doc_number(d, 0, "samples_per_s");
 }
 
-static size_t arguments(const struct tune *t, const struct candidate *c,
-			double seconds, const char **argv, char (*room)[64])
+/* As fast as it will go, and nothing but loading. */
+static size_t arguments(const struct tune *t, const char *seconds,
+			const char **argv)
 {
-	size_t n = 0;
+	const char *const of_run[] = { "train.computation_time=0",
+				       "workflow.checkpoint=false",
+				       "workflow.evaluation=false",
+				       t->folder,
+				       seconds,
+				       t->cold ? "reader.page_cache=drop"
+					       : NULL };
+	const char *const of_load[] = { "epochs=0", "--seconds", seconds,
+					t->cold ? "--drop-cache" : NULL };
+	const size_t n = t->workload ? 6 : 4;
 
-	argv[n++] = "";
-	argv[n++] = t->workload ? "run" : "load";
-	argv[n++] = t->target;
-	for (size_t i = 0; i < t->nfixed; i++)
-		argv[n++] = t->fixed[i];
-	for (size_t i = 0; i < c->n; i++)
-		argv[n++] = c->set[i];
-	argv[n++] = "--json";
-	argv[n++] = "--quiet";
-	if (t->workload) {
-		/* as fast as it will go, and nothing but loading */
-		snprintf(room[0], sizeof(room[0]), "train.epochs=%.0f",
-			 fmax(1, t->epochs * seconds));
-		argv[n++] = room[0];
-		argv[n++] = "train.computation_time=0";
-		argv[n++] = "workflow.checkpoint=false";
-		argv[n++] = "workflow.evaluation=false";
-		argv[n++] = t->folder;
-		if (t->cold)
-			argv[n++] = "reader.page_cache=drop";
-		return n;
-	}
-	snprintf(room[0], sizeof(room[0]), "%.3f", seconds);
-	argv[n++] = "epochs=0";
-	argv[n++] = "--seconds";
-	argv[n++] = room[0];
-	if (t->cold)
-		argv[n++] = "--drop-cache";
+	memcpy(argv, t->workload ? of_run : of_load, n * sizeof(*argv));
 	return n;
 }
 
 static double run_one(struct tune *t, const struct candidate *c, double seconds)
 {
-	const char *argv[TUNE_ARGS + TUNE_SETTINGS + 16] = { 0 };
-	struct pen_text printed = { 0 };
-	struct pen_err err = { 0 };
+	const char *argv[TUNE_ARGS + TUNE_SETTINGS + 16] = {
+		"", t->workload ? "run" : "load", t->target, "--json", "--quiet"
+	};
 	struct pen_process done = { .stop = interrupt_asked };
-	char room[1][64];
+	struct pen_doc d = { .name = t->target };
+	struct pen_err err = { 0 };
 	double rate = NAN;
-	int rc;
+	char time[64];
+	size_t n = 5;
 
-	arguments(t, c, seconds, argv, room);
+	snprintf(time, sizeof(time), t->workload ? "train.epochs=%.0f" : "%.3f",
+		 t->workload ? fmax(1, t->epochs * seconds) : seconds);
+	for (size_t i = 0; i < t->nfixed; i++)
+		argv[n++] = t->fixed[i];
+	for (size_t i = 0; i < c->n; i++)
+		argv[n++] = c->set[i];
+	arguments(t, time, argv + n);
 	t->runs++;
-	rc = pen__process_run(&done, argv, &printed, &err);
-	t->over_s += fmax(0, done.real_s - seconds);
-	if (rc) { /* some ways do not work everywhere: O_DIRECT on tmpfs */
+	if (!pen__process_doc(&done, argv, &d, &err)) {
+		rate = rate_of(t, c, &d, seconds);
+		pen__jdoc_close(&d.j);
+	} else if (done.code) {
+		/* some ways do not work everywhere: O_DIRECT on tmpfs */
 		t->failed++;
 		snprintf(t->why, sizeof(t->why), "%.250s", err.msg);
 		t->code = done.code;
-	} else {
-		rate = rate_of(t, c, &printed, seconds);
 	}
-	pen__text_fini(&printed);
+	t->over_s += fmax(0, done.real_s - seconds);
 	return rate;
 }
 
@@ -163,12 +146,11 @@ static double seconds_of(const struct tune *t, double share, size_t runs)
 static void show_progress(const struct tune *t, const struct candidate *c)
 {
 	double spent = (double)(pen__now_ns() - t->start_ns) / 1e9;
-	char name[61];
 
 	if (t->quiet || t->json || !isatty(STDERR_FILENO))
 		return;
-	tune_name(c, name, sizeof(name));
-	fprintf(stderr, "\r\033[K%.0f of %.0f s: %s", spent, t->budget, name);
+	fprintf(stderr, "\r\033[K%.0f of %.0f s: %.60s", spent, t->budget,
+		tune_name(c));
 	fflush(stderr);
 }
 
@@ -385,8 +367,6 @@ static int take(struct tune *t, const struct args *a, int kind)
 		if (t->nfixed == TUNE_ARGS)
 			return complain_usage("tune: too many settings");
 		t->fixed[t->nfixed++] = a->argv[a->at - 1];
-		if (kind == ARG_SETTING)
-			tune_settled(t, a->key);
 	}
 	return -1;
 }

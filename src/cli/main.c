@@ -197,6 +197,7 @@ static int run(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	bench_commands();
-	return flushed(run(argc, argv));
+	const int rc = bench_commands();
+
+	return rc ? rc : flushed(run(argc, argv));
 }

@@ -12,7 +12,6 @@
 #define TUNE_ARGS 128
 #define TUNE_SETTINGS 8
 #define TUNE_RUNS 32
-#define TUNE_KEYS 5
 #define TUNE_LEAST 0.03 /* that is worth setting something for */
 
 struct candidate {
@@ -28,9 +27,8 @@ struct candidate {
 struct tune {
 	const char *target;
 	bool workload, cold, json, quiet, dry;
-	const char *fixed[TUNE_ARGS];
+	const char *fixed[TUNE_ARGS]; /* arguments of all runs */
 	size_t nfixed;
-	bool given[TUNE_KEYS]; /* keys that the user has settled */
 	double budget;
 	struct candidate c[TUNE_MOST];
 	size_t n;
@@ -50,12 +48,10 @@ struct tune {
 void tune_plan(struct tune *);
 /* Leaves out candidates with this setting. */
 void tune_leave_out(struct tune *, const char *setting);
-/* This argument settles a key: it is not varied. */
-void tune_settled(struct tune *, const char *key);
-/* "threads=2 store=posix", or "defaults" */
-void tune_name(const struct candidate *, char *buf, size_t cap);
 
-/* tune_print.c: of the first n, which were the last ones in. */
+/* tune_print.c. "threads=2 store=posix", or "defaults" */
+const char *tune_name(const struct candidate *);
+/* Of the first n, which were the last ones in. */
 struct candidate *tune_default(struct tune *, size_t n); /* NULL: not there */
 /* Beyond noise, and not by a little? */
 bool tune_better(const struct candidate *, const struct candidate *dflt);

@@ -6,184 +6,127 @@
 
 #include "base/team.h"
 
-enum { THREADS, PREFETCH, DEPTH, STORE, CHUNK };
-static const char *const load_keys[] = { "threads", "prefetch", "queue_depth",
-					 "store", "sampler.chunk" };
-static const char *const run_keys[] = { "reader.read_threads",
-					"reader.prefetch_size", NULL,
-					"reader.odirect", NULL };
-
-static void set(struct candidate *c, const char *key, const char *value)
+/* Did the user settle this one? Whoever names a store settles how it reads. */
+static bool is_given(const struct tune *t, const char *setting)
 {
-	if (c->n < TUNE_SETTINGS)
-		snprintf(c->set[c->n++], sizeof(c->set[0]), "%s=%s", key,
-			 value);
+	size_t n = strcspn(setting, "=");
+
+	if (!strncmp(setting, "store.", 6))
+		n = 5;
+	for (size_t i = 0; i < t->nfixed; i++)
+		if (!strncmp(t->fixed[i], setting, n) && t->fixed[i][n] == '=')
+			return true;
+	return false;
 }
 
-static void set_number(struct candidate *c, const char *key, unsigned value)
+static bool same(const struct candidate *a, const struct candidate *b)
 {
-	char text[32];
+	size_t k = 0;
 
-	snprintf(text, sizeof(text), "%u", value);
-	set(c, key, text);
+	while (k < a->n && a->n == b->n && !strcmp(a->set[k], b->set[k]))
+		k++;
+	return a->n == b->n && k == a->n;
 }
 
-static struct candidate *next(struct tune *t)
+/* Adds a candidate of texts such as "store=uring queue_depth=8", without what
+ * is given; not one that is there already. */
+static void add(struct tune *t, const char *const *text, size_t n)
 {
-	struct candidate *c = &t->c[t->n < TUNE_MOST ? t->n++ : TUNE_MOST - 1];
+	struct candidate *c = &t->c[t->n < TUNE_MOST ? t->n : TUNE_MOST - 1];
 
-	*c = (struct candidate){ 0 };
-	return c;
-}
+	*c = (struct candidate){ .is_default = !t->n };
+	for (size_t i = 0; i < n; i++)
+		for (const char *p = text[i]; *p;) {
+			const size_t len = strcspn(p, " ");
 
-/* The last one goes when there is one like it: of two settings that a given
- * one makes the same, say. */
-static void drop_double(struct tune *t)
-{
-	const struct candidate *c = &t->c[t->n - 1];
-
-	for (size_t i = 0; i + 1 < t->n; i++) {
-		size_t k = 0;
-
-		while (k < c->n && t->c[i].n == c->n &&
-		       !strcmp(t->c[i].set[k], c->set[k]))
-			k++;
-		if (t->c[i].n == c->n && k == c->n) {
-			t->n--;
-			return;
+			if (c->n < TUNE_SETTINGS && !is_given(t, p))
+				snprintf(c->set[c->n++], sizeof(c->set[0]),
+					 "%.*s", (int)len, p);
+			p += len + (p[len] == ' ');
 		}
-	}
+	for (size_t i = 0; i < t->n; i++)
+		if (same(&t->c[i], c))
+			return;
+	t->n += t->n < TUNE_MOST;
 }
 
 /* Threads worth trying: 1, half, all, and twice the CPUs we may use. */
-static size_t thread_counts(const struct tune *t, unsigned *v)
+static size_t thread_counts(const char *key, char (*text)[64])
 {
-	unsigned all = pen__cpus(), n = 0;
+	const unsigned all = pen__cpus();
+	const unsigned v[] = { 1, all > 3 ? all / 2 : 0, all > 1 ? all : 0,
+			       2 * all };
+	size_t n = 0;
 
-	if (t->given[THREADS]) {
-		v[0] = 0;
-		return 1;
-	}
-	v[n++] = 1;
-	if (all > 3)
-		v[n++] = all / 2;
-	if (all > 1)
-		v[n++] = all;
-	v[n++] = 2 * all;
+	for (size_t i = 0; i < 4; i++)
+		if (v[i])
+			snprintf(text[n++], sizeof(*text), "%s=%u", key, v[i]);
 	return n;
 }
 
-struct way {
-	const char *store, *direct;
-	unsigned depth; /* 0: as it is */
-};
-static const struct way ways[] = {
-	{ "posix", NULL, 0 },	 { "mmap", NULL, 0 },	 { "uring", NULL, 8 },
-	{ "uring", NULL, 64 },	 { "posix", "true", 0 }, { "uring", "true", 8 },
-	{ "uring", "true", 64 },
-};
-
-static void add_load(struct tune *t, const struct way *w, unsigned threads,
-		     unsigned ahead)
+/* Every way to read with every number of threads and batches ahead. */
+static void add_all(struct tune *t, const char *threads,
+		    const char *const *ahead, const char *const *ways)
 {
-	struct candidate *c = next(t);
+	const bool uring = is_given(t, "store=") || pen_store_usable("uring");
+	char text[4][64];
+	const size_t n = thread_counts(threads, text);
 
-	if (threads)
-		set_number(c, "threads", threads);
-	if (ahead && !t->given[PREFETCH])
-		set_number(c, "prefetch", ahead);
-	if (w->store && !t->given[STORE]) {
-		set(c, "store", w->store);
-		if (w->direct)
-			set(c, "store.direct", w->direct);
-	}
-	if (w->depth && !t->given[DEPTH])
-		set_number(c, "queue_depth", w->depth);
-	drop_double(t);
-}
-
-static void candidates_load(struct tune *t)
-{
-	static const unsigned ahead[] = { 2, 16 };
-	bool uring = pen_store_usable("uring");
-	unsigned threads[8];
-	size_t n = thread_counts(t, threads);
-
-	next(t)->is_default = true;
 	for (size_t i = 0; i < n; i++)
-		for (size_t w = 0; w < sizeof(ways) / sizeof(*ways); w++) {
-			if (!uring && !t->given[STORE] &&
-			    !strcmp(ways[w].store, "uring"))
-				continue;
-			for (size_t k = 0; k < 2; k++)
-				if (!t->given[PREFETCH] || !k)
-					add_load(t, &ways[w], threads[i],
-						 ahead[k]);
-		}
+		for (size_t w = 0; ways[w]; w++)
+			for (size_t k = 0; ahead[k]; k++)
+				if (uring || !strstr(ways[w], "uring"))
+					add(t,
+					    (const char *[]){ text[i], ahead[k],
+							      ways[w] },
+					    3);
 }
 
 /* Chunks of a block shuffle, with blocks of the same size, and all else as it
  * is by default. */
-static void candidates_chunk(struct tune *t)
+static void add_chunks(struct tune *t)
 {
-	static const unsigned chunk[] = { 8, 32, 128, 512 };
+	static const char *const chunks[] = {
+		"sampler.chunk=8 sampler.chunks=2048",
+		"sampler.chunk=32 sampler.chunks=512",
+		"sampler.chunk=128 sampler.chunks=128",
+		"sampler.chunk=512 sampler.chunks=32",
+	};
 
 	for (size_t i = 0; i < t->nfixed; i++)
-		if (!strcmp(t->fixed[i], "sampler=block") && !t->given[CHUNK])
-			for (size_t k = 0; k < 4; k++) {
-				struct candidate *c = next(t);
-
-				set_number(c, "sampler.chunk", chunk[k]);
-				set_number(c, "sampler.chunks",
-					   16384 / chunk[k]);
-			}
-}
-
-static void candidates_run(struct tune *t)
-{
-	static const unsigned ahead[] = { 2, 4, 8 };
-	unsigned threads[8];
-	size_t n = thread_counts(t, threads);
-
-	next(t)->is_default = true;
-	for (size_t i = 0; i < n; i++)
-		for (size_t k = 0; k < 3; k++)
-			for (unsigned direct = 0; direct < 2; direct++) {
-				struct candidate *c;
-
-				if ((t->given[PREFETCH] && k) ||
-				    (t->given[STORE] && direct))
-					continue;
-				c = next(t);
-				if (threads[i])
-					set_number(c, run_keys[THREADS],
-						   threads[i]);
-				if (!t->given[PREFETCH])
-					set_number(c, run_keys[PREFETCH],
-						   ahead[k]);
-				if (!t->given[STORE])
-					set(c, run_keys[STORE],
-					    direct ? "true" : "false");
-			}
-}
-
-void tune_name(const struct candidate *c, char *buf, size_t cap)
-{
-	size_t at = 0;
-
-	snprintf(buf, cap, "%s", c->n ? "" : "defaults");
-	for (size_t i = 0; i < c->n && at < cap; i++)
-		at += (size_t)snprintf(buf + at, cap - at, "%s%s", i ? " " : "",
-				       c->set[i]);
+		for (size_t k = 0; !strcmp(t->fixed[i], "sampler=block") &&
+				   !is_given(t, "sampler.chunk=") && k < 4;
+		     k++)
+			add(t, &chunks[k], 1);
 }
 
 void tune_plan(struct tune *t)
 {
+	static const char *const load_ahead[] = { "prefetch=2", "prefetch=16",
+						  NULL };
+	static const char *const load_ways[] = {
+		"store=posix",
+		"store=mmap",
+		"store=uring queue_depth=8",
+		"store=uring queue_depth=64",
+		"store=posix store.direct=true",
+		"store=uring store.direct=true queue_depth=8",
+		"store=uring store.direct=true queue_depth=64",
+		NULL
+	};
+	static const char *const run_ahead[] = { "reader.prefetch_size=2",
+						 "reader.prefetch_size=4",
+						 "reader.prefetch_size=8",
+						 NULL };
+	static const char *const run_ways[] = { "reader.odirect=false",
+						"reader.odirect=true", NULL };
+
+	add(t, NULL, 0); /* the defaults */
 	if (t->workload)
-		candidates_run(t);
+		add_all(t, "reader.read_threads", run_ahead, run_ways);
 	else
-		candidates_load(t);
-	candidates_chunk(t);
+		add_all(t, "threads", load_ahead, load_ways);
+	add_chunks(t);
 }
 
 void tune_leave_out(struct tune *t, const char *setting)
@@ -199,12 +142,4 @@ void tune_leave_out(struct tune *t, const char *setting)
 			t->c[n++] = t->c[i];
 	}
 	t->n = n;
-}
-
-void tune_settled(struct tune *t, const char *key)
-{
-	for (int k = 0; k < TUNE_KEYS; k++)
-		if (!strcmp(key, load_keys[k]) ||
-		    (run_keys[k] && !strcmp(key, run_keys[k])))
-			t->given[k] = true;
 }

@@ -9,6 +9,17 @@
 #include "cli/cli.h"
 #include "report/spread.h"
 
+const char *tune_name(const struct candidate *c)
+{
+	static char name[TUNE_SETTINGS * 65];
+	size_t at = 0;
+
+	for (size_t i = 0; i < c->n; i++)
+		at += (size_t)snprintf(name + at, sizeof(name) - at, "%s%s",
+				       i ? " " : "", c->set[i]);
+	return c->n ? name : "defaults";
+}
+
 bool tune_better(const struct candidate *c, const struct candidate *dflt)
 {
 	double from[TUNE_RUNS], to[TUNE_RUNS];
@@ -112,15 +123,12 @@ static void print_python(const struct tune *t, const struct candidate *c)
 
 static void print_alike(const struct tune *t, size_t n)
 {
-	char name[256];
 	size_t shown = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		if (!t->c[i].alike)
-			continue;
-		tune_name(&t->c[i], name, sizeof(name));
-		printf("%s%s", shown++ ? "; " : "", name);
-	}
+	for (size_t i = 0; i < n; i++)
+		if (t->c[i].alike)
+			printf("%s%s", shown++ ? "; " : "",
+			       tune_name(&t->c[i]));
 	printf(".%s\n", shown > 1 ? " The first is taken." : "");
 }
 
@@ -149,7 +157,6 @@ static void print_verdict(struct tune *t, size_t n,
 static void print_text(struct tune *t, size_t n)
 {
 	const struct candidate *best = choose(t, n);
-	char name[256];
 
 	print_others(&t->others);
 	printf("%s: %s tried in %s, %s\n", shown(t->target),
@@ -168,10 +175,9 @@ static void print_text(struct tune *t, size_t n)
 			continue;
 		memcpy(sorted, c->rate, c->nruns * sizeof(*sorted));
 		pen__median(sorted, c->nruns);
-		tune_name(c, name, sizeof(name));
 		printf("  %12s %9s .. %9s  %s\n", human_count(c->median),
 		       human_count(sorted[0]),
-		       human_count(sorted[c->nruns - 1]), name);
+		       human_count(sorted[c->nruns - 1]), tune_name(c));
 	}
 	print_verdict(t, n, best);
 	print_yaml(t, best);
@@ -191,12 +197,9 @@ static void json_settings(struct pen_text *j, const char *key,
 int tune_print_plan(const struct tune *t)
 {
 	struct pen_text j = { 0 };
-	char name[256];
 
-	for (size_t i = 0; i < t->n && !t->json; i++) {
-		tune_name(&t->c[i], name, sizeof(name));
-		printf("%s\n", name);
-	}
+	for (size_t i = 0; i < t->n && !t->json; i++)
+		printf("%s\n", tune_name(&t->c[i]));
 	if (!t->json)
 		return EXIT_OK;
 	pen__json_open(&j, NULL, '{');

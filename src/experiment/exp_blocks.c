@@ -15,7 +15,7 @@
 #define DEFAULT_GRID "65536 / [1,4096]"
 #define MOST_LOG2 12 /* of chunks a block: the far end of the colours */
 
-static const char *const methods[] = { "dense", "csr", NULL };
+static const char *const methods[] = { "dense", "csr" };
 
 struct grid {
 	struct pen_blocks *list;
@@ -72,18 +72,15 @@ static int run(struct pen_run *r, const struct pen_trial *t, struct pen_text *j,
 	const struct pen_blocks *k = block_of(r, t->of);
 	struct pen_pass pass = { .quality = !pen__given(r, "--no-quality"),
 				 .label = pen__value(r, "--label")->text };
-	char chunk[24], chunks[24];
 	const struct pen_setting set[] = {
-		{ "sampler", "block" },
-		{ "sampler.chunk", chunk },
-		{ "sampler.chunks", chunks },
+		{ "sampler", "block", 0 },
+		{ "sampler.chunk", NULL, k->chunk },
+		{ "sampler.chunks", NULL, k->chunks },
 		{ "format.output",
-		  t->of->kind >= 0 ? methods[t->of->kind] : NULL },
-		{ NULL, NULL }
+		  t->of->kind >= 0 ? methods[t->of->kind] : NULL, 0 },
+		{ .key = NULL },
 	};
 
-	snprintf(chunk, sizeof(chunk), "%llu", (unsigned long long)k->chunk);
-	snprintf(chunks, sizeof(chunks), "%llu", (unsigned long long)k->chunks);
 	return pen__run_pass_with(r, t, &pass, set, j, err);
 }
 
@@ -133,16 +130,9 @@ static int prepare(struct pen_run *r, struct pen_err *err)
 		rc = pen__run_data(r, err);
 	for (size_t i = 0; !rc && i < g->n; i++)
 		for (int k = r->shared->has_output ? 0 : -1;
-		     k < (r->shared->has_output ? 2 : 0); k++) {
-			struct pen_setup *s;
-
-			if (k >= 0 && !pen__chosen(r, "-m", (size_t)k))
-				continue;
-			s = pen__setup_add(r, "", "", i, err);
-			if (!s)
-				return PEN_ENOMEM;
-			s->kind = k;
-		}
+		     k < (r->shared->has_output ? 2 : 0); k++)
+			if (k < 0 || pen__chosen(r, "-m", (size_t)k))
+				pen__setup_add(r, "", "", i)->kind = k;
 	return rc;
 }
 
@@ -175,9 +165,11 @@ static bool is_census(const struct pen_line *r)
 }
 
 /* "512 x 128 rows, csr" */
-static void name(const struct pen_line *r, char *buf, size_t cap)
+static void name(struct pen_variant *m)
 {
-	snprintf(buf, cap, "%s x %s rows, %.16s%s",
+	const struct pen_line *r = m->row;
+
+	snprintf(m->name, sizeof(m->name), "%.20s x %.20s rows, %.16s%s",
 		 pen__show_whole(chunks_of(r)).s,
 		 pen__show_whole(chunk_of(r)).s, pen__line_text(r, "method"),
 		 is_census(r) ? " (the Census default)" : "");
@@ -556,90 +548,19 @@ static int show(struct pen_text *t, const struct pen_group *g,
 	};
 	int rc = put_plot(t, g, &speed, err);
 
-	if (!rc)
-		rc = put_plot(t, g, &mixing, err);
-	if (!rc)
-		pen__runs_show(
-			t, g,
-			"method=method|cache|block "
-			"rows=block_rows|chunks=block_chunks|rows a "
-			"chunk=chunk_rows|per s=samples_per_s|after the first "
-			"batch=samples_per_s_rest|~seconds=seconds|first "
-			"batch=first_batch_s|memory=own_memory_bytes|~reserved "
-			"buffers=buffer_peak_bytes|~peak with mapped "
-			"files=peak_memory_bytes|batch p50=batch_p50_s|batch "
-			"p99=batch_p99_s|slowest 10 %=slow_tenth_share|~CPU s "
-			"per "
-			"million=cpu_s_per_million|~payload=payload_bytes|~"
-			"read=read_bytes|n_eff=quality.n_eff|~n_eff "
-			"expected=quality.n_eff_expected|~batch "
-			"entropy=quality.label.batch_entropy|~settings="
-			"settings");
-	return rc;
+	return rc ? rc : put_plot(t, g, &mixing, err);
 }
 
-static const struct pen_flag flags[] = {
-	PEN_TEXT("-B", "N",
-		 "rows a batch (default 1024), the same as batch_size="),
-	PEN_TEXT("-E", "N", "epochs a run, the same as epochs="),
-	PEN_NAMES("-m", "METHOD",
-		  "dense or csr: what batches are made of; repeatable, default "
-		  "both",
-		  methods),
-	PEN_TEXT("--label", "FIELD",
-		 "also how evenly this label is mixed: a column that "
-		 "format.obs= loads"),
-	PEN_SWITCH("--no-quality", "do not measure how well batches are mixed"),
-	PEN_FLAGS_END,
-};
-
-static const char *const examples[] = {
-	"penstock bench blocks cells.h5ad",
-	"the default grid: blocks of 65,536 rows in 1 to 4,096 chunks, and the "
-	"Census loader's 2000x64",
-	"penstock bench blocks cells.h5ad '65536 / [1,4096]' 256x64 -m csr -n "
-	"200",
-	"CSR batches only, 200 of them in each run",
-	"penstock bench blocks cells.h5ad --cold --warm --repeats 3 -M disk=x",
-	"with and without the page cache, three times in turns",
-	"penstock bench blocks cells.h5ad format.obs=plate --label plate",
-	"also how evenly plates are mixed",
-	"penstock bench blocks cells.h5ad --resume",
-	"go on where it was stopped",
-	NULL,
-};
-
-const struct pen_experiment pen__exp_blocks = {
+struct pen_experiment pen__exp_blocks = {
 	.kind = { .experiment = "blocks",
-		  .title = "Block sizes",
 		  .words = words,
 		  .name = name,
 		  .show = show },
-	.args = "PATH [BLOCK...] [key=value ...] [flags]",
-	.summary = "block sizes against speed, memory and shuffle quality",
-	.about = "BLOCK is NxC (N chunks of C rows), B/N (blocks of B rows in "
-		 "N chunks), B/[lo,hi] (the same for all powers of 2 from lo "
-		 "to hi), or C (2000 chunks of C rows). Each is run with "
-		 "sampler=block in a process of its own; a run that is out of "
-		 "memory leaves a row that says so, and the grid goes on. "
-		 "rows/s is of the whole run; later is the rate after the "
-		 "first batch, which waits for a whole block, and is told of "
-		 "ten blocks or more.",
-	.flags = flags,
-	.has = PEN_HAS_PASS | PEN_HAS_SPEC,
-	.refuses = pen__order_is_set,
-	.preset = { "batch_size", "1024" },
-	.examples = examples,
 	.own = sizeof(struct grid),
 	.take = take,
 	.prepare = prepare,
 	.head = head,
 	.describe = describe,
 	.run = run,
-	.live = "block=block_rows:8|chunks=block_chunks:7|rows=chunk_rows:8|"
-		"method=method:6|cache=cache:5|rows/"
-		"s=samples_per_s:8|later=samples_per_s_rest:8|memory=own_"
-		"memory_bytes:8|p50=batch_p50_s:8|p99=batch_p99_s:8|slow=slow_"
-		"tenth_share:5|n_eff=quality.n_eff:6",
 	.close = close_grid,
 };

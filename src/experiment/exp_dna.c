@@ -15,7 +15,7 @@
 #include "experiment/harness.h"
 #include "report/doc.h"
 
-#define MOST_FILES 64
+#define MOST_FILES (3 * PEN_MOST_VALUES) /* of each kind, so many sizes */
 
 /* A file that is made: what it took to make it ready. */
 struct seqs {
@@ -29,28 +29,7 @@ struct dna {
 	size_t nfiles;
 };
 
-static const char *const kinds[] = { "dna", "rna", "dna+rna", NULL };
-static const char *const models[] = { "none", "dm", NULL };
-static const char *const updates[] = { "sparse", "adam", NULL };
-
 /* ---- files ---- */
-
-/* Runs a program; what it printed is a document when asked for. */
-static int command(const struct pen_run *r, const char *const *argv,
-		   struct pen_doc *doc, struct pen_process *p,
-		   struct pen_err *err)
-{
-	struct pen_text out = { 0 };
-	int rc;
-
-	*p = (struct pen_process){ .stop = r->stop };
-	rc = pen__process_run(p, argv, &out, err);
-	if (!rc && doc)
-		rc = pen__jdoc_open(&doc->j, out.p ? out.p : "", out.n, argv[1],
-				    err);
-	pen__text_fini(&out);
-	return rc;
-}
 
 static int make_file(const struct pen_run *r, struct seqs *s, const char *kind,
 		     const char *size, struct pen_err *err)
@@ -63,14 +42,16 @@ static int make_file(const struct pen_run *r, struct seqs *s, const char *kind,
 	const char *vocab[] = { "",	  "vocab",     s->path, "format=lines",
 				"k=4",	  "pads=true", "-o",	s->words,
 				"--json", NULL };
+	struct pen_process p = { .stop = r->stop };
 	struct pen_doc d = { .name = kind };
-	struct pen_process p;
+	struct pen_text out = { 0 };
 	int rc;
 
 	snprintf(set, sizeof(set), "size=%s", size);
-	rc = command(r, gen, NULL, &p, err);
+	rc = pen__process_run(&p, gen, &out, err);
 	if (!rc)
-		rc = command(r, dict, &d, &p, err);
+		rc = pen__process_doc(&p, dict, &d, err);
+	pen__text_fini(&out);
 	if (rc)
 		return rc;
 	s->dict_s = pen__doc_number(&d, 0, "seconds");
@@ -78,7 +59,8 @@ static int make_file(const struct pen_run *r, struct seqs *s, const char *kind,
 	s->samples = pen__doc_number(&d, 0, "keys");
 	s->bytes = pen__doc_number(&d, 0, "value_bytes");
 	pen__jdoc_close(&d.j);
-	rc = command(r, vocab, NULL, &p, err);
+	rc = pen__process_run(&p, vocab, &out, err);
+	pen__text_fini(&out);
 	s->vocab_s = p.real_s;
 	return rc;
 }
@@ -173,16 +155,22 @@ static int run(struct pen_run *r, const struct pen_trial *t, struct pen_text *j,
 	const struct seqs *s = &((const struct dna *)r->own)->file[t->of->kind];
 	char program[4096], words[4200], batch[40], threads[40], epochs[24];
 	const char *argv[] = {
-		program,    s->path,
-		words,	    batch,
-		threads,    "--json",
-		"--epochs", epochs,
-		"--model",  models[(size_t)pen__number(r, "--model")],
-		"--update", updates[(size_t)pen__number(r, "--update")],
+		program,
+		s->path,
+		words,
+		batch,
+		threads,
+		"--json",
+		"--epochs",
+		epochs,
+		"--model",
+		pen__name(r, "--model", (size_t)pen__number(r, "--model")),
+		"--update",
+		pen__name(r, "--update", (size_t)pen__number(r, "--update")),
 		NULL
 	};
 	struct pen_doc d = { .name = s->path };
-	struct pen_process p;
+	struct pen_process p = { .stop = r->stop };
 	int rc;
 
 	find_program(program, sizeof(program));
@@ -193,7 +181,7 @@ static int run(struct pen_run *r, const struct pen_trial *t, struct pen_text *j,
 		 (unsigned long long)(t->of->value >> 32));
 	snprintf(epochs, sizeof(epochs), "%llu",
 		 (unsigned long long)pen_spec_number(r->spec, "epochs"));
-	rc = command(r, argv, &d, &p, err);
+	rc = pen__process_doc(&p, argv, &d, err);
 	if (rc)
 		return rc;
 	put_figures(j, s, &d, &p);
@@ -203,7 +191,7 @@ static int run(struct pen_run *r, const struct pen_trial *t, struct pen_text *j,
 
 /* ---- all of them ---- */
 
-static int add(struct pen_run *r, size_t file, struct pen_err *err)
+static void add(struct pen_run *r, size_t file)
 {
 	const char *data = ((const struct dna *)r->own)->file[file].name;
 	const struct pen_taken *workers = pen__value(r, "--workers");
@@ -218,14 +206,11 @@ static int add(struct pen_run *r, size_t file, struct pen_err *err)
 		snprintf(name, sizeof(name), "%.20s, batch %llu",
 			 pen__show_counted(n, "thread").s,
 			 (unsigned long long)b);
-		s = pen__setup_add(r, name, data, n << 32 | b, err);
-		if (!s)
-			return PEN_ENOMEM;
+		s = pen__setup_add(r, name, data, n << 32 | b);
 		s->kind = (int)file;
 		s->as_it_is = true;
 		snprintf(s->check, sizeof(s->check), "%s", data);
 	}
-	return 0;
 }
 
 static int take(struct pen_run *r, const char *key, const char *value,
@@ -243,6 +228,7 @@ static int take(struct pen_run *r, const char *key, const char *value,
 static int prepare(struct pen_run *r, struct pen_err *err)
 {
 	const struct dna *g = r->own;
+	const char *kind;
 	int rc;
 
 	if (!pen_spec_number(r->spec, "epochs"))
@@ -252,11 +238,11 @@ static int prepare(struct pen_run *r, struct pen_err *err)
 	rc = pen__run_rows_open(r, err);
 	if (!rc)
 		rc = pen__run_folder(r, err);
-	for (size_t k = 0; !rc && kinds[k]; k++)
+	for (size_t k = 0; !rc && (kind = pen__name(r, "--kinds", k)); k++)
 		if (pen__chosen(r, "--kinds", k))
-			rc = make_files(r, kinds[k], err);
+			rc = make_files(r, kind, err);
 	for (size_t i = 0; !rc && i < g->nfiles; i++)
-		rc = add(r, i, err);
+		add(r, i);
 	return rc;
 }
 
@@ -281,64 +267,8 @@ static void words(struct pen_text *t, const struct pen_variants *a)
 	pen__put_best(t, a, &shortest);
 }
 
-static const struct pen_flag flags[] = {
-	{ "--sizes", "LIST", "of the files, as 10MB,0.125GiB (default 1MB,4MB)",
-	  PEN_TAKES_SIZES, "1MB,4MB", 2048, 1e15, 16, NULL },
-	{ "--kinds", "LIST",
-	  "of dna, rna and dna+rna (half each); default: the first two",
-	  PEN_TAKES_NAMES, "dna,rna", 0, 0, 3, kinds },
-	{ "--workers", "LIST", "threads of the loader (default 1,2)",
-	  PEN_TAKES_COUNTS, "1,2", 1, 65536, 16, NULL },
-	{ "--batch", "LIST", "sequences in a batch (default 1,4,32)",
-	  PEN_TAKES_COUNTS, "1,4,32", 1, 65536, 16, NULL },
-	{ "--model", "none|dm", "none: only load (default dm)", PEN_TAKES_NAMES,
-	  "dm", 0, 0, 1, models },
-	{ "--update", "sparse|adam",
-	  "of the model: only rows that are touched, or all (default sparse)",
-	  PEN_TAKES_NAMES, "sparse", 0, 0, 1, updates },
-	PEN_FLAGS_END,
-};
-
-static const char *const examples[] = {
-	"penstock bench dna",
-	"DNA and RNA, 1 and 4 MB, 1 and 2 threads, batches of 1, 4 and 32",
-	"penstock bench dna --kinds dna+rna --sizes 0.125GiB --batch 4",
-	"the file of the published example: 130,946 sequences",
-	"penstock bench dna --model none --workers 1,2,4",
-	"loading alone",
-	NULL,
-};
-
-const struct pen_experiment pen__exp_dna = {
-	.kind = { .experiment = "dna",
-		  .title = "Sequences to Doc2Vec",
-		  .columns =
-			  "data=group|with=arm|dictionary=dict_s|vocabulary="
-			  "vocab_s|an epoch=epoch_s|of it "
-			  "waiting=load_s|model=model_s|real=real_s|user=user_"
-			  "s|system=system_s|overall=overall_s|+sequences/"
-			  "s=samples_per_s|+memory=peak_memory_bytes|+~"
-			  "sequences=n_sequences|+~dictionary bytes a "
-			  "byte=dict_bytes_per_byte|+~sum=content_sum",
-		  .chart = { { "Time of an epoch",
-			       "Every sequence once. Shorter is better.",
-			       "epoch_s" },
-			     { "Waiting for data in an epoch",
-			       "How long the model had to wait for its "
-			       "batches.",
-			       "load_s" } },
-		  .words = words },
-	.args = "[epochs=N] [flags]",
-	.summary = "sequences to Doc2Vec: dictionary, vocabulary, epochs",
-	.about = "Makes files of random sequences, puts them into a dictionary "
-		 "in shared memory, counts their words, and trains Doc2Vec "
-		 "over them. The table has the time of each of these, an "
-		 "epoch's time and how much of it was waiting for data and how "
-		 "much the model, real, user and system time, and all "
-		 "together. All variants of a file have to deliver the same.",
-	.flags = flags,
-	.has = PEN_HAS_MADE | PEN_HAS_PASS,
-	.examples = examples,
+struct pen_experiment pen__exp_dna = {
+	.kind = { .experiment = "dna", .words = words },
 	.own = sizeof(struct dna),
 	.take = take,
 	.prepare = prepare,

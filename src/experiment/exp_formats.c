@@ -42,12 +42,13 @@ static const struct {
 	{ .format = "jpeg", .file = "jpeg", .holds = IMAGE, .lossy = true },
 	{ .format = "png", .file = "png", .holds = IMAGE },
 };
-static const char *const names[] = { "npy",	  "npz",      "npz-deflate",
-				     "raw",	  "hdf5",     "hdf5-chunked",
-				     "hdf5-gzip", "tfrecord", "indexed_binary",
-				     "csv",	  "jpeg",     "png",
-				     NULL };
 static const char *const orders[] = { "in order", "at random" };
+
+/* As they are called by --formats, in the same order. */
+static const char *name_of(const struct pen_run *r, size_t i)
+{
+	return pen__name(r, "--formats", i);
+}
 
 struct formats {
 	bool there[NFORMS];
@@ -82,7 +83,7 @@ static void put_shape(const struct pen_fresh *m, const char *before, char *buf,
 /* Index files lie beside: a folder for each. */
 static void form_path(const struct pen_run *r, size_t i, char *buf, size_t cap)
 {
-	snprintf(buf, cap, "%s/%s/%s", r->folder, names[i], forms[i].file);
+	snprintf(buf, cap, "%s/%s/%s", r->folder, name_of(r, i), forms[i].file);
 }
 
 static int write_samples(const struct pen_run *r, const char *path, size_t i,
@@ -124,7 +125,7 @@ static int write_form(struct pen_run *r, const void *arg, struct pen_err *err)
 	}
 	f.kv = kv;
 	form_path(r, i, path, sizeof(path));
-	snprintf(dir, sizeof(dir), "%s/%s", r->folder, names[i]);
+	snprintf(dir, sizeof(dir), "%s/%s", r->folder, name_of(r, i));
 	rc = pen__make_dirs(forms[i].holds == IMAGE ? path : dir, 0777, err);
 	if (!rc)
 		rc = write_samples(r, path, i, &f, err);
@@ -141,11 +142,11 @@ static int write_one(struct pen_run *r, size_t i, struct pen_err *err)
 	char title[64];
 	int rc;
 
-	snprintf(title, sizeof(title), "writing %s", names[i]);
+	snprintf(title, sizeof(title), "writing %s", name_of(r, i));
 	rc = pen__run_child(r, title, write_form, &i, err);
 	if (!rc && !g->there[i])
 		pen__text_add(&r->warnings, "penstock: %s left out: %s\n",
-			      names[i], g->why);
+			      name_of(r, i), g->why);
 	return rc;
 }
 
@@ -160,13 +161,13 @@ static int run(struct pen_run *r, const struct pen_trial *t, struct pen_text *j,
 	const char *dtype = pen_dtype_name(r->made.field.dtype);
 	char path[4096], shape[256];
 	const struct pen_setting set[] = {
-		{ "path", path },
-		{ "sampler", t->of->kind ? "shuffle" : "sequential" },
-		{ "index_cache", "off" },
-		{ "format", forms[i].format },
-		{ "format.dtype", typed || table ? dtype : NULL },
-		{ "format.shape", typed ? shape : NULL },
-		{ NULL, NULL }
+		{ "path", path, 0 },
+		{ "sampler", t->of->kind ? "shuffle" : "sequential", 0 },
+		{ "index_cache", "off", 0 },
+		{ "format", forms[i].format, 0 },
+		{ "format.dtype", typed || table ? dtype : NULL, 0 },
+		{ "format.shape", typed ? shape : NULL, 0 },
+		{ .key = NULL },
 	};
 	struct pen_pass pass = { .content = true };
 	int rc;
@@ -196,7 +197,7 @@ static bool can_hold(const struct pen_run *r, size_t i)
 	return true;
 }
 
-static int add(struct pen_run *r, int order, struct pen_err *err)
+static void add(struct pen_run *r, int order)
 {
 	const struct formats *g = r->own;
 
@@ -205,16 +206,13 @@ static int add(struct pen_run *r, int order, struct pen_err *err)
 
 		if (!g->there[i])
 			continue;
-		s = pen__setup_add(r, names[i], orders[order], i, err);
-		if (!s)
-			return PEN_ENOMEM;
+		s = pen__setup_add(r, name_of(r, i), orders[order], i);
 		s->kind = order;
 		s->lossy = forms[i].lossy;
 		snprintf(s->check, sizeof(s->check), "%s%s",
 			 r->batches ? orders[order] : "all",
-			 s->lossy ? names[i] : "");
+			 s->lossy ? s->name : "");
 	}
-	return 0;
 }
 
 static int prepare(struct pen_run *r, struct pen_err *err)
@@ -228,85 +226,15 @@ static int prepare(struct pen_run *r, struct pen_err *err)
 			rc = write_one(r, i, err);
 		else if (pen__given(r, "--formats"))
 			rc = pen__fail(err, PEN_EINVAL, r->name,
-				       "%s cannot hold %s %s", names[i],
+				       "%s cannot hold %s %s", name_of(r, i),
 				       r->shape, r->dtype);
-	if (!rc)
-		rc = add(r, 0, err);
-	return rc ? rc : add(r, 1, err);
+	add(r, 0);
+	add(r, 1);
+	return rc;
 }
 
-static const struct pen_flag flags[] = {
-	PEN_NAMES("--formats", "LIST",
-		  "some only, as npy,hdf5-gzip,png (default: all that can hold "
-		  "the samples)",
-		  names),
-	PEN_COUNT("--chunk", "samples a chunk of hdf5 (default 16)", "16", 1e9),
-	PEN_FLAGS_END,
-};
-
-static const struct pen_ranking best[] = {
-	{ .what = "Fastest in order",
-	  .key = "samples_per_s",
-	  .group = "in order" },
-	{ .what = "Fastest at random",
-	  .key = "samples_per_s",
-	  .group = "at random" },
-	{ .what = "Smallest",
-	  .key = "disk_bytes",
-	  .group = "in order",
-	  .with = "for samples of",
-	  .also = "made_bytes" },
-	{ .what = "First batch soonest",
-	  .key = "startup_s",
-	  .group = "in order" },
-	{ .what = NULL },
-};
-
-static const char *const examples[] = {
-	"penstock bench formats --samples 20k --shape 64x64",
-	"numbers: npy, npz, raw, hdf5, tfrecord, indexed_binary, csv",
-	"penstock bench formats --shape 224x224x3 --dtype uint8 --samples 1000",
-	"pictures: jpeg and png, too",
-	"penstock bench formats --formats npy,hdf5-gzip --chunk 64 --cold "
-	"--warm --dir /data",
-	"two of them, from that disk and from memory",
-	NULL,
-};
-
-const struct pen_experiment pen__exp_formats = {
-	.kind = { .experiment = "formats",
-		  .title = "Formats",
-		  .columns =
-			  "format=arm|order=group|cache|on "
-			  "disk=disk_bytes|start-up=startup_s|per "
-			  "s=samples_per_s|bytes per s=bytes_per_s|CPU s per "
-			  "million=cpu_s_per_million|+memory=own_memory_bytes|+"
-			  "store=store",
-		  .chart = { { "Samples a second",
-			       "By order and format. Longer is better.",
-			       "samples_per_s" },
-			     { "Start-up",
-			       "Opening without a cached index, and the first "
-			       "batch. Shorter is better.",
-			       "startup_s" },
-			     { "Bytes on disk",
-			       "Of the same samples. Shorter is better.",
-			       "disk_bytes" } },
-		  .best = best },
-	.args = "[key=value ...] [flags]",
-	.summary = "the same samples in every format: size, start-up, rate",
-	.about = "Makes samples from seed=, writes them in every format that "
-		 "can hold them, and loads them in order and at random. "
-		 "Start-up is opening without a cached index plus the first "
-		 "batch. Floats are even between 0 and 1 and bytes make smooth "
-		 "pictures: other data compress otherwise. A variant that "
-		 "delivers other samples than were made has no rate.",
-	.flags = flags,
-	.has = PEN_HAS_MADE | PEN_HAS_PASS | PEN_HAS_SPEC,
-	.refuses = (const char *const[]){ "sampler*=", PEN_SETS,
-					  "format*=", PEN_SETS,
-					  "shuffle=", PEN_SETS, NULL },
-	.examples = examples,
+struct pen_experiment pen__exp_formats = {
+	.kind = { .experiment = "formats" },
 	.own = sizeof(struct formats),
 	.prepare = prepare,
 	.run = run,

@@ -28,8 +28,8 @@ static int run_mapped(struct pen_run *r, const struct pen_trial *t,
 		      struct pen_text *j, struct pen_err *err)
 {
 	const struct mapping *g = r->own;
-	const struct pen_setting set[] = { { "store", stores[t->of->kind] },
-					   { NULL, NULL } };
+	const struct pen_setting set[] = { { "store", stores[t->of->kind], 0 },
+					   { .key = NULL } };
 	struct pen_squeeze q = g->q;
 	/* cold, so that pages are this process's from the first on */
 	struct pen_pass pass = { .content = true,
@@ -105,10 +105,8 @@ static int prepare_mapped(struct pen_run *r, struct pen_err *err)
 		rc = settle(r, err);
 	for (int i = 0; !rc && i < NWAYS; i++) {
 		struct pen_setup *s =
-			pen__setup_add(r, ways[i], "", (uint64_t)i, err);
+			pen__setup_add(r, ways[i], "", (uint64_t)i);
 
-		if (!s)
-			return PEN_ENOMEM;
 		s->kind = i;
 		s->as_it_is = true;
 		snprintf(s->check, sizeof(s->check), "limit=%llu %s",
@@ -128,6 +126,17 @@ static bool is_limited(const struct pen_variants *a,
 {
 	(void)a;
 	return strcmp(pen__line_text(m->row, "limited_by"), "nothing") != 0;
+}
+
+static void words_mapped(struct pen_text *t, const struct pen_variants *a)
+{
+	static const struct pen_ranking fastest = {
+		.what = "Fastest with little memory",
+		.key = "samples_per_s_in_all",
+		.takes = is_limited
+	};
+
+	pen__put_best(t, a, &fastest);
 }
 
 static void facts_mapped(struct pen_text *t, const struct pen_variants *a)
@@ -159,68 +168,10 @@ static void facts_mapped(struct pen_text *t, const struct pen_variants *a)
 			      pen__shown_of(a, in, "own_memory_bytes").s);
 }
 
-static const struct pen_flag mmap_flags[] = {
-	{ "--limit", "SIZE",
-	  "memory for the files, as 64MB (default: half of their bytes)",
-	  PEN_TAKES_SIZES, NULL, 1, 1e18, 1, NULL },
-	PEN_TEXT("--cgroup", "DIR",
-		 "make the group in this one (cgroup v2, memory passed down); "
-		 "without it, in this process's own, where that may be"),
-	PEN_SWITCH("--evict",
-		   "drop pages instead, even if a cgroup can be made"),
-	PEN_FLAGS_END,
-};
-
-static const char *const mmap_examples[] = {
-	"penstock bench mmap x.npy",
-	"in random order, with memory for half of it",
-	"penstock bench mmap x.npy --limit 256MB sampler=block",
-	"with memory for 256 MB, block by block",
-	"penstock bench mmap --samples 100k --shape 64x64 --dir /data",
-	"on data made for it, on that disk",
-	NULL,
-};
-
-const struct pen_experiment pen__exp_mmap = {
+struct pen_experiment pen__exp_mmap = {
 	.kind = { .experiment = "mmap",
-		  .title = "Less memory than data",
-		  .columns =
-			  "way=arm|limited by=limited_by|limit=limit_bytes|per "
-			  "s in all=samples_per_s_in_all|once "
-			  "open=samples_per_s|opening=open_s|memory=own_memory_"
-			  "bytes|with mapped files=peak_memory_bytes|+CPU s "
-			  "per million=cpu_s_per_million|+dropped "
-			  "pages=n_drops|+in=drop_s",
-		  .chart = { { "Samples a second",
-			       "With less memory than data, opening included: "
-			       "it is then that files are read into memory. "
-			       "Longer is better.",
-			       "samples_per_s_in_all" },
-			     { "Memory of its own",
-			       "Without pages of mapped files. Shorter is "
-			       "better.",
-			       "own_memory_bytes" } },
-		  .best =
-			  (const struct pen_ranking[]){
-				  { .what = "Fastest with little memory",
-				    .key = "samples_per_s_in_all",
-				    .takes = is_limited },
-				  { .what = NULL } },
+		  .words = words_mapped,
 		  .facts = facts_mapped },
-	.args = "[PATH] [key=value ...] [flags]",
-	.summary = "mapped, read, or in memory, with less memory than data",
-	.about = "Starts cold. Memory is held to --limit by a cgroup where one "
-		 "can be made; else pages of the files are dropped whenever "
-		 "that many bytes were delivered, which misses as often in "
-		 "random order but is no limit, and reading whole files into "
-		 "memory is then not limited at all. What was done is in the "
-		 "table and in every row. Time to drop pages is in the rates "
-		 "(drop_s).",
-	.flags = mmap_flags,
-	.has = PEN_HAS_MADE | PEN_HAS_PASS | PEN_HAS_SPEC,
-	.refuses = (const char *const[]){ "store=", PEN_SETS, NULL },
-	.preset = { "sampler", "shuffle" },
-	.examples = mmap_examples,
 	.own = sizeof(struct mapping),
 	.prepare = prepare_mapped,
 	.run = run_mapped,
@@ -258,9 +209,8 @@ static int run_beside(struct pen_run *r, const struct pen_trial *t,
 {
 	const int kind = t->of->kind;
 	const unsigned busy = kind == LOADER ? 0 : busy_threads(r);
-	char value[24];
-	const struct pen_setting set[] = { { "threads", value },
-					   { NULL, NULL } };
+	const struct pen_setting set[] = { { "threads", NULL, t->of->value },
+					   { .key = NULL } };
 	struct pen_busy w;
 	int rc;
 
@@ -268,8 +218,6 @@ static int run_beside(struct pen_run *r, const struct pen_trial *t,
 	pen__json_int(j, "loader_threads", t->of->value);
 	if (kind == WORK)
 		return work_alone(r, busy, j, err);
-	snprintf(value, sizeof(value), "%llu",
-		 (unsigned long long)t->of->value);
 	rc = pen__busy_start(&w, busy, err);
 	if (rc)
 		return rc;
@@ -283,10 +231,8 @@ static int prepare_beside(struct pen_run *r, struct pen_err *err)
 {
 	const unsigned busy = busy_threads(r);
 	struct pen_taken threads = *pen__value(r, "--threads");
-	struct pen_setup *s = pen__setup_add(r, "work alone", "", 0, err);
+	struct pen_setup *s = pen__setup_add(r, "work alone", "", 0);
 
-	if (!s)
-		return PEN_ENOMEM;
 	s->kind = WORK;
 	s->as_it_is = true;
 	s->check[0] = '\0';
@@ -301,11 +247,8 @@ static int prepare_beside(struct pen_run *r, struct pen_err *err)
 		if (i % 2)
 			snprintf(name, sizeof(name), "beside %.30s busy",
 				 pen__show_grouped(busy).s);
-		s = pen__setup_add(r, name, pen__show_counted(n, "thread").s, n,
-				   err);
-		if (!s)
-			return PEN_ENOMEM;
-		s->kind = i % 2 ? BOTH : LOADER;
+		pen__setup_add(r, name, pen__show_counted(n, "thread").s, n)
+			->kind = i % 2 ? BOTH : LOADER;
 	}
 	return pen__run_data(r, err);
 }
@@ -332,57 +275,8 @@ static void words_beside(struct pen_text *t, const struct pen_variants *a)
 	}
 }
 
-static const struct pen_flag neighbour_flags[] = {
-	PEN_LIST("--threads", "LIST",
-		 "of the loader (default 1, 2, 4 ... up to twice the CPUs)",
-		 NULL, 1, 1024),
-	PEN_COUNT("--busy", "threads that compute (default: one a CPU)", NULL,
-		  1024),
-	{ "--alone", "MS",
-	  "milliseconds the work is measured alone (default 1000)",
-	  PEN_TAKES_COUNTS, "1000", 1, 3600000, 1, NULL },
-	PEN_FLAGS_END,
-};
-
-static const char *const neighbour_examples[] = {
-	"penstock bench neighbour data/ sampler=shuffle",
-	"loader threads 1, 2, 4 ... beside one busy thread a CPU",
-	"penstock bench neighbour pictures/ --threads 1,2 --busy 2 epochs=1",
-	"two busy threads",
-	"penstock bench neighbour --samples 50k",
-	"on data made for it",
-	NULL,
-};
-
-const struct pen_experiment pen__exp_neighbour = {
-	.kind = { .experiment = "neighbour",
-		  .title = "A busy CPU",
-		  .columns = "loader=group|=arm|cache|per s=samples_per_s|work "
-			     "per s=work_per_s|waited=wait_share|wait "
-			     "p99=wait_p99_s|time=seconds",
-		  .chart = { { "Samples a second",
-			       "Alone and beside busy threads, by threads of "
-			       "the loader. Longer is better.",
-			       "samples_per_s" },
-			     { "Work a second",
-			       "Pieces of work that the busy threads got done, "
-			       "alone and beside the loader. Longer is better.",
-			       "work_per_s" } },
-		  .words = words_beside },
-	.args = "[PATH] [key=value ...] [flags]",
-	.summary = "loading beside work that wants the CPU: who starves whom",
-	.about = "Busy threads compute in the first cache and count what they "
-		 "get done; the loader runs its epochs (10, or epochs=). Each "
-		 "is measured alone and both together, for several numbers of "
-		 "loader threads. A run that lasts less than a second says "
-		 "little: give more epochs.",
-	.flags = neighbour_flags,
-	.has = PEN_HAS_MADE | PEN_HAS_PASS | PEN_HAS_SPEC,
-	.refuses = (const char *const[]){ "threads=",
-					  PEN_SETS "; see --threads", NULL },
-	/* epochs enough for a scheduler to have its say */
-	.preset = { "epochs", "10" },
-	.examples = neighbour_examples,
+struct pen_experiment pen__exp_neighbour = {
+	.kind = { .experiment = "neighbour", .words = words_beside },
 	.prepare = prepare_beside,
 	.run = run_beside,
 };

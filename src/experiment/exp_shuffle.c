@@ -18,8 +18,8 @@
 #include "make/synth.h"
 
 enum { NONE, COPY, BLOCK, GLOBAL, NORDERS };
-static const char *const orders[] = { "none", "pre-shuffled", "block", "global",
-				      NULL };
+static const char *const orders[] = { "none", "pre-shuffled", "block",
+				      "global" };
 static const char *const samplers[] = { "sequential", "sequential", "block",
 					"shuffle" };
 
@@ -31,38 +31,19 @@ struct shuffle { /* of the copy */
 
 /* ---- the copy ---- */
 
-static int put_all(int fd, const void *p, size_t n, const char *path,
-		   struct pen_err *err)
-{
-	const uint8_t *b = p;
-
-	while (n) {
-		const ssize_t k = write(fd, b, n);
-
-		if (k < 0 && errno == EINTR)
-			continue;
-		if (k <= 0)
-			return pen__fail_sys(err, errno, path,
-					     "cannot be written");
-		b += k;
-		n -= (size_t)k;
-	}
-	return 0;
-}
-
-static int copy_batches(const struct shuffle *g, struct pen_loader *l, int raw,
-			int ids, struct pen_err *err)
+static int copy_batches(struct pen_loader *l, FILE *raw, FILE *ids,
+			struct pen_err *err)
 {
 	struct pen_batch *b;
-	int rc = 0;
+	int rc;
 
-	while (!rc && !(rc = pen_loader_next(l, &b, err))) {
-		rc = put_all(raw, b->tensors[0].data, b->tensors[0].nbytes,
-			     g->raw, err);
-		if (!rc)
-			rc = put_all(ids, b->ids, b->nsamples * sizeof(*b->ids),
-				     g->ids, err);
+	while (!(rc = pen_loader_next(l, &b, err))) {
+		fwrite(b->tensors[0].data, 1, b->tensors[0].nbytes, raw);
+		fwrite(b->ids, sizeof(*b->ids), b->nsamples, ids);
 		pen_batch_unref(b);
+		if (ferror(raw) || ferror(ids))
+			return pen__fail_sys(err, errno, "the copy",
+					     "cannot be written");
 	}
 	return rc == PEN_END ? 0 : rc;
 }
@@ -73,21 +54,18 @@ static int copy_loaded(const struct pen_run *r, struct pen_loader *l,
 	const struct shuffle *g = r->own;
 	const struct pen_field *f = pen_dataset_field(pen_loader_dataset(l), 0);
 	struct pen_loader_info at;
-	const int raw = open(g->raw, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-	const int ids = open(g->ids, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	FILE *raw = fopen(g->raw, "we"), *ids = fopen(g->ids, "we");
 	int rc;
 
 	pen_loader_get_info(l, &at, sizeof(at));
 	rc = pen__synth_space(r->folder, f->max_bytes * at.epoch_samples, err);
-	if (!rc && (raw < 0 || ids < 0))
+	if (!rc && (!raw || !ids))
 		rc = pen__fail_sys(err, errno, r->folder,
 				   "no copy can be made there");
 	if (!rc)
-		rc = copy_batches(g, l, raw, ids, err);
-	if (raw >= 0)
-		close(raw);
-	if (ids >= 0)
-		close(ids);
+		rc = copy_batches(l, raw, ids, err);
+	if (((raw && fclose(raw)) | (ids && fclose(ids))) && !rc)
+		rc = pen__fail_sys(err, errno, g->raw, "cannot be written");
 	return rc;
 }
 
@@ -121,9 +99,9 @@ static bool can_copy(const struct pen_loader *l, const struct pen_spec *s)
 
 static int copy_data(struct pen_run *r, const void *arg, struct pen_err *err)
 {
-	static const struct pen_setting set[] = { { "sampler", "shuffle" },
-						  { "epochs", "1" },
-						  { NULL, NULL } };
+	static const struct pen_setting set[] = { { "sampler", "shuffle", 0 },
+						  { "epochs", NULL, 1 },
+						  { .key = NULL } };
 	const uint64_t start = pen__now_ns();
 	struct shuffle *g = r->own;
 	struct pen_loader *l = NULL;
@@ -190,28 +168,26 @@ static int run(struct pen_run *r, const struct pen_trial *t, struct pen_text *j,
 	const int order = t->of->kind;
 	const bool copy = order == COPY, block = order == BLOCK;
 	const struct shuffle *g = r->own;
-	char chunk[32], chunks[32];
+	const uint64_t chunk = (uint64_t)pen__number(r, "--chunk");
+	const uint64_t chunks = (uint64_t)pen__number(r, "--chunks");
 	const struct pen_setting set[] = {
-		{ "sampler", samplers[order] },
-		{ "sampler.chunk", block ? chunk : NULL },
-		{ "sampler.chunks", block ? chunks : NULL },
-		{ "path", copy ? g->raw : NULL },
-		{ "format.*", copy ? "" : NULL },
-		{ "format", copy ? "raw" : NULL },
-		{ "format.dtype", copy ? g->dtype : NULL },
-		{ "format.shape", copy ? g->shape : NULL },
-		{ NULL, NULL }
+		{ "sampler", samplers[order], 0 },
+		{ "sampler.chunk", NULL, block ? chunk : 0 },
+		{ "sampler.chunks", NULL, block ? chunks : 0 },
+		{ "path", copy ? g->raw : NULL, 0 },
+		{ "format.*", copy ? "" : NULL, 0 },
+		{ "format", copy ? "raw" : NULL, 0 },
+		{ "format.dtype", copy ? g->dtype : NULL, 0 },
+		{ "format.shape", copy ? g->shape : NULL, 0 },
+		{ .key = NULL },
 	};
-	struct pen_pass pass = {
-		.content = true,
-		.quality = true,
-		.label = copy ? NULL : pen__value(r, "--label")->text,
-		.quality_chunk = (uint64_t)pen__number(r, "--chunk")
-	};
+	struct pen_pass pass = { .content = true,
+				 .quality = true,
+				 .label = copy ? NULL
+					       : pen__value(r, "--label")->text,
+				 .quality_chunk = chunk };
 	int rc = copy ? map_names(g, &pass.names, err) : 0;
 
-	snprintf(chunk, sizeof(chunk), "%.0f", pen__number(r, "--chunk"));
-	snprintf(chunks, sizeof(chunks), "%.0f", pen__number(r, "--chunks"));
 	if (!rc)
 		rc = pen__run_pass_with(r, t, &pass, set, j, err);
 	if (!rc && copy)
@@ -231,9 +207,7 @@ static int prepare(struct pen_run *r, struct pen_err *err)
 
 		if (!pen__chosen(r, "-s", (size_t)i) || (i == COPY && g->none))
 			continue;
-		s = pen__setup_add(r, orders[i], "", (uint64_t)i, err);
-		if (!s)
-			return PEN_ENOMEM;
+		s = pen__setup_add(r, orders[i], "", (uint64_t)i);
 		s->kind = i;
 		/* a part of an epoch is another one in another order */
 		if (r->batches)
@@ -292,60 +266,8 @@ static void words(struct pen_text *t, const struct pen_variants *a)
 		against(t, a, orders[i], none);
 }
 
-static const struct pen_flag flags[] = {
-	PEN_NAMES(
-		"-s", "ORDER",
-		"none, pre-shuffled, block or global; repeatable, default all",
-		orders),
-	PEN_COUNT("--chunk",
-		  "samples a chunk, for block and for judging all (default 64)",
-		  "64", 1e12),
-	PEN_COUNT("--chunks", "chunks a block (default 256)", "256", 1e12),
-	PEN_TEXT("--label", "FIELD",
-		 "also how evenly this label is mixed; not of a copy"),
-	PEN_FLAGS_END,
-};
-
-static const char *const examples[] = {
-	"penstock bench shuffle x.npy batch_size=256",
-	"no shuffle, a shuffled copy, 256 chunks of 64, and all over",
-	"penstock bench shuffle x.npy -s block -s global --chunk 16 --cold",
-	"two of them, from the disk",
-	"penstock bench shuffle --samples 100k --shape 256 epochs=3",
-	"on data made for it",
-	NULL,
-};
-
-const struct pen_experiment pen__exp_shuffle = {
-	.kind = { .experiment = "shuffle",
-		  .title = "Orders",
-		  .columns = "order=arm|chunks=group|cache|per "
-			     "s=samples_per_s|memory=own_memory_bytes|read="
-			     "read_bytes|n_eff=quality.n_eff|of=batch|kept="
-			     "quality.neighbours_kept|to prepare=copy_s|+label "
-			     "entropy=quality.label.batch_entropy",
-		  .chart = { { "Samples a second",
-			       "By order. Longer is better.", "samples_per_s" },
-			     { "How well batches are mixed",
-			       "n_eff: how many samples from all over a batch "
-			       "is worth. Longer is better.",
-			       "quality.n_eff" } },
-		  .words = words },
-	.args = "[PATH] [key=value ...] [flags]",
-	.summary = "orders against speed, memory and how well they mix",
-	.about = "none: in the order of the data. pre-shuffled: a copy in "
-		 "random order (raw records, in --dir), read in order; only of "
-		 "data with one dense field. block: chunks of neighbours, "
-		 "mixed within blocks. global: all over. n_eff is how many "
-		 "samples from all over a batch is worth when neighbours "
-		 "(--chunk) are alike; `kept` is the share of neighbours in "
-		 "the order that were neighbours in the epoch before.",
-	.flags = flags,
-	.has = PEN_HAS_MADE | PEN_HAS_PASS | PEN_HAS_SPEC,
-	.refuses = pen__order_is_set,
-	/* two: what stays the same from one to the next shows */
-	.preset = { "epochs", "2" },
-	.examples = examples,
+struct pen_experiment pen__exp_shuffle = {
+	.kind = { .experiment = "shuffle", .words = words },
 	.own = sizeof(struct shuffle),
 	.prepare = prepare,
 	.run = run,

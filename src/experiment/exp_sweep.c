@@ -160,8 +160,7 @@ static int prepare(struct pen_run *r, struct pen_err *err)
 			"nothing varies; give a list, as threads=1,2,4");
 	r->mixed_order = true;
 	for (size_t i = 0; i < s->ncells; i++)
-		if (!pen__setup_add(r, "", "", i, err))
-			return PEN_ENOMEM;
+		pen__setup_add(r, "", "", i);
 	return pen__run_rows_open(r, err);
 }
 
@@ -199,19 +198,12 @@ static const struct figure {
 	{ NULL, NULL, 0 },
 };
 
-static int put_figures(struct pen_text *j, bool workload,
-		       const struct pen_text *printed,
-		       const struct pen_process *p, struct pen_err *err)
+static void put_figures(struct pen_text *j, bool workload,
+			const struct pen_doc *d, const struct pen_process *p)
 {
-	const struct figure *f = workload ? of_run : of_load;
-	struct pen_doc d = { .name = "what the run printed" };
-	int rc = pen__jdoc_open(&d.j, printed->p ? printed->p : "", printed->n,
-				d.name, err);
-
-	if (rc)
-		return rc;
-	for (; f->key; f++) {
-		const double v = pen__doc_number(&d, 0, f->path);
+	for (const struct figure *f = workload ? of_run : of_load; f->key;
+	     f++) {
+		const double v = pen__doc_number(d, 0, f->path);
 
 		if (isfinite(v))
 			pen__json_num(j, f->key, v * f->times);
@@ -220,8 +212,6 @@ static int put_figures(struct pen_text *j, bool workload,
 		pen__json_int(j, "peak_memory_bytes", p->peak_bytes);
 	pen__json_num(j, "seconds", p->real_s);
 	pen__json_num(j, "cpu_s", p->user_s + p->system_s);
-	pen__jdoc_close(&d.j);
-	return 0;
 }
 
 static int run(struct pen_run *r, const struct pen_trial *t, struct pen_text *j,
@@ -232,15 +222,15 @@ static int run(struct pen_run *r, const struct pen_trial *t, struct pen_text *j,
 				     PEN_EIO };
 	const struct sweep *s = r->own;
 	const bool workload = pen__names_workload(s->target);
-	const char *argv[MOST_ARGS + MOST_AXES + 8] = { "" };
-	char set[MOST_AXES][512];
-	struct pen_text printed = { 0 };
+	const char *argv[MOST_ARGS + MOST_AXES + 8] = {
+		"", workload ? "run" : "load", s->target, "--json", "--quiet"
+	};
+	struct pen_doc d = { .name = "what the run printed" };
 	struct pen_process p = { 0 };
-	size_t n = 1;
+	char set[MOST_AXES][512];
+	size_t n = 5;
 	int rc;
 
-	argv[n++] = workload ? "run" : "load";
-	argv[n++] = s->target;
 	for (size_t i = 0; i < s->nfixed; i++)
 		argv[n++] = s->fixed[i];
 	for (size_t i = 0; i < s->naxes; i++) {
@@ -248,20 +238,17 @@ static int run(struct pen_run *r, const struct pen_trial *t, struct pen_text *j,
 			 value_of(s, t->of->value, i));
 		argv[n++] = set[i];
 	}
-	argv[n++] = "--json";
-	argv[n++] = "--quiet";
 	if (t->cold)
 		argv[n++] = workload ? "reader.page_cache=drop"
 				     : "--drop-cache";
-	rc = pen__process_run(&p, argv, &printed, err);
-	if (!rc)
-		rc = put_figures(j, workload, &printed, &p, err);
-	else if (p.code > 0 && p.code < 5)
-		rc = codes[p.code];
-	if (rc)
+	rc = pen__process_doc(&p, argv, &d, err);
+	if (rc) {
 		snprintf(err->where, sizeof(err->where), "%.255s", t->setup);
-	pen__text_fini(&printed);
-	return rc;
+		return p.code > 0 && p.code < 5 ? codes[p.code] : rc;
+	}
+	put_figures(j, workload, &d, &p);
+	pen__jdoc_close(&d.j);
+	return 0;
 }
 
 /* ---- the result ---- */
@@ -294,9 +281,10 @@ static void facts(struct pen_text *t, const struct pen_variants *a)
 	pen__text_add(t, "%s.\n", pen__show_counted(a->nrows, "run").s);
 }
 
-static void name(const struct pen_line *r, char *buf, size_t cap)
+static void name(struct pen_variant *m)
 {
-	snprintf(buf, cap, "%s", pen__line_text(r, "setup"));
+	snprintf(m->name, sizeof(m->name), "%s",
+		 pen__line_text(m->row, "setup"));
 }
 
 struct curve {
@@ -406,60 +394,12 @@ static int show(struct pen_text *t, const struct pen_group *g,
 	return 0;
 }
 
-static const struct pen_flag flags[] = {
-	PEN_COUNT("--repeats",
-		  "runs of every cell, in turns (default 3), after one to warm "
-		  "up that is left out; 1: one run, no conclusion",
-		  NULL, 10000),
-	PEN_TEXT("-o", "FILE", "where rows are added (default sweep.jsonl)"),
-	PEN_FLAG("--fixed", "KEY=VALUE",
-		 "a setting whose value has a comma in it and is not a list",
-		 PEN_TAKES_ANY),
-	PEN_SWITCH("--cold",
-		   "drop the files from the page cache before each run"),
-	PEN_SWITCH("--resume", "leave out what the file has rows of"),
-	PEN_SWITCH("--json", "print the rows instead of a table"),
-	PEN_SWITCH("--quiet", "no progress line"),
-	PEN_FLAGS_END,
-};
-
-static const char *const examples[] = {
-	"penstock sweep data/ threads=1,2,4 store=posix,mmap,uring "
-	"shuffle=true",
-	"twelve ways to load this data, three times each",
-	"penstock sweep unet3d_small reader.read_threads=1,2,4 "
-	"accelerators=1,4",
-	"a training job with other numbers of threads and accelerators",
-	"penstock sweep data/ threads=1,2,4 --resume",
-	"go on after a crash, or with more values",
-	NULL,
-};
-
-const struct pen_experiment pen__exp_sweep = {
+struct pen_experiment pen__exp_sweep = {
 	.kind = { .experiment = "sweep",
-		  .title = "Sweep",
-		  .columns = "samples/"
-			     "s=samples_per_s|utilisation=au|memory=peak_"
-			     "memory_bytes|wait p99=wait_p99_s|varied=arm",
-		  .chart = { { "Rate by settings",
-			       "The fastest first; the darker ones are alike, "
-			       "within noise.",
-			       "samples_per_s" } },
 		  .words = words,
 		  .facts = facts,
 		  .name = name,
-		  .by = "samples_per_s",
 		  .show = show },
-	.args = "WORKLOAD|PATH key=1,2,4 other=[64,4096] [key=value ...]",
-	.summary = "run a grid of settings, and say which are best",
-	.about = "Every setting with a list is varied; every combination runs "
-		 "several times, in turns and in changing order, as `penstock "
-		 "run` of a workload or `penstock load` of data would, each in "
-		 "a process of its own. One row a run is added to a file, "
-		 "which `penstock report` draws and `penstock compare` takes.",
-	.flags = flags,
-	.has = PEN_HAS_OWN,
-	.examples = examples,
 	.own = sizeof(struct sweep),
 	.take = take,
 	.prepare = prepare,

@@ -1,4 +1,4 @@
-/* Flags and settings of an experiment, by the tables that describe them. */
+/* Flags and settings of an experiment, by its description. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,81 +6,22 @@
 #include "base/opt.h"
 #include "experiment/harness.h"
 
-static const struct pen_flag made[] = {
-	PEN_COUNT("--samples", "without a PATH: make so many (default 10,000)",
-		  NULL, 1e12),
-	PEN_TEXT("--shape", "SHAPE", "of each, as 3x224x224 (default 32x32)"),
-	PEN_TEXT("--dtype", "TYPE",
-		 "of its numbers, as NumPy names it (default float32)"),
-	PEN_TEXT("--dir", "DIR",
-		 "where the folder for it is made, and removed at the end "
-		 "(default: $TMPDIR, or /tmp)"),
-	PEN_FLAGS_END,
-};
-static const struct pen_flag rows[] = {
-	PEN_TEXT("-o", "FILE", "where rows are added, one a run (JSON lines)"),
-	PEN_TEXT("-M", "KEY=VALUE", "metadata for every row; repeatable"),
-	PEN_FLAGS_END,
-};
-static const struct pen_flag pass[] = {
-	PEN_COUNT("-n", "stop a run after N batches", NULL, 1e18),
-	PEN_SWITCH("--cold", "drop the files from the page cache before each "
-			     "run, and say whether that worked"),
-	PEN_SWITCH("--warm", "read the files into the page cache first (the "
-			     "default); with --cold: both"),
-	PEN_COUNT("--repeats",
-		  "runs of each setting, in turns (default 3), after one to "
-		  "warm up that is left out; 1: one run, no conclusion",
-		  NULL, 1000),
-	PEN_FLAGS_END,
-};
-static const struct pen_flag peers[] = {
-	PEN_COUNT("--repeats", "runs of each variant, in turns (default 3)",
-		  NULL, 1000),
-	PEN_TEXT("--python", "EXE",
-		 "Python that has PyTorch (default /usr/bin/python3)"),
-	PEN_FLAGS_END,
-};
-static const struct pen_flag ends[] = {
-	PEN_SWITCH("--resume", "leave out what the file has rows of"),
-	PEN_SWITCH("--json", "print the rows instead of a table"),
-	PEN_SWITCH("--quiet", "no progress line"),
-	PEN_FLAGS_END,
-};
-
-const char *const pen__order_is_set[] = { "sampler*=", PEN_SETS,
-					  "shuffle=", PEN_SETS, NULL };
-
-const struct pen_flag *pen__flag_at(const struct pen_experiment *x, size_t i)
-{
-	const bool own = x->has & PEN_HAS_OWN;
-	const struct pen_flag *const of[] = {
-		x->flags,
-		x->has & PEN_HAS_MADE ? made : NULL,
-		own ? NULL : rows,
-		x->has & PEN_HAS_PASS ? pass : NULL,
-		x->has & PEN_HAS_PEERS ? peers : NULL,
-		own ? NULL : ends,
-	};
-
-	for (size_t k = 0; k < sizeof(of) / sizeof(of[0]); k++)
-		for (const struct pen_flag *f = of[k]; f && f->name; f++)
-			if (!i--)
-				return f;
-	return NULL;
-}
-
 static const struct pen_flag *find(const struct pen_run *r, const char *name,
 				   struct pen_taken **v)
 {
-	const struct pen_flag *f;
-
-	for (size_t i = 0; (f = pen__flag_at(r->of, i)); i++)
-		if (!strcmp(f->name, name)) {
+	for (size_t i = 0; i < r->of->nflags; i++)
+		if (!strcmp(r->of->flag[i].name, name)) {
 			*v = &r->value[i];
-			return f;
+			return &r->of->flag[i];
 		}
 	return NULL;
+}
+
+bool pen__has_flag(const struct pen_run *r, const char *flag)
+{
+	struct pen_taken *v;
+
+	return find(r, flag, &v);
 }
 
 const struct pen_taken *pen__value(const struct pen_run *r, const char *flag)
@@ -99,6 +40,13 @@ double pen__number(const struct pen_run *r, const char *flag)
 bool pen__given(const struct pen_run *r, const char *flag)
 {
 	return pen__value(r, flag)->text;
+}
+
+const char *pen__name(const struct pen_run *r, const char *flag, size_t i)
+{
+	struct pen_taken *v;
+
+	return find(r, flag, &v)->names[i];
 }
 
 bool pen__chosen(const struct pen_run *r, const char *flag, size_t i)
@@ -281,7 +229,7 @@ static int take_flag(struct pen_run *r, const char *key, const char *text,
 	if (f->takes == PEN_TAKES_ANY)
 		return r->of->take(r, key, text, err);
 	/* what is given takes the place of the preset, not a place beside it */
-	if (f->many == 1 || (f->preset && v->text == f->preset))
+	if (f->many == 1 || v->text == f->preset)
 		v->n = 0;
 	if (f->takes == PEN_TAKES_NAMES)
 		rc = take_names(r, f, text, v, err);
@@ -295,24 +243,45 @@ static int take_flag(struct pen_run *r, const char *key, const char *text,
 }
 
 /* "key=" is the setting, "key*=" all that begin so, else it is a flag. */
-static bool matches(const char *what, const char *key)
+static bool names(const char *list, const char *key)
 {
-	const size_t n = strcspn(what, "*=");
+	while (list && *list) {
+		const size_t n = strcspn(list, "*=,");
 
-	return !strncmp(what, key, n) && (what[n] == '*' || !key[n]);
+		if (!strncmp(list, key, n) && (list[n] == '*' || !key[n]))
+			return true;
+		list = strstr(list, ", ");
+		list += list ? 2 : 0;
+	}
+	return false;
+}
+
+static int check_choice(const struct pen_run *r, const char *key,
+			struct pen_err *err)
+{
+	const char *eq = key[0] == '-' ? "" : "=";
+
+	for (const struct pen_pair *p = r->of->sets; p->first; p++)
+		if (names(p->first, key))
+			return pen__fail(err, PEN_EINVAL, r->name,
+					 "%s%s is what the experiment sets%s%s",
+					 key, eq, p->second ? "; " : "",
+					 p->second ? p->second : "");
+	for (const struct pen_pair *p = r->of->refuses; p->first; p++)
+		if (names(p->first, key))
+			return pen__fail(err, PEN_EINVAL, r->name, "%s%s %s",
+					 key, eq, p->second);
+	return 0;
 }
 
 int pen__run_take(struct pen_run *r, const char *key, const char *value,
 		  struct pen_err *err)
 {
 	const bool flag = key && key[0] == '-';
-	const char *const *no = r->of->refuses;
-	int rc;
+	int rc = key ? check_choice(r, key, err) : 0;
 
-	for (; key && no && *no; no += 2)
-		if (matches(no[0], key))
-			return pen__fail(err, PEN_EINVAL, r->name, "%s%s %s",
-					 key, flag ? "" : "=", no[1]);
+	if (rc)
+		return rc;
 	if (flag)
 		return take_flag(r, key, value, err);
 	rc = r->of->take ? r->of->take(r, key, value, err) : 1;

@@ -36,14 +36,11 @@ static void *share(size_t bytes)
 int pen__run_open(struct pen_run *r, const struct pen_experiment *x,
 		  struct pen_err *err)
 {
-	size_t nflags = 0;
 	int rc;
 
 	*r = (struct pen_run){ .of = x, .made.nsamples = 10000 };
-	while (pen__flag_at(x, nflags))
-		nflags++;
 	snprintf(r->name, sizeof(r->name), "%s%.30s",
-		 x->has & PEN_HAS_OWN ? "" : "bench ", x->kind.experiment);
+		 x == &pen__exp_sweep ? "" : "bench ", x->kind.experiment);
 	snprintf(r->out_default, sizeof(r->out_default), "%.50s.jsonl",
 		 x->kind.experiment);
 	r->out = r->out_default;
@@ -51,19 +48,18 @@ int pen__run_open(struct pen_run *r, const struct pen_experiment *x,
 	r->shape = x->shape ? x->shape : "32x32";
 	r->dtype = "float32";
 	r->own = share(x->own);
-	r->value = pen__calloc(nflags + 1, sizeof(*r->value));
+	r->value = pen__calloc(x->nflags, sizeof(*r->value));
 	r->shared = share(sizeof(*r->shared));
 	if (!r->own || !r->value || !r->shared)
 		return pen__fail_nomem(err, r->name, sizeof(*r->value));
 	rc = pen_spec_new(&r->spec, err);
-	if (!rc && x->preset[0])
-		rc = pen_spec_set(r->spec, x->preset[0], x->preset[1], err);
-	for (size_t i = 0; !rc && i < nflags; i++) {
-		const struct pen_flag *f = pen__flag_at(x, i);
-
-		if (f->preset)
+	if (!rc && x->preset->first)
+		rc = pen_spec_set(r->spec, x->preset->first, x->preset->second,
+				  err);
+	for (const struct pen_flag *f = x->flag; !rc && f < x->flag + x->nflags;
+	     f++)
+		if (f->preset[0])
 			rc = pen__run_take(r, f->name, f->preset, err);
-	}
 	pen__host(&r->host);
 	return rc;
 }
@@ -194,18 +190,19 @@ int pen__run_child(struct pen_run *r, const char *title, pen_child_fn fn,
 /* ---- setups ---- */
 
 struct pen_setup *pen__setup_add(struct pen_run *r, const char *name,
-				 const char *group, uint64_t value,
-				 struct pen_err *err)
+				 const char *group, uint64_t value)
 {
+	static struct pen_setup lost;
 	struct pen_setup *s =
 		pen__realloc(r->setup, r->n + 1, sizeof(*r->setup));
 
-	if (!s) {
-		pen__fail_nomem(err, r->name, sizeof(*s));
-		return NULL;
+	r->nomem = r->nomem || !s;
+	if (s) {
+		r->setup = s;
+		s += r->n++;
+	} else {
+		s = &lost;
 	}
-	r->setup = s;
-	s += r->n++;
 	*s = (struct pen_setup){ .value = value };
 	snprintf(s->name, sizeof(s->name), "%s", name);
 	snprintf(s->group, sizeof(s->group), "%s", group);
@@ -455,9 +452,9 @@ static int run_trial(struct pen_run *r, const struct pen_trial *t,
 		rc = pen__fail_nomem(err, t->title, line.n); /* it is kept */
 	if (!rc) {
 		r->nadded++;
-		if (r->on_row)
-			r->on_row(r, t->of, &row, &line);
 		rc = keep(r, &row, err);
+		if (!rc && r->on_row)
+			r->on_row(r, &r->rows.row[r->rows.n - 1], &line);
 	} else if (rc < 0 && t->of->may_fail) {
 		if (r->on_error)
 			r->on_error(r, err);
@@ -528,6 +525,8 @@ int pen__run_all(struct pen_run *r, struct pen_err *err)
 {
 	int rc;
 
+	if (r->nomem)
+		return pen__fail_nomem(err, r->name, sizeof(*r->setup));
 	for (size_t i = 0; i < 2 * r->n; i++)
 		r->ntrials += is_run(r, i) ? r->repeats : 0;
 	rc = warm_up(r);

@@ -18,7 +18,9 @@ struct pen_trial;
 
 /* ---- descriptions ---- */
 
-#define PEN_MOST_VALUES 64
+#define PEN_MOST_VALUES 64 /* of a flag */
+#define PEN_MOST_NAMES 16  /* that a flag chooses from */
+#define PEN_MOST_FLAGS 24
 
 enum pen_takes {
 	PEN_TAKES_NOTHING,
@@ -34,37 +36,11 @@ enum pen_takes {
 struct pen_flag {
 	const char *name, *arg, *help;
 	enum pen_takes takes;
-	const char *preset; /* as if it were given; NULL: nothing */
+	char preset[32]; /* as if it were given; "": nothing */
 	double least, most;
 	size_t many; /* values */
-	const char *const *names;
+	char *names[PEN_MOST_NAMES + 1];
 };
-#define PEN_FLAG(name, arg, help, takes)                                       \
-	{                                                                      \
-		name, arg, help, takes, NULL, 0, 0, 1, NULL                    \
-	}
-#define PEN_SWITCH(name, help) PEN_FLAG(name, NULL, help, PEN_TAKES_NOTHING)
-#define PEN_TEXT(name, arg, help) PEN_FLAG(name, arg, help, PEN_TAKES_TEXT)
-#define PEN_COUNT(name, help, preset, most)                                    \
-	{                                                                      \
-		name, "N", help, PEN_TAKES_COUNTS, preset, 1, most, 1, NULL    \
-	}
-#define PEN_LIST(name, arg, help, preset, least, most)                         \
-	{                                                                      \
-		name, arg, help, PEN_TAKES_COUNTS, preset, least, most,        \
-			PEN_MOST_VALUES, NULL                                  \
-	}
-#define PEN_MS(name, arg, help, preset)                                        \
-	{                                                                      \
-		name, arg, help, PEN_TAKES_MS, preset, 0, 1e5,                 \
-			PEN_MOST_VALUES, NULL                                  \
-	}
-#define PEN_NAMES(name, arg, help, names)                                      \
-	{                                                                      \
-		name, arg, help, PEN_TAKES_NAMES, NULL, 0, 0, PEN_MOST_VALUES, \
-			names                                                  \
-	}
-#define PEN_FLAGS_END PEN_FLAG(NULL, NULL, NULL, PEN_TAKES_NOTHING)
 
 /* What a flag was given. */
 struct pen_taken {
@@ -73,28 +49,29 @@ struct pen_taken {
 	const char *text; /* as given last, or the preset; NULL: neither */
 };
 
-/* Flags that several have. */
-enum {
-	PEN_HAS_PASS = 1,  /* how a pass over data is run: -n, --cold ... */
-	PEN_HAS_MADE = 2,  /* data made on the spot: --samples, --shape ... */
-	PEN_HAS_PEERS = 4, /* other loaders: --python */
-	PEN_HAS_SPEC = 8,  /* settings of a loader */
-	PEN_HAS_OWN = 16,  /* none but its own */
+struct pen_pair {
+	const char *first, *second;
 };
 
 struct pen_setup;
 struct pen_experiment {
-	struct pen_kind kind; /* its name, and how rows of it are shown */
+	/* What experiments.txt has: its name (which is here), and how rows are
+	 * shown; the words of the command; flags. */
+	struct pen_kind kind;
 	const char *args, *summary, *about;
-	const char *const *examples;
-	const struct pen_flag *flags; /* its own */
-	unsigned has;
-	/* Pairs, NULL at the end: a flag or "key=" (also "key*=", all that
-	 * begin so) that is no choice of the user's, and why. */
-	const char *const *refuses;
-	const char *preset[2]; /* a setting, unless one is given */
-	const char *shape;     /* of data made; NULL: 32x32 */
-	size_t own;	       /* bytes of a state of its own */
+	struct pen_pair examples[8]; /* command, and what it does */
+	struct pen_flag flag[PEN_MOST_FLAGS];
+	size_t nflags;
+	const char *settings; /* of a loader are taken; NULL: are not */
+	/* Flags and "key=" (also "key*=", all that begin so) that are no choice
+	 * of the user's: the experiment sets them, or why else. */
+	struct pen_pair sets[4], refuses[4];
+	struct pen_pair preset[2]; /* settings, unless they are given */
+	const char *shape;	   /* of data made; NULL: 32x32 */
+	/* A table as it goes: columns "title=key:width". */
+	const char *live;
+
+	size_t own; /* bytes of a state of its own */
 	/* All arguments are known: opens the data, adds setups. */
 	int (*prepare)(struct pen_run *, struct pen_err *);
 	/* In a child: one setup, its figures into j. */
@@ -108,26 +85,17 @@ struct pen_experiment {
 		     const struct pen_setup *); /* what a row says of it */
 	void (*describe)(struct pen_run *, const struct pen_setup *,
 			 struct pen_trial *); /* title, and text of the setup */
-	/* A table as it goes: columns "title=key:width", and by what a row that
-	 * has come is wrong. */
-	const char *live;
-	bool (*check)(struct pen_run *, const struct pen_setup *,
-		      const struct pen_line *, struct pen_text *why);
-	/* All runs are there: what to say, before the table. */
-	int (*finish)(struct pen_run *, struct pen_text *, struct pen_err *);
 	void (*close)(struct pen_run *);
 };
-extern const struct pen_experiment *const pen__experiments[]; /* NULL ends */
-extern const struct pen_experiment pen__exp_blocks, pen__exp_read_chunks,
+extern struct pen_experiment *const pen__experiments[]; /* NULL ends */
+extern struct pen_experiment pen__exp_blocks, pen__exp_read_chunks,
 	pen__exp_prefetch, pen__exp_batch_size, pen__exp_formats,
 	pen__exp_shuffle, pen__exp_startup, pen__exp_resume, pen__exp_mmap,
 	pen__exp_neighbour, pen__exp_overlap, pen__exp_workers,
 	pen__exp_iterate, pen__exp_prealloc, pen__exp_memory,
 	pen__exp_headspace, pen__exp_dna;
-extern const struct pen_experiment pen__exp_sweep; /* a command of its own */
-/* For refuses, and more pairs behind it. */
-#define PEN_SETS "is what the experiment sets"
-extern const char *const pen__order_is_set[];
+extern struct pen_experiment pen__exp_sweep; /* a command of its own */
+extern const char pen__experiments_txt[];
 
 /* ---- a run of one ---- */
 
@@ -165,6 +133,7 @@ struct pen_run {
 	const char *out;
 	char out_default[64], path[4096];
 	bool resume, quiet, json, cold, warm, made_out, failed;
+	bool nomem; /* a setup is missing */
 	uint64_t repeats, batches;
 	bool mixed_order;      /* setups in another order every time */
 	struct pen_lines rows; /* --resume: that were there; and new ones */
@@ -187,8 +156,8 @@ struct pen_run {
 	 * is busy. */
 	int (*stop)(void *);
 	void (*on_wait)(struct pen_run *, const char *title);
-	void (*on_row)(struct pen_run *, const struct pen_setup *,
-		       const struct pen_line *, const struct pen_text *);
+	void (*on_row)(struct pen_run *, const struct pen_line *,
+		       const struct pen_text *);
 	void (*on_error)(struct pen_run *, const struct pen_err *);
 	void (*on_others)(struct pen_run *, const struct pen_others *);
 };
@@ -213,13 +182,13 @@ int pen__run_all(struct pen_run *, struct pen_err *);
 /* Rows of its setups, whoever ran them: the caller frees. NULL: no memory. */
 const struct pen_line **pen__run_rows(struct pen_run *, size_t *n);
 
-/* The i-th flag, its own ones and those that several have, in the order of the
- * help; NULL: there are no more. */
-const struct pen_flag *pen__flag_at(const struct pen_experiment *, size_t i);
+bool pen__has_flag(const struct pen_run *, const char *flag);
 const struct pen_taken *pen__value(const struct pen_run *, const char *flag);
 double pen__number(const struct pen_run *, const char *flag); /* the first */
 bool pen__given(const struct pen_run *, const char *flag);
-/* Is the i-th name chosen? Nothing chosen is everything. */
+/* The i-th name that a flag chooses from; NULL: there is none. Is it chosen?
+ * Nothing chosen is everything. */
+const char *pen__name(const struct pen_run *, const char *flag, size_t i);
 bool pen__chosen(const struct pen_run *, const char *flag, size_t i);
 
 /* ---- for prepare ---- */
@@ -232,10 +201,9 @@ int pen__run_rows_open(struct pen_run *, struct pen_err *);
 int pen__run_folder(struct pen_run *, struct pen_err *);
 /* What is to be made is settled; the folder is there. */
 int pen__run_made(struct pen_run *, struct pen_err *);
-/* Adds a setup; NULL: no memory. */
+/* Adds a setup. Running out of memory is noted, and told when they are run. */
 struct pen_setup *pen__setup_add(struct pen_run *, const char *name,
-				 const char *group, uint64_t value,
-				 struct pen_err *);
+				 const char *group, uint64_t value);
 /* What a trial is called in full: what all have in common, and the rest. */
 void pen__setup_text(const struct pen_run *, struct pen_trial *,
 		     const char *fmt, ...)
@@ -250,6 +218,7 @@ int pen__run_child(struct pen_run *, const char *title, pen_child_fn,
 
 struct pen_setting {
 	const char *key, *value;
+	uint64_t number; /* without a value: this one, when it is not 0 */
 };
 /* Has a setting this value; and one at all? */
 bool pen__spec_is(const struct pen_spec *, const char *key, const char *value);

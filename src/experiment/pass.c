@@ -377,6 +377,8 @@ void pen__pass_json(struct pen_text *j, const struct pen_pass *p)
 			      per_second(rest, p->seconds - p->first_s));
 	pen__json_int(j, "payload_bytes", p->stats.payload_bytes);
 	pen__json_int(j, "read_bytes", p->stats.read_bytes);
+	pen__json_num(j, "read_bytes_per_s",
+		      per_second((double)p->stats.read_bytes, p->seconds));
 	pen__json_int(j, "n_reads", p->stats.nreads);
 	pen__json_num(j, "cpu_s", p->cpu_s);
 	pen__json_num(j, "cpu_s_per_million", n > 0 ? p->cpu_s * 1e6 / n : 0);

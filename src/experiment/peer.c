@@ -2,7 +2,7 @@
  * Runs peers.py. It dies with us, whatever ends us, and so do its workers. Its
  * answer is checked as any input is.
  */
-#include "experiment/peer.h"
+#include "experiment/peers.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -196,13 +196,11 @@ static int read_answer(const char *python, const struct pen_text *out,
 	text(&d, "error", why, sizeof(why));
 	text(&d, "content_sum", a->sum, sizeof(a->sum));
 	text(&d, "torch", a->torch, sizeof(a->torch));
-	text(&d, "numpy", a->numpy, sizeof(a->numpy));
 	text(&d, "penstock", a->own, sizeof(a->own));
 	a->samples = (uint64_t)number(&d, "samples");
 	a->seconds = number(&d, "seconds");
 	a->step_s = number(&d, "step_s");
 	a->wait_s = number(&d, "wait_s");
-	a->start_s = number(&d, "start_s");
 	if (*why)
 		rc = pen__fail(err, PEN_ENOTSUP, python, "%s", why);
 	pen__jdoc_close(&d);

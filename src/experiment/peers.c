@@ -14,7 +14,6 @@
 
 #include "base/mem.h"
 #include "base/team.h"
-#include "experiment/steps.h"
 
 #define MOST_MADE ((uint64_t)1 << 34) /* bytes */
 
@@ -152,20 +151,19 @@ void pen__peers_close(struct pen_run *r)
 static int count_given(struct pen_run *r, const void *arg, struct pen_err *err)
 {
 	const struct pen_point *p = arg;
-	struct pen_steps s = { .spec = r->spec,
-			       .steps = p->cached ? p->cached : p->steps,
-			       .batch = p->batch,
-			       .threads = pen__cpus() };
-	int rc = pen__steps_run(&s, err);
+	const struct pen_point plain = { .steps = p->cached ? p->cached
+							    : p->steps,
+					 .batch = p->batch,
+					 .workers = pen__cpus() };
 
-	((struct pen_peers *)r->own)->sum =
-		s.tally.sum * (p->cached ? p->steps / p->cached : 1);
-	return rc;
+	return pen__steps_run(&plain, r->spec, NULL,
+			      &((struct pen_peers *)r->own)->sums, err);
 }
 
 static int use_given(struct pen_run *r, struct pen_point *p,
 		     struct pen_err *err)
 {
+	const struct pen_answer *sums = &((struct pen_peers *)r->own)->sums;
 	const uint64_t most = (uint64_t)r->shared->samples / p->batch;
 	int rc;
 
@@ -187,7 +185,8 @@ static int use_given(struct pen_run *r, struct pen_point *p,
 	p->want_samples = p->steps * p->batch;
 	rc = pen__run_child(r, "counting", count_given, p, err);
 	snprintf(p->want_sum, sizeof(p->want_sum), "%llu",
-		 (ull)((struct pen_peers *)r->own)->sum);
+		 strtoull(sums->sum, NULL, 10) *
+			 (p->cached ? p->steps / p->cached : 1));
 	return rc;
 }
 
@@ -211,8 +210,15 @@ int pen__peers_data(struct pen_run *r, struct pen_point *p, uint64_t rows,
 	char cols[24];
 	int rc;
 
+	if (p->length) {
+		p->want_samples = p->length;
+		snprintf(p->want_sum, sizeof(p->want_sum), "%llu",
+			 (ull)pen__blocks_sum(p->length, p->block));
+		return 0;
+	}
 	if (((struct pen_peers *)r->own)->given)
 		return use_given(r, p, err);
+	p->floats = true;
 	p->rows = rows;
 	p->cols = (uint64_t)pen__number(r, "--columns");
 	p->want_samples = p->steps * p->batch;
@@ -270,9 +276,7 @@ int pen__peers_add(struct pen_run *r, const struct pen_point *p,
 	g->point = more;
 	more[r->n] = *p;
 	more[r->n].python = who != PEN_IN_C;
-	s = pen__setup_add(r, name, "", r->n, err);
-	if (!s)
-		return PEN_ENOMEM;
+	s = pen__setup_add(r, name, "", r->n);
 	s->as_it_is = true;
 	s->may_fail = who != PEN_IN_C;
 	return 0;
@@ -311,55 +315,20 @@ void pen__peers_head(struct pen_text *j, const struct pen_run *r,
 		pen__json_str(j, "load", p->load);
 }
 
-static int run_steps(const struct pen_run *r, const struct pen_setup *of,
-		     const struct pen_point *p, struct pen_answer *d,
-		     struct pen_err *err)
+static int run_steps(const struct pen_run *r, const struct pen_point *p,
+		     struct pen_answer *d, struct pen_err *err)
 {
-	const bool given = ((const struct pen_peers *)r->own)->given;
-	struct pen_steps s = { .steps = p->steps,
-			       .batch = p->batch,
-			       .threads = p->workers,
-			       .cached = strstr(of->name, "cached") ? p->cached
-								    : 0,
-			       .load_s = p->load_s,
-			       .compute_s = p->compute_s,
-			       .shuffle = p->shuffle,
-			       .memory = p->memory,
-			       .done = &r->shared->done,
-			       .tally.floats = !given };
+	const struct pen_setting made[] = {
+		{ "path", p->floats ? p->path : NULL, 0 }, { NULL, NULL, 0 }
+	};
 	struct pen_spec *spec;
-	int rc = pen__run_spec(r, NULL, &spec, err);
+	int rc = pen__run_spec(r, made, &spec, err);
 
 	if (rc)
 		return rc;
-	if (!given)
-		rc = pen_spec_add_path(spec, p->path, err);
 	atomic_store(&r->shared->total, p->steps);
-	s.spec = spec;
-	if (!rc)
-		rc = pen__steps_run(&s, err);
-	d->samples = s.tally.samples;
-	d->base_bytes = s.base_bytes;
-	d->peak_bytes = s.peak_bytes;
-	d->seconds = s.seconds;
-	d->step_s = s.step_s;
-	d->wait_s = s.wait_s;
-	snprintf(d->sum, sizeof(d->sum), "%llu", (ull)s.tally.sum);
+	rc = pen__steps_run(p, spec, &r->shared->done, d, err);
 	pen_spec_free(spec);
-	return rc;
-}
-
-static int run_fill(const struct pen_setup *of, const struct pen_point *p,
-		    struct pen_answer *d, struct pen_err *err)
-{
-	struct pen_blocks_job q = { .length = p->length,
-				    .block_bytes = p->block,
-				    .reuse = strstr(of->name, "reused") };
-	int rc = pen__blocks_fill(&q, err);
-
-	d->samples = q.tally.samples;
-	d->seconds = q.seconds;
-	snprintf(d->sum, sizeof(d->sum), "%llu", (ull)q.tally.sum);
 	return rc;
 }
 
@@ -379,14 +348,14 @@ static int run_python(const struct pen_run *r, const struct pen_setup *of,
 	pen__json_int(&q, "batch", p->batch);
 	pen__json_int(&q, "workers", p->workers);
 	pen__json_int(&q, "steps", p->steps);
-	pen__json_int(&q, "cached", strstr(of->name, "cached") ? p->cached : 0);
+	pen__json_int(&q, "cached", p->cached);
 	pen__json_int(&q, "length", p->length);
 	pen__json_int(&q, "block_bytes", p->block);
 	pen__json_num(&q, "load_s", p->load_s);
 	pen__json_num(&q, "compute_s", p->compute_s);
 	pen__json_bool(&q, "shuffle", p->shuffle);
 	pen__json_bool(&q, "memory", p->memory);
-	pen__json_bool(&q, "floats", !g->given);
+	pen__json_bool(&q, "floats", p->floats);
 	pen__json_close(&q, '}');
 	rc = pen__peer_ask(&g->peer, &q, p->memory, d, err);
 	pen__text_fini(&q);
@@ -420,9 +389,11 @@ int pen__peers_run(struct pen_run *r, const struct pen_trial *t,
 	const struct pen_point *p = point_of(r, t->of);
 	struct pen_answer d = { 0 };
 	bool wrong;
-	int rc = p->python   ? run_python(r, t->of, p, &d, err)
-		 : p->length ? run_fill(t->of, p, &d, err)
-			     : run_steps(r, t->of, p, &d, err);
+	int rc = p->python ? run_python(r, t->of, p, &d, err)
+		 : p->length
+			 ? pen__blocks_fill(p, strstr(t->of->name, "reused"),
+					    &d, err)
+			 : run_steps(r, p, &d, err);
 
 	if (rc)
 		return rc;

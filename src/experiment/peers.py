@@ -1,11 +1,14 @@
-"""Other loaders, and penstock from Python, for the experiments of penstock
-bench: a request is a line of JSON, its answer is lines of JSON, the last with
-"end". One process for all requests, because importing PyTorch takes longer
-than most of them, but each is run in a fork of its own. What is measured is
-what their documentation shows, and in their favour where there is a choice:
-workers are running and arrays are in memory when the clock starts."""
+"""Other loaders, and penstock from Python: for the experiments of penstock
+bench, of which this is a part, and for bench/run.py, which imports it. A
+request is a line of JSON, its answer is lines of JSON, the last with "end".
+One process for all requests, because importing PyTorch takes longer than most
+of them, but each is run in a fork of its own, because what earlier ones left
+behind in malloc changes results by a factor of four. What is measured is what
+their documentation shows, and in their favour where there is a choice: workers
+are running and arrays are in memory when the clock starts."""
 import ctypes
 import json
+import multiprocessing
 import os
 import shutil
 import signal
@@ -18,8 +21,11 @@ now = time.perf_counter
 SPIN = 0.0002
 
 
+OUT = 1
+
+
 def say(**what):
-    os.write(1, (json.dumps(what) + "\n").encode())
+    os.write(OUT, (json.dumps(what) + "\n").encode())
 
 
 def die_with_parent(*unused):
@@ -36,16 +42,16 @@ def wait_until(when):
 
 
 class Items:
-    """A row an index."""
+    """A row an index, or what is made of it."""
 
-    def __init__(self, x):
-        self.x = x
+    def __init__(self, x, make=None):
+        self.x, self.make = x, make
 
     def __len__(self):
         return len(self.x)
 
     def __getitem__(self, i):
-        return self.x[i]
+        return self.make(self.x[i]) if self.make else self.x[i]
 
 
 class Slow:
@@ -176,7 +182,6 @@ def steps(q):
     say(ready=True)
     if q["memory"]:
         time.sleep(0.1)
-    before = now()
     it = iter(source)
     if q["cached"]:
         kept = [next(it) for _ in range(q["cached"])]
@@ -196,8 +201,7 @@ def steps(q):
             wait_until(got + compute)
     took = now() - start
     say(samples=samples, content_sum=str(total % 2**64), seconds=took,
-        step_s=took / q["steps"], wait_s=waited / q["steps"],
-        start_s=start - before, end=True)
+        step_s=took / q["steps"], wait_s=waited / q["steps"], end=True)
 
 
 def assemble(q):
@@ -271,28 +275,36 @@ def probe(q):
 
 
 def answer(q):
-    """In a process of its own."""
-    try:
-        {"steps": steps, "assemble": assemble}[q["what"]](q)
-    except Exception as e:  # one line for whoever asked
-        say(error=f"{type(e).__name__}: {e}"[:180], end=True)
+    {"steps": steps, "assemble": assemble}[q["what"]](q)
 
 
-def main():
-    die_with_parent()
+def serve(answer, probe=None):
+    """Answers requests, each in a process of its own. What libraries print does
+    not look like an answer."""
+    global OUT
+    OUT = os.dup(1)
+    os.dup2(2, 1)
     while line := sys.stdin.readline():
         q = json.loads(line)
-        if q["what"] == "probe":
+        if probe and q["what"] == "probe":
             probe(q)
             continue
         pid = os.fork()
         if not pid:
             die_with_parent()
-            answer(q)
+            try:
+                answer(q)
+            except Exception as e:  # one line for whoever asked
+                say(error=f"{type(e).__name__}: {e}"[:180], end=True)
+            for worker in multiprocessing.active_children():
+                worker.terminate()
+                worker.join()
             os._exit(0)
         status = os.waitpid(pid, 0)[1]
         if status:
             say(error=f"ended by signal {status & 127}", end=True)
 
 
-main()
+if __name__ == "__main__":
+    die_with_parent()
+    serve(answer, probe)

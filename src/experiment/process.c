@@ -22,6 +22,7 @@
 
 #include "base/clock.h"
 #include "emulate/config.h"
+#include "report/doc.h"
 #include "report/jsonl.h"
 
 #define SELF "/proc/self/exe"
@@ -272,6 +273,19 @@ int pen__process_run(struct pen_process *p, const char *const *argv,
 			 line[0] ? line
 				 : "ended with a signal, or said nothing",
 			 p->code > 128 ? " (ended by a signal)" : "");
+}
+
+int pen__process_doc(struct pen_process *p, const char *const *argv,
+		     struct pen_doc *d, struct pen_err *err)
+{
+	struct pen_text out = { 0 };
+	int rc = pen__process_run(p, argv, &out, err);
+
+	if (!rc)
+		rc = pen__jdoc_open(&d->j, out.p ? out.p : "", out.n, argv[1],
+				    err);
+	pen__text_fini(&out);
+	return rc;
 }
 
 /* ---- what goes with it ---- */

@@ -23,6 +23,10 @@ struct pen_process {
  */
 int pen__process_run(struct pen_process *, const char *const *argv,
 		     struct pen_text *out, struct pen_err *err);
+/* The same of one that prints a JSON document, which the caller closes. */
+struct pen_doc;
+int pen__process_doc(struct pen_process *, const char *const *argv,
+		     struct pen_doc *, struct pen_err *);
 /*
  * The function, in a plain fork: the caller has no threads. Its text goes to
  * out, its error is the caller's; PEN_ENOMEM without a message: the kernel

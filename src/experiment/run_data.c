@@ -132,7 +132,8 @@ int pen__run_data(struct pen_run *r, struct pen_err *err)
 {
 	int rc = 0;
 
-	if (!pen_spec_path(r->spec, 0) && r->of->has & PEN_HAS_MADE)
+	/* who has flags for it, can */
+	if (!pen_spec_path(r->spec, 0) && pen__has_flag(r, "--samples"))
 		rc = make(r, err);
 	if (!rc)
 		rc = check_paths(r, err);
@@ -181,11 +182,25 @@ bool pen__spec_has(const struct pen_spec *s, const char *key)
 	return !pen__spec_is(s, key, "");
 }
 
-/* Another path in place of the only one. */
-static int set_path(struct pen_spec *s, const char *path, struct pen_err *err)
+static int set_one(struct pen_spec *s, const struct pen_setting *set,
+		   struct pen_err *err)
 {
+	const char *value = set->value;
+	char number[24];
+
+	if (!value && set->number) {
+		snprintf(number, sizeof(number), "%llu",
+			 (unsigned long long)set->number);
+		value = number;
+	}
+	if (!value)
+		return 0;
+	if (!strcmp(set->key, "format.*"))
+		return pen_spec_set(s, "format.", NULL, err);
+	if (strcmp(set->key, "path") != 0)
+		return pen_spec_set(s, set->key, value, err);
 	pen_spec_clear_paths(s);
-	return pen_spec_add_path(s, path, err);
+	return pen_spec_add_path(s, value, err);
 }
 
 int pen__run_spec(const struct pen_run *r, const struct pen_setting *set,
@@ -196,12 +211,7 @@ int pen__run_spec(const struct pen_run *r, const struct pen_setting *set,
 	if (rc)
 		return rc;
 	for (; !rc && set && set->key; set++)
-		if (set->value && !strcmp(set->key, "path"))
-			rc = set_path(*out, set->value, err);
-		else if (set->value && !strcmp(set->key, "format.*"))
-			rc = pen_spec_set(*out, "format.", NULL, err);
-		else if (set->value)
-			rc = pen_spec_set(*out, set->key, set->value, err);
+		rc = set_one(*out, set, err);
 	if (rc)
 		pen_spec_free(*out);
 	return rc;

@@ -1,10 +1,8 @@
 /*
- * The loop. Simulated loading waits in the engine's workers, through the same
- * hook as emulated preprocessing, so threads, prefetching and hand-over are the
- * real ones.
+ * The loop in C, and blocks put together. Simulated loading waits in the
+ * engine's workers, through the same hook as emulated preprocessing, so
+ * threads, prefetching and hand-over are the real ones.
  */
-#include "experiment/steps.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,8 +10,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/rng.h"
-#include "experiment/peer.h"
+#include "experiment/peers.h"
 
 #define SPIN_NS 80000	 /* a sleep ends so much late at most, mostly */
 #define LOOK_NS 10000000 /* at memory, no more often */
@@ -54,49 +51,34 @@ static uint64_t sum_floats(const float *v, size_t n)
 	return WHOLE(all);
 }
 
-void pen__tally_values(struct pen_tally *t, const void *p, size_t nbytes)
+static uint64_t sum_up(bool floats, const void *p, size_t nbytes)
 {
 	const unsigned char *bytes = p;
 	uint64_t sum = 0;
 
-	if (t->floats) {
-		t->sum += sum_floats(p, nbytes / 4);
-		return;
+	if (floats)
+		return sum_floats(p, nbytes / 4);
+	for (size_t i = 0; nbytes % 4 && i < nbytes; i++)
+		sum += bytes[i];
+	for (size_t i = 0; nbytes % 4 == 0 && i < nbytes; i += 4) {
+		uint32_t w;
+
+		memcpy(&w, bytes + i, 4);
+		sum += w;
 	}
-	if (nbytes % 4) {
-		for (size_t i = 0; i < nbytes; i++)
-			sum += bytes[i];
-	} else {
-		for (size_t i = 0; i < nbytes; i += 4) {
-			uint32_t w;
-
-			memcpy(&w, bytes + i, 4);
-			sum += w;
-		}
-	}
-	t->sum += sum;
-}
-
-void pen__tally_batch(struct pen_tally *t, const struct pen_batch *b)
-{
-	const struct pen_tensor *most = NULL;
-
-	for (uint32_t i = 0; i < b->ntensors; i++)
-		if (!most || b->tensors[i].nbytes > most->nbytes)
-			most = &b->tensors[i];
-	t->samples += b->nsamples;
-	if (most)
-		pen__tally_values(t, most->data, most->nbytes);
+	return sum;
 }
 
 /* ---- the loop ---- */
 
 struct run {
-	struct pen_steps *s;
+	const struct pen_point *p;
+	const struct pen_spec *spec;
 	struct pen_loader *l;
 	struct pen_batch **kept;
 	uint64_t *ids;
-	uint64_t wait_ns, looked_ns;
+	uint64_t wait_ns, looked_ns, sum;
+	struct pen_answer *to;
 };
 
 static void load_hook(void *arg, uint32_t worker, uint32_t n)
@@ -111,7 +93,7 @@ static void load_hook(void *arg, uint32_t worker, uint32_t n)
 static int next_alone(struct run *r, uint64_t step, struct pen_batch **out,
 		      struct pen_err *err)
 {
-	const struct pen_steps *s = r->s;
+	const struct pen_point *s = r->p;
 	const uint64_t until =
 		pen__now_ns() + WHOLE(s->load_s * (double)s->batch * 1e9);
 	int rc;
@@ -132,17 +114,17 @@ static int next(struct run *r, uint64_t step, struct pen_batch **out,
 	int rc;
 
 	if (r->kept) {
-		*out = r->kept[step % r->s->cached];
+		*out = r->kept[step % r->p->cached];
 		pen_batch_ref(*out);
 		return 0;
 	}
-	rc = r->s->threads ? pen_loader_next(r->l, out, err)
+	rc = r->p->workers ? pen_loader_next(r->l, out, err)
 			   : next_alone(r, step, out, err);
 	if (rc == PEN_END)
-		rc = pen__fail(err, PEN_EDATA, pen_spec_path(r->s->spec, 0),
+		rc = pen__fail(err, PEN_EDATA, pen_spec_path(r->spec, 0),
 			       "ended after %llu batches, not %llu",
 			       (unsigned long long)step,
-			       (unsigned long long)r->s->steps);
+			       (unsigned long long)r->p->steps);
 	return rc;
 }
 
@@ -151,21 +133,34 @@ static void look(struct run *r)
 	const uint64_t now = pen__now_ns();
 	uint64_t bytes;
 
-	if (!r->s->memory || now - r->looked_ns < LOOK_NS)
+	if (!r->p->memory || now - r->looked_ns < LOOK_NS)
 		return;
 	bytes = pen__tree_memory(getpid());
-	if (bytes > r->s->peak_bytes)
-		r->s->peak_bytes = bytes;
+	if (bytes > r->to->peak_bytes)
+		r->to->peak_bytes = bytes;
 	r->looked_ns = now;
 }
 
-static int loop(struct run *r, struct pen_err *err)
+/* All of the largest tensor is looked at. */
+static void take(struct run *r, const struct pen_batch *b)
 {
-	struct pen_steps *s = r->s;
-	const uint64_t start = pen__now_ns();
-	const uint64_t compute = WHOLE(s->compute_s * 1e9);
+	const struct pen_tensor *most = NULL;
 
-	for (uint64_t i = 0; i < s->steps; i++) {
+	for (uint32_t i = 0; i < b->ntensors; i++)
+		if (!most || b->tensors[i].nbytes > most->nbytes)
+			most = &b->tensors[i];
+	r->to->samples += b->nsamples;
+	if (most)
+		r->sum += sum_up(r->p->floats, most->data, most->nbytes);
+}
+
+static int loop(struct run *r, atomic_uint_fast64_t *done, struct pen_err *err)
+{
+	const struct pen_point *p = r->p;
+	const uint64_t start = pen__now_ns();
+	const uint64_t compute = WHOLE(p->compute_s * 1e9);
+
+	for (uint64_t i = 0; i < p->steps; i++) {
 		const uint64_t before = pen__now_ns();
 		struct pen_batch *b;
 		uint64_t after;
@@ -175,18 +170,18 @@ static int loop(struct run *r, struct pen_err *err)
 			return rc;
 		after = pen__now_ns();
 		r->wait_ns += after - before;
-		pen__tally_batch(&s->tally, b);
+		take(r, b);
 		pen_batch_unref(b);
 		look(r);
 		if (compute)
 			wait_until(after + compute);
-		if (s->done)
-			atomic_store_explicit(s->done, i + 1,
+		if (done)
+			atomic_store_explicit(done, i + 1,
 					      memory_order_relaxed);
 	}
-	s->seconds = (double)(pen__now_ns() - start) / 1e9;
-	s->step_s = s->seconds / (double)s->steps;
-	s->wait_s = (double)r->wait_ns / 1e9 / (double)s->steps;
+	r->to->seconds = (double)(pen__now_ns() - start) / 1e9;
+	r->to->step_s = r->to->seconds / (double)p->steps;
+	r->to->wait_s = (double)r->wait_ns / 1e9 / (double)p->steps;
 	r->looked_ns = 0;
 	look(r);
 	return 0;
@@ -203,27 +198,27 @@ static int set(struct pen_spec *s, const char *key, uint64_t value,
 	return pen_spec_set(s, key, buf, err);
 }
 
-static int open_loader(struct run *r, struct pen_err *err)
+static int open_loader(struct run *r, double *load_s, struct pen_err *err)
 {
-	struct pen_steps *s = r->s;
+	const struct pen_point *p = r->p;
 	struct pen_spec *spec;
-	int rc = pen_spec_copy(&spec, s->spec, err);
+	int rc = pen_spec_copy(&spec, r->spec, err);
 
 	if (rc)
 		return rc;
-	rc = set(spec, "batch_size", s->batch, err);
+	rc = set(spec, "batch_size", p->batch, err);
 	if (!rc)
-		rc = set(spec, "threads", s->threads ? s->threads : 1, err);
-	if (!rc && !pen_spec_number(spec, "prefetch") && s->load_s > 0)
-		rc = set(spec, "prefetch", s->threads ? 2 * s->threads : 1,
+		rc = set(spec, "threads", p->workers ? p->workers : 1, err);
+	if (!rc && !pen_spec_number(spec, "prefetch") && p->load_s > 0)
+		rc = set(spec, "prefetch", p->workers ? 2 * p->workers : 1,
 			 err);
 	if (!rc)
 		rc = pen_spec_set(spec, "shuffle",
-				  s->shuffle ? "true" : "false", err);
-	if (s->threads && s->load_s > 0)
-		pen_spec_on_rows(spec, load_hook, &s->load_s);
+				  p->shuffle ? "true" : "false", err);
+	if (p->workers && p->load_s > 0)
+		pen_spec_on_rows(spec, load_hook, load_s);
 	if (!rc)
-		rc = s->threads ? pen_loader_open(&r->l, spec, err)
+		rc = p->workers ? pen_loader_open(&r->l, spec, err)
 				: pen_loader_open_asked(&r->l, spec, err);
 	pen_spec_free(spec);
 	return rc;
@@ -231,7 +226,7 @@ static int open_loader(struct run *r, struct pen_err *err)
 
 static int keep(struct run *r, struct pen_err *err)
 {
-	const uint64_t n = r->s->cached;
+	const uint64_t n = r->p->cached;
 	struct pen_batch **kept = pen__calloc(n, sizeof(*kept));
 	int rc = kept ? 0 : pen__fail_nomem(err, "batches", n * sizeof(*kept));
 
@@ -248,25 +243,69 @@ static int keep(struct run *r, struct pen_err *err)
 	return rc;
 }
 
-int pen__steps_run(struct pen_steps *s, struct pen_err *err)
+int pen__steps_run(const struct pen_point *p, const struct pen_spec *spec,
+		   atomic_uint_fast64_t *done, struct pen_answer *to,
+		   struct pen_err *err)
 {
-	struct run r = { .s = s };
+	struct run r = { .p = p, .spec = spec, .to = to };
+	double load_s = p->load_s;
 	int rc;
 
-	if (s->memory)
-		s->base_bytes = pen__tree_memory(getpid());
-	r.ids = pen__calloc(s->batch, sizeof(*r.ids));
+	*to = (struct pen_answer){ 0 };
+	if (p->memory)
+		to->base_bytes = pen__tree_memory(getpid());
+	r.ids = pen__calloc(p->batch, sizeof(*r.ids));
 	if (!r.ids)
-		return pen__fail_nomem(err, "batch", s->batch * 8);
-	rc = open_loader(&r, err);
-	if (!rc && s->cached)
+		return pen__fail_nomem(err, "batch", p->batch * 8);
+	rc = open_loader(&r, &load_s, err);
+	if (!rc && p->cached)
 		rc = keep(&r, err);
 	if (!rc)
-		rc = loop(&r, err);
-	for (uint64_t i = 0; r.kept && i < s->cached; i++)
+		rc = loop(&r, done, err);
+	snprintf(to->sum, sizeof(to->sum), "%llu", (unsigned long long)r.sum);
+	for (uint64_t i = 0; r.kept && i < p->cached; i++)
 		pen_batch_unref(r.kept[i]);
 	pen__free(r.kept);
 	pen__free(r.ids);
 	pen_loader_close(r.l);
 	return rc;
+}
+
+/* ---- blocks put together into one array ---- */
+
+/* Which is how replay buffers and caches of samples are filled. Most of what
+ * that costs is the kernel's, for memory that was never written before; so the
+ * same is done with memory that was. Block i is ones, but for its first value,
+ * which is i. */
+uint64_t pen__blocks_sum(uint64_t length, uint64_t block_bytes)
+{
+	return length * (block_bytes / 4 - 1) + length * (length - 1) / 2;
+}
+
+int pen__blocks_fill(const struct pen_point *p, bool reuse,
+		     struct pen_answer *d, struct pen_err *err)
+{
+	const size_t per = p->block / 4, all = p->length * p->block;
+	float *from = pen__alloc(p->length, p->block);
+	float *to = reuse ? pen__alloc(p->length, p->block) : NULL;
+	uint64_t start, sum = 0;
+
+	for (uint64_t i = 0; from && i < p->length * per; i++)
+		from[i] = i % per ? 1.0f : (float)(i / per);
+	if (to)
+		memset(to, 1, all);
+	start = pen__now_ns();
+	if (!to)
+		to = pen__alloc(p->length, p->block);
+	for (uint64_t i = 0; from && to && i < p->length; i++)
+		memcpy(to + i * per, from + i * per, p->block);
+	d->seconds = (double)(pen__now_ns() - start) / 1e9;
+	for (uint64_t i = 0; from && to && i < p->length; i++)
+		sum += (uint64_t)to[i * per] +
+		       sum_floats(to + i * per + 1, per - 1);
+	d->samples = from && to ? p->length : 0;
+	snprintf(d->sum, sizeof(d->sum), "%llu", (unsigned long long)sum);
+	pen__free(to);
+	pen__free(from);
+	return d->samples ? 0 : pen__fail_nomem(err, "blocks", all);
 }

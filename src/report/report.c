@@ -50,12 +50,10 @@ static const struct pen_kind other = {
 
 static const struct pen_kind *kind_of(const struct pen_line *r)
 {
-	const char *name = pen__line_text(r, "experiment");
+	const struct pen_kind *k =
+		pen__kind_of(pen__line_text(r, "experiment"));
 
-	for (size_t i = 0; pen__kinds[i]; i++)
-		if (!strcmp(pen__kinds[i]->experiment, name))
-			return pen__kinds[i];
-	return &other;
+	return k ? k : &other;
 }
 
 /* ---- groups ---- */
@@ -143,9 +141,7 @@ static int put_section(struct pen_text *t, const struct section *s, bool alone,
 	pen__text_add(t, "</h%d>\n", alone ? 1 : 2);
 	rc = pen__variants_verdict(t, s->kind, &s->g, err);
 	if (!rc)
-		rc = s->kind->columns
-			     ? pen__variants_show(t, s->kind, &s->g, err)
-			     : s->kind->show(t, &s->g, err);
+		rc = pen__variants_show(t, s->kind, &s->g, err);
 	if (!rc)
 		pen__about(t, &s->g);
 	pen__text_add(t, "</section>\n");

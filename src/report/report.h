@@ -20,6 +20,7 @@ struct pen_group {
 };
 
 #define PEN_MOST_CHARTS 4
+#define PEN_MOST_BEST 4
 
 /* A chart with a bar a variant. */
 struct pen_bars_of {
@@ -39,12 +40,12 @@ struct pen_ranking {
 
 /* One variant that all others are compared with, group by group. */
 struct pen_versus {
-	const char *vars[3];  /* keys that a group's rows have alike */
-	bool workers;	      /* variants differ in their number of them */
 	const char *hero;     /* the variant */
 	const char *key;      /* the figure */
 	const char *what;     /* "a step", of the figure */
 	const char *compared; /* "takes %s times as long" of another one */
+	const char *vars[3];  /* keys that a group's rows have alike */
+	const char *workers;  /* variants differ in their number of them */
 	/* More about a group, that of this one; may be NULL. */
 	void (*more)(struct pen_text *, const struct pen_variants *,
 		     const struct pen_variant *);
@@ -60,27 +61,30 @@ struct pen_kind {
 	 * one; then what else there is to say. NULL, all of them: nothing is
 	 * compared.
 	 */
-	const struct pen_ranking *best;
+	struct pen_ranking best[PEN_MOST_BEST + 1];
 	struct pen_versus versus; /* without a hero: none */
 	void (*words)(struct pen_text *, const struct pen_variants *);
 	/* What holds whatever the noise, in the same way; may be NULL. */
 	void (*facts)(struct pen_text *, const struct pen_variants *);
-	/*
-	 * The table: "title=key" with '|' between them, or "key" that is its
-	 * own title. In front of it: '+' only on a page, '<' and '>' the lowest
-	 * and highest run of it there, '~' not on paper. NULL: no such table.
-	 */
-	const char *columns;
+	/* Columns of the table of variants, and of that of all runs, as
+	 * experiments.txt has them; NULL: no such table. */
+	const char *columns, *runs;
 	struct pen_bars_of chart[PEN_MOST_CHARTS]; /* as many as have titles */
-	/* Of rows that have no "arm"; NULL: all have one. */
-	void (*name)(const struct pen_line *, char *buf, size_t cap);
+	/* Name of a variant whose rows have no "arm", perhaps also in brief,
+	 * and group; NULL: all have one. */
+	void (*name)(struct pen_variant *);
+	/* Rows for which this is the same text have to have the same content;
+	 * NULL: by their "check". */
+	void (*check)(const struct pen_line *, char *buf, size_t cap);
 	const char *by; /* shows those with most of this figure first */
-	/* Charts and tables: all, or what comes before the table. */
+	/* Charts and tables of its own, before the others; may be NULL. */
 	int (*show)(struct pen_text *, const struct pen_group *,
 		    struct pen_err *);
 };
-/* Of all experiments, where these are listed; ends with NULL. */
-extern const struct pen_kind *const pen__kinds[];
+/* Fills the descriptions of all experiments, before any is looked at; that of
+ * an experiment, by its name (NULL: none). */
+int pen__experiments_read(struct pen_err *);
+const struct pen_kind *pen__kind_of(const char *experiment);
 
 /* What a report is of. */
 struct pen_results {

@@ -89,26 +89,6 @@ bool pen__row_wrong(const struct pen_line *r)
 	return is_wrong(r, why, sizeof(why));
 }
 
-/* Two that differ are both in doubt: nobody knows which one is right. */
-static bool differs(const struct pen_variants *a, const struct pen_line *r,
-		    char *why, size_t cap)
-{
-	for (size_t i = 0; has(r, "check") && i < a->nrows; i++) {
-		const struct pen_line *o = a->row[i];
-
-		if (!ran(o) || !same(r, o, "check") ||
-		    !same(r, o, "settings") ||
-		    (same(r, o, "content_sum") && same(r, o, "n_rows")))
-			continue;
-		snprintf(why, cap, "content %.16s, but %.16s with %.60s",
-			 pen__line_text(r, "content_sum"),
-			 pen__line_text(o, "content_sum"),
-			 pen__line_text(o, "arm"));
-		return true;
-	}
-	return false;
-}
-
 /* ---- names ---- */
 
 /* A key in words, where it is not its own. */
@@ -170,8 +150,43 @@ static void name(struct pen_variant *m, const struct pen_kind *k)
 	}
 	snprintf(m->name, sizeof(m->name), "%s", of);
 	if (k && k->name)
-		k->name(m->row, m->name, sizeof(m->name));
-	snprintf(m->brief, sizeof(m->brief), "%.39s", m->name);
+		k->name(m);
+	if (!m->brief[0])
+		snprintf(m->brief, sizeof(m->brief), "%.39s", m->name);
+}
+
+static void check_of(const struct pen_kind *k, const struct pen_line *r,
+		     char *buf, size_t cap)
+{
+	if (k && k->check)
+		k->check(r, buf, cap);
+	else
+		snprintf(buf, cap, "%s", pen__line_text(r, "check"));
+}
+
+/* Two that differ are both in doubt: nobody knows which one is right. */
+static bool differs(const struct pen_variants *a, const struct pen_line *r,
+		    char *why, size_t cap)
+{
+	char mine[200], theirs[200];
+
+	check_of(a->kind, r, mine, sizeof(mine));
+	for (size_t i = 0; mine[0] && i < a->nrows; i++) {
+		struct pen_variant o = { .row = a->row[i] };
+
+		check_of(a->kind, o.row, theirs, sizeof(theirs));
+		if (!ran(o.row) || strcmp(mine, theirs) != 0 ||
+		    !same(r, o.row, "settings") ||
+		    (same(r, o.row, "content_sum") &&
+		     same(r, o.row, "n_rows") && same(r, o.row, "nnz")))
+			continue;
+		name(&o, a->kind);
+		snprintf(why, cap, "content %.16s, but %.16s with %.60s",
+			 pen__line_text(r, "content_sum"),
+			 pen__line_text(o.row, "content_sum"), o.name);
+		return true;
+	}
+	return false;
 }
 
 bool pen__same_group(const struct pen_variants *a, const struct pen_variant *m,
@@ -190,6 +205,12 @@ bool pen__same_group(const struct pen_variants *a, const struct pen_variant *m,
 
 /* ---- together ---- */
 
+bool pen__run_wrong(const struct pen_variants *a, const struct pen_line *r,
+		    char *why, size_t cap)
+{
+	return is_wrong(r, why, cap) || differs(a, r, why, cap);
+}
+
 static void fill(struct pen_variants *a, struct pen_variant *m)
 {
 	for (size_t i = 0; i < a->nrows; i++) {
@@ -198,8 +219,8 @@ static void fill(struct pen_variants *a, struct pen_variant *m)
 		if (!pen__is_run(m, r))
 			continue;
 		m->n++;
-		if (!m->wrong[0] && !is_wrong(r, m->wrong, sizeof(m->wrong)))
-			differs(a, r, m->wrong, sizeof(m->wrong));
+		if (!m->wrong[0])
+			pen__run_wrong(a, r, m->wrong, sizeof(m->wrong));
 	}
 	a->nwrong += m->wrong[0] != '\0';
 	if (!m->n)

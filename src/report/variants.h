@@ -34,7 +34,8 @@ struct pen_variant {
 struct pen_column {
 	char title[48], key[48];
 	struct pen_shown (*show)(double); /* NULL: a text */
-	char of; /* '<' the lowest, '>' the highest run; else the median */
+	char of;   /* '<' the lowest, '>' the highest run; else the median */
+	int width; /* of a table as it goes */
 	bool page_only;
 };
 
@@ -63,6 +64,9 @@ bool pen__is_run(const struct pen_variant *, const struct pen_line *);
 /* Did this row deliver other samples than it should have, by what it says? Its
  * figures are none then. */
 bool pen__row_wrong(const struct pen_line *);
+/* The same, and by other rows; kind, row and nrows are enough for it. */
+bool pen__run_wrong(const struct pen_variants *, const struct pen_line *,
+		    char *why, size_t cap);
 
 /* ---- figures ---- */
 
@@ -148,9 +152,6 @@ int pen__variants_verdict(struct pen_text *, const struct pen_kind *,
 			  const struct pen_group *, struct pen_err *);
 int pen__variants_show(struct pen_text *, const struct pen_kind *,
 		       const struct pen_group *, struct pen_err *);
-/* All runs, a line each, by such columns (struct pen_kind). */
-void pen__runs_show(struct pen_text *, const struct pen_group *,
-		    const char *columns);
 size_t pen__columns_parse(const char *text, struct pen_column *);
 
 #endif

@@ -147,6 +147,63 @@ static void put_table(struct pen_text *t, const struct pen_variants *a,
 	pen__table_close(t);
 }
 
+/* ---- all runs ---- */
+
+/* Of a run that delivered something else, neither times nor rates. */
+static void put_run(struct pen_text *t, const struct pen_line *r, bool wrong,
+		    const struct pen_column *c)
+{
+	const bool timed = c->show == pen__show_time ||
+			   c->show == pen__show_count;
+	const double v = wrong && timed ? NAN
+			 : strcmp(c->key, "samples_per_s_rest") != 0
+				 ? pen__line_number(r, c->key)
+				 : pen__line_rest(r);
+
+	if (c->show)
+		pen__table_number(
+			t, v, isnan(v) ? (struct pen_shown){ "" } : c->show(v));
+	else if (strcmp(c->key, "cache") != 0)
+		pen__table_text(t, pen__line_text(r, c->key));
+	else
+		pen__table_text(t, pen__line_true(r, "oom")    ? "out of memory"
+				   : pen__line_true(r, "cold") ? "cold"
+							       : "warm");
+}
+
+static void put_runs(struct pen_text *t, const struct pen_variants *a,
+		     const struct pen_group *g)
+{
+	struct pen_column c[PEN_MOST_COLUMNS];
+	const size_t n = pen__columns_parse(a->kind->runs, c);
+	char names[PEN_MOST_COLUMNS][56], id[32];
+	const char *name[PEN_MOST_COLUMNS + 1];
+
+	for (size_t i = 0; i < n; i++) {
+		snprintf(names[i], sizeof(names[i]), "%s%.47s",
+			 c[i].show ? "#" : "", c[i].title);
+		name[i] = names[i];
+	}
+	name[n] = NULL;
+	snprintf(id, sizeof(id), "g%zu", g->number);
+	pen__text_add(t, "<h3>All runs</h3>\n");
+	pen__table_open(t, "All runs", name);
+	for (size_t i = 0; i < g->n; i++) {
+		size_t of = 0;
+
+		while (of < a->n && !pen__is_run(&a->v[of], g->row[i]))
+			of++;
+		pen__table_row(t, id, i);
+		for (size_t k = 0; k < n; k++)
+			put_run(t, g->row[i], of < a->n && a->v[of].wrong[0],
+				&c[k]);
+		pen__table_row_end(t);
+	}
+	pen__table_close(t);
+}
+
+/* ---- all of it ---- */
+
 int pen__variants_show(struct pen_text *t, const struct pen_kind *k,
 		       const struct pen_group *g, struct pen_err *err)
 {
@@ -169,55 +226,11 @@ int pen__variants_show(struct pen_text *t, const struct pen_kind *k,
 	}
 	if (!rc && k->show)
 		rc = k->show(t, g, err);
-	if (!rc)
+	if (!rc && k->columns)
 		put_table(t, &a, g->number);
+	if (!rc && k->runs)
+		put_runs(t, &a, g);
 	pen__free(b);
 	pen__variants_fini(&a);
 	return rc;
-}
-
-/* ---- all runs ---- */
-
-static void put_run(struct pen_text *t, const struct pen_line *r,
-		    const struct pen_column *c)
-{
-	const double v = strcmp(c->key, "samples_per_s_rest") != 0
-				 ? pen__line_number(r, c->key)
-				 : pen__line_rest(r);
-
-	if (c->show)
-		pen__table_number(
-			t, v, isnan(v) ? (struct pen_shown){ "" } : c->show(v));
-	else if (strcmp(c->key, "cache") != 0)
-		pen__table_text(t, pen__line_text(r, c->key));
-	else
-		pen__table_text(t, pen__line_true(r, "oom")    ? "out of memory"
-				   : pen__line_true(r, "cold") ? "cold"
-							       : "warm");
-}
-
-void pen__runs_show(struct pen_text *t, const struct pen_group *g,
-		    const char *columns)
-{
-	struct pen_column c[PEN_MOST_COLUMNS];
-	const size_t n = pen__columns_parse(columns, c);
-	char names[PEN_MOST_COLUMNS][56], id[32];
-	const char *name[PEN_MOST_COLUMNS + 1];
-
-	for (size_t i = 0; i < n; i++) {
-		snprintf(names[i], sizeof(names[i]), "%s%.47s",
-			 c[i].show ? "#" : "", c[i].title);
-		name[i] = names[i];
-	}
-	name[n] = NULL;
-	snprintf(id, sizeof(id), "g%zu", g->number);
-	pen__text_add(t, "<h3>All runs</h3>\n");
-	pen__table_open(t, "All runs", name);
-	for (size_t i = 0; i < g->n; i++) {
-		pen__table_row(t, id, i);
-		for (size_t k = 0; k < n; k++)
-			put_run(t, g->row[i], &c[k]);
-		pen__table_row_end(t);
-	}
-	pen__table_close(t);
 }

@@ -1,6 +1,7 @@
 /* Variants as plain text: the table of a terminal, and words. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "report/variants.h"
@@ -14,11 +15,13 @@ size_t pen__columns_parse(const char *text, struct pen_column *c)
 	size_t n = 0;
 
 	for (; *text && n < PEN_MOST_COLUMNS; c++, n++) {
-		const size_t len = strcspn(text, "|");
+		const char *next = strstr(text, ", ");
+		const size_t len = next ? (size_t)(next - text) : strlen(text);
 		const size_t lead = strspn(text, "+<>");
 		const char *eq = memchr(text, '=', len);
 		const char *key = eq ? eq + 1 : text + lead;
 		const struct pen_measure *u;
+		char *width;
 
 		*c = (struct pen_column){ .page_only = lead };
 		c->of = lead && *text != '+' ? *text : '\0';
@@ -30,9 +33,14 @@ size_t pen__columns_parse(const char *text, struct pen_column *c)
 			 : c->of == '<' ? "lowest"
 			 : c->of == '>' ? "highest"
 					: c->key);
+		width = strchr(c->key, ':');
+		if (width) {
+			c->width = atoi(width + 1);
+			*width = '\0';
+		}
 		u = pen__measure_of(c->key);
 		c->show = u ? u->show : NULL;
-		text += len + (text[len] == '|');
+		text += len + (next ? 2 : 0);
 	}
 	return n;
 }
@@ -326,7 +334,7 @@ static void put_outcome(struct pen_text *t, const struct pen_variants *a)
 {
 	const struct pen_ranking *best = a->kind->best;
 
-	for (; best && best->what; best++)
+	for (; best->what; best++)
 		pen__put_best(t, a, best);
 	if (a->kind->versus.hero)
 		put_versus(t, a);
@@ -350,7 +358,7 @@ void pen__variants_words(struct pen_text *t, const struct pen_variants *a)
 	if (runs >= PEN_LEAST_RUNS && (!a->nwrong || k->versus.hero))
 		put_outcome(t, a);
 	else if (runs && runs < PEN_LEAST_RUNS &&
-		 (k->best || k->versus.hero || k->words))
+		 (k->best->what || k->versus.hero || k->words))
 		pen__text_add(t,
 			      "Every setting ran %s: no conclusion is drawn. "
 			      "--repeats 3 or more tells differences from "
