@@ -27,9 +27,14 @@ static uint64_t group_end(const struct sample *s, uint32_t g)
 
 static void make(struct sample *s, bool sparse, bool packed)
 {
-	struct pen_cells_array a = { .dtype = PEN_U32,
+	const struct pen_filters filters = { .n = packed, .f[0].id = 1 };
+	struct pen_chunks cs = { 0 };
+	struct pen_chunked_put a = { .layout = PEN_CHUNKED_GROUPED,
+				     .dtype = PEN_U32,
+				     .ndim = 1,
 				     .group_rows = GROUP,
-				     .nchunks = CHUNKS };
+				     .filters = &filters,
+				     .chunks = &cs };
 	struct pen_bytes b;
 
 	memset(s, 0, sizeof(*s));
@@ -53,16 +58,19 @@ static void make(struct sample *s, bool sparse, bool packed)
 		s->sizes[g] = 100 + g;
 		if (n * 4 > a.chunk_bytes)
 			a.chunk_bytes = n * 4;
+		CHECK_EQ(pen__chunks_add(
+				 &cs,
+				 &(struct pen_chunk){ .at = s->offsets[g],
+						      .size = s->sizes[g] }),
+			 0);
 	}
-	a.ncols = s->m.nnz;
-	a.pipe.n = packed;
-	a.pipe.f[0].id = 1;
-	pen__cells_array_put_grouped(&s->blob, &a, s->offsets,
-				     packed ? s->sizes : NULL);
+	a.dim[0] = s->m.nnz;
+	pen__chunked_put(&s->blob, &a);
+	pen__chunks_fini(&cs);
 	b = pen__bytes(s->blob.p, s->blob.n);
-	CHECK(pen__cells_array_take(&b, &s->m.data));
+	CHECK(pen__chunked_take(&b, &s->m.data));
 	CHECK_EQ(pen__bytes_left(&b), 0);
-	CHECK_EQ(s->m.data.layout, PEN_CELLS_GROUPED);
+	CHECK_EQ(s->m.data.layout, PEN_CHUNKED_GROUPED);
 	CHECK_EQ(pen__cells_array_units(&s->m, &s->m.data), 1);
 }
 

@@ -31,7 +31,7 @@ static void put(enum pen_dtype t, uint8_t *p, size_t i, double v)
 }
 
 /* The same from streams of bytes, in memory of just their size. */
-static void streams(const struct pen_cells_array *a, const uint8_t *in,
+static void streams(const struct pen_chunked *a, const uint8_t *in,
 		    const uint8_t *narrow, int want)
 {
 	uint8_t *mem[4], *out = malloc(N * 4);
@@ -43,7 +43,7 @@ static void streams(const struct pen_cells_array *a, const uint8_t *in,
 		for (size_t k = 0; k < N; k++)
 			mem[i][k] = in[k * 4 + i];
 	}
-	rc = pen__cells_narrow_streams(a, s, N, out);
+	rc = pen__narrow_streams(a, s, N, out);
 	/* where there is no fast way it is left to the other one */
 	CHECK(rc == want || !rc);
 	CHECK(!memcmp(out, narrow, (size_t)rc));
@@ -59,7 +59,7 @@ static void streams(const struct pen_cells_array *a, const uint8_t *in,
 static void among(enum pen_dtype t, uint64_t most, size_t at, double v,
 		  int width)
 {
-	const struct pen_cells_array a = {
+	const struct pen_chunked a = {
 		.dtype = (uint8_t)t,
 		.item = (uint8_t)item_of(t),
 		.chunk_bytes = N * item_of(t),
@@ -72,7 +72,7 @@ static void among(enum pen_dtype t, uint64_t most, size_t at, double v,
 		put(t, in, i, (double)(pen__rng_at(7, i) & most));
 	put(t, in, at, v);
 	memcpy(work, in, n);
-	rc = pen__cells_narrow(&a, work, a.chunk_bytes);
+	rc = pen__narrow(&a, work, a.chunk_bytes);
 	if (!CHECK_EQ(rc, N * width))
 		fprintf(stderr, "%s, %g at %zu\n", pen_dtype_name(t), v, at);
 	if (a.item == 4)
@@ -83,8 +83,8 @@ static void among(enum pen_dtype t, uint64_t most, size_t at, double v,
 	}
 	for (size_t from = 0; from < 40; from += 13) {
 		memset(out, 0xaa, sizeof(out));
-		pen__cells_restore(&a, (unsigned)width,
-				   work + from * (size_t)width, N - from, out);
+		pen__narrow_restore(&a, (unsigned)width,
+				    work + from * (size_t)width, N - from, out);
 		CHECK(!memcmp(out, in + from * a.item, n - from * a.item));
 		CHECK_EQ(out[n - from * a.item], 0xaa);
 	}
@@ -137,20 +137,20 @@ static void left_alone(void)
 	static const enum pen_dtype types[] = { PEN_U8, PEN_I16, PEN_U16,
 						PEN_F16 };
 	uint8_t work[8192] = { 0 };
-	struct pen_cells_array a = { .dtype = PEN_F32,
-				     .item = 4,
-				     .chunk_bytes = 4092 };
+	struct pen_chunked a = { .dtype = PEN_F32,
+				 .item = 4,
+				 .chunk_bytes = 4092 };
 
-	CHECK_EQ(pen__cells_narrow(&a, work, a.chunk_bytes), 0);
+	CHECK_EQ(pen__narrow(&a, work, a.chunk_bytes), 0);
 	a.chunk_bytes = 8192;
 	a.swap = true;
-	CHECK_EQ(pen__cells_narrow(&a, work, a.chunk_bytes), 0);
+	CHECK_EQ(pen__narrow(&a, work, a.chunk_bytes), 0);
 	a.swap = false;
-	CHECK_EQ(pen__cells_narrow(&a, work, a.chunk_bytes), 2048);
+	CHECK_EQ(pen__narrow(&a, work, a.chunk_bytes), 2048);
 	for (size_t k = 0; k < 4; k++) {
 		a.dtype = (uint8_t)types[k];
 		a.item = (uint8_t)item_of(types[k]);
-		CHECK_EQ(pen__cells_narrow(&a, work, a.chunk_bytes), 0);
+		CHECK_EQ(pen__narrow(&a, work, a.chunk_bytes), 0);
 	}
 }
 

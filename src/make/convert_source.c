@@ -404,7 +404,7 @@ static int put_vars(struct pen_cellsource *s, struct pen_err *err)
  * usual. */
 static enum pen_dtype indices_of(const struct pen_cells_matrix *m)
 {
-	const enum pen_dtype t = m->sparse ? pen__cells_declared(&m->indices)
+	const enum pen_dtype t = m->sparse ? pen__chunked_declared(&m->indices)
 					   : PEN_I32;
 
 	return t == PEN_I64 || t == PEN_U16 || t == PEN_U32 ? t : PEN_I32;

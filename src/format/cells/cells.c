@@ -14,7 +14,6 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "codec/deflate.h"
 #include "format/value.h"
 
 #define MOST_LIST ((size_t)1 << 28) /* bytes of a list of genes */
@@ -352,7 +351,7 @@ static void mark_plain(const struct pen_cells_slot *t,
 		u->field = (uint16_t)t->field;
 	}
 	if (t->list && pen__cells_whole(m) &&
-	    m->indices.layout == PEN_CELLS_FLAT && !m->indices.swap &&
+	    m->indices.layout == PEN_CHUNKED_FLAT && !m->indices.swap &&
 	    m->indices.dtype == PEN_I32 && g->object != PEN_NO_OBJECT) {
 		g->flags = PEN_UNIT_PLAIN;
 		g->field = (uint16_t)(t->field + 1);
@@ -389,12 +388,11 @@ void pen__cells_locate(const struct pen_format *f, uint32_t object, uint64_t k,
 
 /* Which array a chunk is of: they are numbered one after another. */
 static bool chunk_of(const struct pen_cells *p, const struct pen_cells_view *v,
-		     uint32_t id, struct pen_cells_chunk *c, uint32_t *matrix)
+		     uint32_t id, struct pen_chunk_job *c, uint32_t *matrix)
 {
 	for (*matrix = 0; *matrix < p->nmatrices; ++*matrix) {
 		const struct pen_cells_matrix *m = &v->matrix[*matrix];
 
-		c->m = m;
 		for (int i = 0; i < (m->sparse ? 2 : 1); i++) {
 			c->a = i ? &m->indices : &m->data;
 			c->number = id - c->a->id0;
@@ -405,36 +403,21 @@ static bool chunk_of(const struct pen_cells *p, const struct pen_cells_view *v,
 	return false;
 }
 
-/* The archive's sum of a chunk is that of its bytes, before they were
- * deflated by the archive: of these there is only the end, when no other step
- * came before. */
-static bool is_whole(const struct pen_cells_chunk *c, bool after)
+/* Rows of the chunk are those of its group. */
+static bool rows_of(const struct pen_cells_matrix *m,
+		    const struct pen_chunk_job *c, struct pen_cellrows *r)
 {
-	const struct pen_cells_array *a = c->a;
-	const struct pen_span s = after ? (struct pen_span){ c->out, c->size }
-					: c->raw;
-	struct pen_h5_pipe last = { .n = 1 };
-	bool deflated;
+	const uint64_t row = c->number * c->a->group_rows;
+	const uint64_t left = m->nrows - row;
 
-	if (!a->crcs || !a->pipe.n)
-		return true;
-	last.f[0] = a->pipe.f[a->pipe.n - 1];
-	deflated = pen__h5_pipe_is(&last, "inflate") &&
-		   !(a->masks && pen__cells_u32(a->masks, c->number));
-	if (deflated ? !after || a->pipe.n > 1 : after)
-		return true;
-	return pen__crc32(0, s.p, s.n) == pen__cells_u32(a->crcs, c->number);
-}
-
-static int decode(const struct pen_cells_chunk *c, const char **why)
-{
-	int rc = is_whole(c, false) ? pen__cells_decode(c, why) : PEN_EDATA;
-
-	if (rc >= 0 && is_whole(c, true))
-		return rc;
-	if (rc >= 0 || !is_whole(c, false))
-		*why = "damaged: its checksum in the archive differs";
-	return rc < 0 ? rc : PEN_EDATA;
+	if (c->a->layout != PEN_CHUNKED_GROUPED || !m->indptr ||
+	    row >= m->nrows)
+		return false;
+	r->width = m->width;
+	r->starts = m->indptr + row * m->width;
+	r->nrows =
+		(uint32_t)(left < c->a->group_rows ? left : c->a->group_rows);
+	return true;
 }
 
 #define MOST_USERS 65536u /* beyond these nobody counts */
@@ -444,25 +427,25 @@ uint64_t pen__cells_users(const struct pen_format *f, uint32_t object,
 			  uint64_t k, const struct pen_unit *u)
 {
 	const struct pen_cells_view *v = view_of(f, object);
-	struct pen_cells_chunk c = { 0 };
+	struct pen_chunk_job c = { 0 };
 	uint64_t n = 0, seen = 0, i;
 	uint32_t matrix;
 	bool any;
 
 	if (!chunk_of(f->priv, v, (uint32_t)u->id, &c, &matrix) ||
-	    c.a->layout == PEN_CELLS_FLAT)
+	    c.a->layout == PEN_CHUNKED_FLAT)
 		return 0;
 	for (i = k; seen < MOST_USERS; i--, seen++) {
-		if (pen__cells_side(c.m, c.a, c.number, pen__cells_row(v, i),
-				    &any))
+		if (pen__cells_side(&v->matrix[matrix], c.a, c.number,
+				    pen__cells_row(v, i), &any))
 			break;
 		n += any;
 		if (!i)
 			break;
 	}
 	for (i = k + 1; i < v->nsamples && seen < MOST_USERS; i++, seen++) {
-		if (pen__cells_side(c.m, c.a, c.number, pen__cells_row(v, i),
-				    &any))
+		if (pen__cells_side(&v->matrix[matrix], c.a, c.number,
+				    pen__cells_row(v, i), &any))
 			break;
 		n += any;
 	}
@@ -476,30 +459,34 @@ int pen__cells_unpack(const struct pen_format *f, const struct pen_unit *u,
 	/* a chunk may be an object of its own */
 	const struct pen_cells_view *v = view_of(f, (uint32_t)(u->id >> 32));
 	const struct pen_cells *p = f->priv;
-	struct pen_cells_chunk c = { .raw = raw,
-				     .out = out,
-				     .size = (size_t)u->size,
-				     .narrow = f->narrow,
-				     .scratch = s };
+	struct pen_chunk_job c = { .raw = raw,
+				   .out = out,
+				   .size = (size_t)u->size,
+				   .narrow = f->narrow,
+				   .scratch = s };
+	const struct pen_cells_matrix *m = NULL;
 	const char *why = "no such chunk";
+	struct pen_cellrows rows;
 	char name[256], where[640];
 	int rc = PEN_EDATA;
 	uint32_t i;
 
-	if (chunk_of(p, v, (uint32_t)u->id, &c, &i))
-		rc = decode(&c, &why);
-	if (!rc && f->narrow)
-		return pen__cells_narrow(c.a, out, c.size);
+	if (chunk_of(p, v, (uint32_t)u->id, &c, &i)) {
+		m = &v->matrix[i];
+		if (rows_of(m, &c, &rows))
+			c.rows = &rows;
+		rc = pen__chunked_unpack(&c, &why);
+	}
 	if (rc >= 0)
 		return rc;
 	if (rc == PEN_ENOMEM)
 		return pen__fail_nomem(err, f->ops->name, 0);
 	f->ix->name_of(f->ix, u->object, name, sizeof(name));
 	snprintf(where, sizeof(where), "%s:%s%s", name,
-		 i < p->nmatrices ? p->slot[i].path : p->matrix,
-		 !c.m->sparse		? ""
-		 : c.a == &c.m->indices ? "/indices"
-					: "/data");
+		 m ? p->slot[i].path : p->matrix,
+		 !m || !m->sparse     ? ""
+		 : c.a == &m->indices ? "/indices"
+				      : "/data");
 	return pen__fail(err, PEN_EDATA, where, "%s", why);
 }
 

@@ -16,7 +16,7 @@
 
 #include "format/array.h"
 #include "format/cells/cells_file.h"
-#include "format/hdf5/hdf5_filter.h"
+#include "format/chunked/plain.h"
 
 #define PEN_CELLS_GENES ((uint64_t)1 << 24) /* the most a matrix may have */
 #define PEN_CELLS_UNITS 4096		    /* chunks that one row may lie in */
@@ -30,114 +30,6 @@ enum { PEN_CELLS_SAME, PEN_CELLS_INNER, PEN_CELLS_OUTER }; /* option join */
 /* Where a matrix's columns are described. */
 enum { PEN_CELLS_VAR, PEN_CELLS_RAW_VAR, PEN_CELLS_FRAMES, PEN_CELLS_NOVAR };
 
-/* ---- arrays: where the numbers lie ---- */
-
-enum pen_cells_layout {
-	PEN_CELLS_FLAT,	   /* rows are runs of bytes, one after another */
-	PEN_CELLS_CHUNKED, /* a grid of chunks, all of one size */
-	/*
-	 * Row r is in chunk r / group_rows, whole. The chunk's elements are
-	 * those of rows [g * group_rows, (g + 1) * group_rows), as far as there
-	 * are such, one after another: the first is the one where its first
-	 * row begins (indptr; of a dense matrix row * ncols), and so its count,
-	 * and the size it is unpacked to, differ from chunk to chunk. A chunk
-	 * without elements has an entry in the map (offset 0, size 0) and is
-	 * never fetched. Chunks are stored from row 0 on, none is left out.
-	 * Without filters only the row's own bytes are read.
-	 */
-	PEN_CELLS_GROUPED,
-};
-
-/*
- * Ids of pipe.f[0] from here on are no HDF5 filters, but ways to store a chunk
- * that pen__cells_decode() knows; pipe.n is 1 then.
- */
-#define PEN_CELLS_CODEC 0xff00u
-#define PEN_CELLS_NUMBERS 0xff00u /* codec/cellpack.h: its numbers */
-#define PEN_CELLS_PLACES 0xff01u  /* its places, of a grouped array */
-/* Of those two, item is what the file declares them to be (enum pen_dtype), and
- * the array's dtype what they are unpacked to. */
-/*
- * One block of a Blosc 1 buffer, without the header; of that item is the first
- * four bytes, which are the same for all. With a mask: bytes as they are.
- */
-#define PEN_CELLS_BLOSC 0xff02u
-#define PEN_CELLS_BLOSC_MORE 64u /* bytes a block may grow by */
-
-/* A data set seen as rows and columns; a list is a single row. */
-struct pen_cells_array {
-	uint64_t ncols;
-	uint64_t at; /* flat: where the first number is */
-	uint64_t chunk_rows, chunk_cols, grid_cols;
-	/* a list whose chunks are pieces of larger ones: every cut_cols
-	 * elements are cut into ncuts, of which the last may be shorter */
-	uint64_t cut_cols, ncuts;
-	uint64_t group_rows;  /* grouped */
-	uint64_t chunk_bytes; /* unpacked; grouped: of the largest chunk */
-	uint64_t nchunks;
-	/* the chunk map, in the blob; NULL when left out */
-	const uint8_t *cells, *offsets, *sizes, *masks;
-	const uint8_t *objects; /* NULL: all in the file itself */
-	const uint8_t *crcs;	/* NULL: there are none */
-	uint32_t id0; /* number of its first chunk, among the file's */
-	uint8_t dtype, item;
-	uint8_t layout; /* enum pen_cells_layout */
-	uint8_t kind;	/* of its units */
-	bool swap;
-	uint8_t fill[8];
-	struct pen_h5_pipe pipe; /* none: numbers are stored as they are */
-};
-
-/* What its numbers are in the file. */
-static inline enum pen_dtype
-pen__cells_declared(const struct pen_cells_array *a)
-{
-	if (a->pipe.n == 1 && a->pipe.f[0].id >= PEN_CELLS_CODEC &&
-	    a->pipe.f[0].id < PEN_CELLS_BLOSC && a->pipe.f[0].item <= PEN_F64)
-		return (enum pen_dtype)a->pipe.f[0].item;
-	return (enum pen_dtype)a->dtype;
-}
-
-/* What an array's chunks are, for the blob. */
-struct pen_cells_place {
-	uint64_t cell; /* in the grid, row-major */
-	uint64_t at;
-	uint32_t object; /* only when they are not all in the file itself */
-	uint32_t size, mask;
-	uint32_t crc; /* with crcs only */
-};
-struct pen_cells_grid {
-	enum pen_dtype dtype;
-	bool swap;
-	uint8_t fill[8]; /* in this machine's order */
-	uint64_t ncols;
-	/* the chunks, by cell */
-	uint64_t chunk_rows, chunk_cols, ncells;
-	uint64_t cut_cols; /* of the array; 0: chunks are what they are */
-	const struct pen_h5_pipe *pipe;
-	bool objects;
-	bool crcs; /* chunks have crc32s, of what they are without a step of
-		    * deflate that comes last */
-	size_t n;
-	struct pen_cells_place (*place)(const void *arg, size_t i);
-	const void *arg;
-};
-/* Chunks that are not there read as fill. */
-void pen__cells_array_put(struct pen_buf *, const struct pen_cells_grid *);
-/* Without chunks: one range of bytes, from `at` on. */
-void pen__cells_array_put_flat(struct pen_buf *, const struct pen_cells_grid *,
-			       uint64_t at);
-/*
- * The same for a grouped one: of the array dtype, ncols (a list: all its
- * elements), group_rows, chunk_bytes, nchunks and pipe are taken. sizes: bytes
- * stored of each chunk; NULL without a pipe.
- */
-void pen__cells_array_put_grouped(struct pen_buf *,
-				  const struct pen_cells_array *,
-				  const uint64_t *offsets,
-				  const uint32_t *sizes);
-bool pen__cells_array_take(struct pen_bytes *, struct pen_cells_array *);
-
 /* ---- matrices ---- */
 
 /* A matrix of one file. */
@@ -145,8 +37,8 @@ struct pen_cells_matrix {
 	uint64_t nrows, ncols;
 	uint64_t nnz;  /* numbers stored; dense: nrows * ncols */
 	uint64_t most; /* numbers in the longest row */
-	struct pen_cells_array data, indices; /* dense: data only */
-	const uint8_t *indptr; /* sparse: nrows + 1 of width bytes */
+	struct pen_chunked data, indices; /* dense: data only */
+	const uint8_t *indptr;		  /* sparse: nrows + 1 of width bytes */
 	uint8_t width;
 	bool sparse;
 	bool plain;	      /* the bytes of its units are the row's */
@@ -179,23 +71,22 @@ void pen__cells_span(const struct pen_cells_matrix *, uint64_t row,
 		     uint64_t *from, uint64_t *to);
 /* The most units that a row of an array of the matrix is made of. */
 uint32_t pen__cells_array_units(const struct pen_cells_matrix *,
-				const struct pen_cells_array *);
+				const struct pen_chunked *);
 /* As many of them as pen__cells_span() of the row needs; in those that are
  * used object is 0, the file itself, or the number of another one plus 1. */
 void pen__cells_array_locate(const struct pen_cells_matrix *,
-			     const struct pen_cells_array *, uint64_t row,
+			     const struct pen_chunked *, uint64_t row,
 			     struct pen_unit *);
 
 /* Does a row lie in chunk `number` (0), before it (-1) or behind it (1)? A row
  * without numbers is where it would be; *any says that it has some. */
-int pen__cells_side(const struct pen_cells_matrix *,
-		    const struct pen_cells_array *, uint64_t number,
-		    uint64_t row, bool *any);
+int pen__cells_side(const struct pen_cells_matrix *, const struct pen_chunked *,
+		    uint64_t number, uint64_t row, bool *any);
 
 /* What is left of columns [at, end) of a row that was fetched. */
 struct pen_cells_run {
 	const struct pen_cells_matrix *m;
-	const struct pen_cells_array *a;
+	const struct pen_chunked *a;
 	const struct pen_unit *unit;
 	const struct pen_span *data;
 	uint64_t row, at, end;
@@ -204,42 +95,6 @@ struct pen_cells_run {
 /* The next numbers in one piece, until the one after; 0 when the bytes are not
  * the array's. *p is NULL when they were never written. */
 uint64_t pen__cells_run_next(struct pen_cells_run *, const uint8_t **p);
-
-/* An unpacked chunk of `size` bytes in one or two bytes a number, in place: how
- * many bytes it has then, or 0: its numbers need more. */
-int pen__cells_narrow(const struct pen_cells_array *, void *chunk, size_t size);
-/* The same of n numbers of four bytes whose first bytes, second bytes, ... lie
- * apart; 0 leaves out with anything. */
-int pen__cells_narrow_streams(const struct pen_cells_array *,
-			      const uint8_t *const s[4], uint64_t n,
-			      uint8_t *out);
-/* n of its numbers, of `width` bytes, as they were. */
-void pen__cells_restore(const struct pen_cells_array *, unsigned width,
-			const uint8_t *p, uint64_t n, uint8_t *out);
-
-/* A chunk on its way from what is stored to numbers. */
-struct pen_cells_chunk {
-	const struct pen_cells_matrix *m;
-	const struct pen_cells_array *a;
-	uint32_t number; /* place in the array's map */
-	struct pen_span raw;
-	void *out;
-	size_t size; /* bytes that out has to get, exactly */
-	bool narrow; /* or fewer: see pen__cells_narrow() */
-	struct pen_scratch *scratch;
-};
-/* The one place that knows what ids of a pipe mean; *why says what is wrong
- * with the bytes. How many bytes there are when it narrowed them, else 0. */
-int pen__cells_decode(const struct pen_cells_chunk *, const char **why);
-/* The same for a block of Blosc's, and the room it needs. */
-int pen__cells_block(const struct pen_cells_chunk *, uint32_t mask,
-		     const char **why);
-size_t pen__cells_block_room(const struct pen_cells_array *);
-/* Scratch it needs. */
-size_t pen__cells_decode_room(const struct pen_cells_array *);
-/* For inspect: "deflate". */
-void pen__cells_decode_text(const struct pen_cells_array *, char *buf,
-			    size_t cap);
 
 /* ---- columns of obs ---- */
 
@@ -425,35 +280,19 @@ static inline int pen__cells_compare(struct pen_span a, struct pen_span b)
 	return d ? d : (a.n > b.n) - (a.n < b.n);
 }
 
-static inline uint64_t pen__cells_u32(const uint8_t *p, uint64_t i)
-{
-	uint32_t v;
-
-	memcpy(&v, p + i * sizeof(v), sizeof(v));
-	return v;
-}
-
-static inline uint64_t pen__cells_u64(const uint8_t *p, uint64_t i)
-{
-	uint64_t v;
-
-	memcpy(&v, p + i * sizeof(v), sizeof(v));
-	return v;
-}
-
 /* Where a row's numbers begin in a sparse matrix, as the blob has it. */
 static inline uint64_t pen__cells_start(const struct pen_cells_matrix *m,
 					uint64_t row)
 {
-	return m->width == 4 ? pen__cells_u32(m->indptr, row)
-			     : pen__cells_u64(m->indptr, row);
+	return m->width == 4 ? pen__chunked_u32(m->indptr, row)
+			     : pen__chunked_u64(m->indptr, row);
 }
 
 /* Sample k's row. */
 static inline uint64_t pen__cells_row(const struct pen_cells_view *v,
 				      uint64_t k)
 {
-	const uint64_t row = v->rows ? pen__cells_u32(v->rows, k) : k;
+	const uint64_t row = v->rows ? pen__chunked_u32(v->rows, k) : k;
 
 	return row < v->nrows ? row : 0;
 }
@@ -532,9 +371,9 @@ int pen__cells_label(const struct pen_format *, uint32_t field, uint64_t code,
 #define PEN_CELLS_BLOCK 256u /* numbers that are converted at once, at most */
 /* Of an array's type, in its order; NULL: never written. Genes: what is none
  * of any matrix becomes the largest number. */
-void pen__cells_doubles(const struct pen_cells_array *, const uint8_t *p,
+void pen__cells_doubles(const struct pen_chunked *, const uint8_t *p,
 			uint64_t n, double *out);
-void pen__cells_genes_of(const struct pen_cells_array *, const uint8_t *p,
+void pen__cells_genes_of(const struct pen_chunked *, const uint8_t *p,
 			 uint64_t n, uint32_t *out);
 /* Adds v[i] to place at[i] of a row, unless that is PEN_CELLS_NONE; returns
  * how many fit before one that does not. */

@@ -207,7 +207,7 @@ static enum pen_dtype stored_type(const struct pen_cells *p, uint32_t matrix)
 {
 	const bool changes = pen__cells_changes(p, &p->slot[matrix]);
 	const enum pen_dtype first =
-		pen__cells_declared(&p->view0->matrix[matrix].data);
+		pen__chunked_declared(&p->view0->matrix[matrix].data);
 	bool same = true, wide = false;
 
 	for (uint64_t i = 0; i < p->nviews; i++) {
@@ -215,7 +215,7 @@ static enum pen_dtype stored_type(const struct pen_cells *p, uint32_t matrix)
 
 		if (!p->view[i].matrix)
 			continue;
-		t = pen__cells_declared(&p->view[i].matrix[matrix].data);
+		t = pen__chunked_declared(&p->view[i].matrix[matrix].data);
 		same &= t == first;
 		wide |= t == PEN_F64 || (t >= PEN_I32 && t <= PEN_U64);
 	}
@@ -260,19 +260,19 @@ bool pen__cells_changes(const struct pen_cells *p,
 static bool is_plain(const struct pen_cells *p, const struct pen_cells_slot *t,
 		     const struct pen_cells_matrix *m)
 {
-	const struct pen_cells_array *a = &m->data;
+	const struct pen_chunked *a = &m->data;
 
-	return a->layout == PEN_CELLS_FLAT && !a->swap && a->dtype == t->type &&
-	       !pen__cells_changes(p, t) && !m->map &&
+	return a->layout == PEN_CHUNKED_FLAT && !a->swap &&
+	       a->dtype == t->type && !pen__cells_changes(p, t) && !m->map &&
 	       (t->list ? pen__cells_whole(m)
 			: !m->sparse && m->extent == m->ntake);
 }
 
-static void note_room(struct binder *b, const struct pen_cells_array *a)
+static void note_room(struct binder *b, const struct pen_chunked *a)
 {
-	const size_t n = pen__cells_decode_room(a);
+	const size_t n = pen__chunked_room(a);
 
-	if (a->layout == PEN_CELLS_FLAT || !a->pipe.n)
+	if (a->layout == PEN_CHUNKED_FLAT || !a->filters.n)
 		return;
 	b->f->shares = true;
 	b->room = n > b->room ? n : b->room;

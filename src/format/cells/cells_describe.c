@@ -25,18 +25,18 @@ static void say(struct pen_describe *d, const char *name, const char *fmt, ...)
 }
 
 static void say_array(struct pen_describe *d, const char *name,
-		      const struct pen_cells_array *a)
+		      const struct pen_chunked *a)
 {
-	const char *type = pen_dtype_name(pen__cells_declared(a));
+	const char *type = pen_dtype_name(pen__chunked_declared(a));
 	const char *order = a->swap ? ", big-endian" : "";
 	char filters[128];
 
-	if (a->layout == PEN_CELLS_FLAT) {
+	if (a->layout == PEN_CHUNKED_FLAT) {
 		say(d, name, "%s%s, in one piece, not compressed", type, order);
 		return;
 	}
-	pen__cells_decode_text(a, filters, sizeof(filters));
-	if (a->layout == PEN_CELLS_GROUPED) {
+	pen__chunked_text(a, filters, sizeof(filters));
+	if (a->layout == PEN_CHUNKED_GROUPED) {
 		say(d, name, "%s%s, %" PRIu64 " chunks of %" PRIu64 " rows, %s",
 		    type, order, a->nchunks, a->group_rows, filters);
 		return;
@@ -59,14 +59,14 @@ static void say_array(struct pen_describe *d, const char *name,
 
 static void advise(struct pen_describe *d, const struct pen_cells_matrix *m)
 {
-	const struct pen_cells_array *a = &m->data;
+	const struct pen_chunked *a = &m->data;
 	const uint64_t row = m->nrows ? m->nnz / m->nrows : 0;
-	const uint64_t chunk = a->layout == PEN_CELLS_GROUPED
+	const uint64_t chunk = a->layout == PEN_CHUNKED_GROUPED
 				       ? a->group_rows * row
 				       : a->chunk_rows * a->chunk_cols;
 	char text[256];
 
-	if (a->layout == PEN_CELLS_FLAT || !a->pipe.n || !row ||
+	if (a->layout == PEN_CHUNKED_FLAT || !a->filters.n || !row ||
 	    chunk < 8 * row)
 		return;
 	snprintf(text, sizeof(text),

@@ -97,7 +97,7 @@ struct pen_cells_source {
 	/* For inspect: name and value of what it says of itself. May be NULL.
 	 */
 	int (*facts)(struct pen_cells_file *, struct pen_buf *out);
-	/* An array for the blob: see cells_array.c. */
+	/* An array for the blob: see format/chunked/chunks.h. */
 	int (*array)(struct pen_cells_file *, const struct pen_cells_node *,
 		     bool list, struct pen_buf *, struct pen_cells_shape *);
 };

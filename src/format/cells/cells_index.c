@@ -380,7 +380,7 @@ static void put_some(struct pen_buf *b, const struct pen_buf *values,
 	if (!rows)
 		pen__buf_put(b, values->p, values->n);
 	for (uint64_t i = 0; rows && i < rows->n / 4; i++)
-		pen__buf_put(b, values->p + pen__cells_u32(rows->p, i) * size,
+		pen__buf_put(b, values->p + pen__chunked_u32(rows->p, i) * size,
 			     size);
 }
 

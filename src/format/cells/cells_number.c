@@ -15,7 +15,7 @@
 	break
 
 /* At most PEN_CELLS_BLOCK numbers, in this machine's order. */
-static const uint8_t *native(const struct pen_cells_array *a, const uint8_t *p,
+static const uint8_t *native(const struct pen_chunked *a, const uint8_t *p,
 			     uint64_t n, uint8_t *mem)
 {
 	const struct pen_tile t = { .ni = 1, .nj = n, .src_j = a->item };
@@ -29,7 +29,7 @@ static const uint8_t *native(const struct pen_cells_array *a, const uint8_t *p,
 	return mem;
 }
 
-void pen__cells_doubles(const struct pen_cells_array *a, const uint8_t *p,
+void pen__cells_doubles(const struct pen_chunked *a, const uint8_t *p,
 			uint64_t n, double *out)
 {
 	uint8_t mem[PEN_CELLS_BLOCK * 8];
@@ -62,7 +62,7 @@ void pen__cells_doubles(const struct pen_cells_array *a, const uint8_t *p,
 }
 
 /* What is no gene of any matrix becomes the largest number. */
-void pen__cells_genes_of(const struct pen_cells_array *a, const uint8_t *p,
+void pen__cells_genes_of(const struct pen_chunked *a, const uint8_t *p,
 			 uint64_t n, uint32_t *out)
 {
 	uint8_t mem[PEN_CELLS_BLOCK * 8];

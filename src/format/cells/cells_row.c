@@ -142,13 +142,13 @@ static int put_block(const struct cell *c, const uint32_t *at, double *v,
 /* ---- sparse ---- */
 
 /* Numbers that are float32 at once. */
-static bool is_float(const struct pen_cells_array *a)
+static bool is_float(const struct pen_chunked *a)
 {
 	return !a->swap && (a->dtype == PEN_F32 || a->dtype == PEN_U16 ||
 			    a->dtype == PEN_U8);
 }
 
-static bool is_wide(const struct pen_cells_array *a)
+static bool is_wide(const struct pen_chunked *a)
 {
 	return !a->swap && (a->dtype == PEN_I32 || a->dtype == PEN_U32);
 }
@@ -157,7 +157,7 @@ static bool is_wide(const struct pen_cells_array *a)
  * most files are. */
 static bool is_common(const struct cell *c)
 {
-	const struct pen_cells_array *g = &c->m->indices;
+	const struct pen_chunked *g = &c->m->indices;
 
 	return is_float(&c->m->data) &&
 	       (is_wide(g) || (g->dtype == PEN_U16 && !g->swap)) &&
@@ -171,7 +171,7 @@ typedef int piece_fn(const struct cell *, const uint8_t *d, const uint8_t *g,
 static int widened(const struct cell *c, piece_fn *fn, const uint8_t *d,
 		   const uint8_t *g, uint64_t n, uint64_t *arg)
 {
-	const struct pen_cells_array *da = &c->m->data, *ga = &c->m->indices;
+	const struct pen_chunked *da = &c->m->data, *ga = &c->m->indices;
 	uint8_t floats[BLOCK * 4], genes[BLOCK * 4];
 	int rc = 0;
 
@@ -191,7 +191,7 @@ static int widened(const struct cell *c, piece_fn *fn, const uint8_t *d,
 static int scatter(const struct cell *c, const uint8_t *d, const uint8_t *g,
 		   uint64_t n, uint64_t *arg)
 {
-	const struct pen_cells_array *da = &c->m->data, *ga = &c->m->indices;
+	const struct pen_chunked *da = &c->m->data, *ga = &c->m->indices;
 	uint32_t at[BLOCK];
 	double v[BLOCK];
 	int rc = 0;
@@ -248,8 +248,8 @@ static int scatter_common(const struct cell *c, const uint8_t *d,
 	return widened(c, scatter_wide, d, g, n, arg);
 }
 
-static struct pen_cells_run
-run_of(const struct cell *c, const struct pen_cells_array *a, uint32_t unit)
+static struct pen_cells_run run_of(const struct cell *c,
+				   const struct pen_chunked *a, uint32_t unit)
 {
 	struct pen_cells_run run = { .m = c->m,
 				     .a = a,
@@ -317,7 +317,7 @@ static int emit_scattered(struct cell *c)
 static int put_piece(const struct cell *c, const uint8_t *p, uint64_t n,
 		     uint64_t first)
 {
-	const struct pen_cells_array *a = &c->m->data;
+	const struct pen_chunked *a = &c->m->data;
 	uint32_t at[BLOCK];
 	double v[BLOCK];
 	int rc = 0;
@@ -339,7 +339,7 @@ static int put_piece(const struct cell *c, const uint8_t *p, uint64_t n,
 /* Are numbers of the row those of the file, one by one? */
 static bool is_same(const struct cell *c)
 {
-	const struct pen_cells_array *a = &c->m->data;
+	const struct pen_chunked *a = &c->m->data;
 
 	return (a->dtype == c->t->type ||
 		(c->t->type == PEN_F32 && is_float(a))) &&
@@ -351,7 +351,7 @@ static bool is_same(const struct cell *c)
 static int emit_in_order(const struct cell *c)
 {
 	struct pen_cells_run run = run_of(c, &c->m->data, c->t->data);
-	const struct pen_cells_array *a = &c->m->data;
+	const struct pen_chunked *a = &c->m->data;
 	const size_t item = pen_dtype_size(c->t->type);
 	const bool same = is_same(c);
 	const uint64_t start = run.at;
@@ -498,7 +498,7 @@ static int append(const struct cell *c, const uint32_t *at, double *v,
 static int keep_sparse(const struct cell *c, const uint8_t *d, const uint8_t *g,
 		       uint64_t n, uint64_t *kept)
 {
-	const struct pen_cells_array *da = &c->m->data, *ga = &c->m->indices;
+	const struct pen_chunked *da = &c->m->data, *ga = &c->m->indices;
 	uint32_t at[BLOCK];
 	double v[BLOCK];
 	int rc = 0;

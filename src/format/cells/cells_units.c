@@ -4,36 +4,12 @@
  * ranges they are, also out of chunks. Of filtered chunks each is fetched and
  * unpacked once for all rows in it.
  */
-#include <stdio.h>
-
-#include "codec/cellpack.h"
 #include "format/cells/cells.h"
 
 /* ---- chunks of a grid ---- */
 
-/* The place in the map of a cell's chunk, or nchunks. */
-static uint64_t place_of(const struct pen_cells_array *a, uint64_t cell)
-{
-	uint64_t lo = 0, hi = a->nchunks;
-
-	if (!a->cells)
-		return cell < hi ? cell : hi;
-	while (lo < hi) {
-		uint64_t mid = lo + (hi - lo) / 2;
-
-		if (pen__cells_u64(a->cells, mid) < cell)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < a->nchunks && pen__cells_u64(a->cells, lo) == cell
-		       ? lo
-		       : a->nchunks;
-}
-
 /* The cell that column `col` of a row is in. */
-static uint64_t cell_of(const struct pen_cells_array *a, uint64_t row,
-			uint64_t col)
+static uint64_t cell_of(const struct pen_chunked *a, uint64_t row, uint64_t col)
 {
 	if (a->cut_cols)
 		return col / a->cut_cols * a->ncuts +
@@ -42,8 +18,7 @@ static uint64_t cell_of(const struct pen_cells_array *a, uint64_t row,
 }
 
 /* Where column `col` of a row is in its chunk. */
-static uint64_t within(const struct pen_cells_array *a, uint64_t row,
-		       uint64_t col)
+static uint64_t within(const struct pen_chunked *a, uint64_t row, uint64_t col)
 {
 	if (a->cut_cols)
 		return col % a->cut_cols % a->chunk_cols * a->item;
@@ -52,7 +27,7 @@ static uint64_t within(const struct pen_cells_array *a, uint64_t row,
 }
 
 /* Its columns end here. */
-static uint64_t next_chunk(const struct pen_cells_array *a, uint64_t at)
+static uint64_t next_chunk(const struct pen_chunked *a, uint64_t at)
 {
 	const uint64_t in = a->cut_cols ? at % a->cut_cols : at;
 	const uint64_t next = (in / a->chunk_cols + 1) * a->chunk_cols;
@@ -62,7 +37,7 @@ static uint64_t next_chunk(const struct pen_cells_array *a, uint64_t at)
 }
 
 /* The columns of the chunk that `at` is in end here, or at end. */
-static uint64_t chunk_end(const struct pen_cells_array *a, uint64_t at,
+static uint64_t chunk_end(const struct pen_chunked *a, uint64_t at,
 			  uint64_t end)
 {
 	const uint64_t next = next_chunk(a, at);
@@ -71,49 +46,35 @@ static uint64_t chunk_end(const struct pen_cells_array *a, uint64_t at,
 }
 
 /* Bytes of the chunk that column `at` is in. */
-static uint64_t chunk_size(const struct pen_cells_array *a, uint64_t at)
+static uint64_t chunk_size(const struct pen_chunked *a, uint64_t at)
 {
 	if (!a->cut_cols)
 		return a->chunk_bytes;
 	return (next_chunk(a, at) - at) * a->item + within(a, 0, at);
 }
 
-/* 0: the file itself, else the object's number plus 1. */
-static uint32_t object_of(const struct pen_cells_array *a, uint64_t i)
-{
-	return a->objects ? (uint32_t)pen__cells_u32(a->objects, i) + 1 : 0;
-}
-
-static void locate_chunk(const struct pen_cells_array *a, uint64_t i,
-			 uint64_t size, struct pen_unit *u)
-{
-	u->object = object_of(a, i);
-	u->offset = pen__cells_u64(a->offsets, i);
-	u->len = pen__cells_u32(a->sizes, i);
-	u->size = size;
-	u->id = a->id0 + i;
-	u->field = a->kind;
-	u->flags = PEN_UNIT_SHARED | PEN_UNIT_PACKED;
-}
-
-static void locate_grid(const struct pen_cells_array *a, uint64_t row,
+static void locate_grid(const struct pen_chunked *a, uint64_t row,
 			uint64_t from, uint64_t to, struct pen_unit *u)
 {
-	uint64_t next;
+	uint64_t next, cell;
 
-	for (; from < to; from = next, u++) {
-		const uint64_t i = place_of(a, cell_of(a, row, from));
+	if (from >= to)
+		return;
+	cell = cell_of(a, row, from);
+	if (a->filters.n) {
+		pen__chunked_units(a, cell, cell_of(a, row, to - 1) + 1 - cell,
+				   u);
+		return;
+	}
+	for (; from < to; from = next, cell++, u++) {
+		const uint64_t i = pen__chunked_find(a, cell);
 
 		next = chunk_end(a, from, to);
 		if (i == a->nchunks)
 			continue;
-		if (a->pipe.n) {
-			locate_chunk(a, i, chunk_size(a, from), u);
-			continue;
-		}
-		u->object = object_of(a, i);
+		u->object = pen__chunked_object(a, i);
 		u->offset =
-			pen__cells_u64(a->offsets, i) + within(a, row, from);
+			pen__chunked_u64(a->offsets, i) + within(a, row, from);
 		u->len = (next - from) * a->item;
 	}
 }
@@ -126,8 +87,7 @@ struct group {
 
 /* False when the blob contradicts itself. */
 static bool group_of(const struct pen_cells_matrix *m,
-		     const struct pen_cells_array *a, uint64_t row,
-		     struct group *g)
+		     const struct pen_chunked *a, uint64_t row, struct group *g)
 {
 	const uint64_t from = row - row % a->group_rows;
 	const uint64_t left = m->nrows - from;
@@ -155,7 +115,7 @@ static bool group_at(const struct pen_cells_matrix *m, const struct group *g,
 }
 
 static void locate_group(const struct pen_cells_matrix *m,
-			 const struct pen_cells_array *a, uint64_t row,
+			 const struct pen_chunked *a, uint64_t row,
 			 const uint64_t span[2], struct pen_unit *u)
 {
 	struct group g;
@@ -164,12 +124,12 @@ static void locate_group(const struct pen_cells_matrix *m,
 	if (span[0] >= span[1] || !group_of(m, a, row, &g) ||
 	    !group_at(m, &g, row, span, &at))
 		return;
-	if (a->pipe.n) {
-		locate_chunk(a, g.number, g.n * a->item, u);
+	if (a->filters.n) {
+		pen__chunked_unit(a, g.number, g.n * a->item, u);
 		return;
 	}
 	u->object = 0;
-	u->offset = pen__cells_u64(a->offsets, g.number) + at * a->item;
+	u->offset = pen__chunked_u64(a->offsets, g.number) + at * a->item;
 	u->len = (span[1] - span[0]) * a->item;
 }
 
@@ -189,14 +149,14 @@ void pen__cells_span(const struct pen_cells_matrix *m, uint64_t row,
 }
 
 uint32_t pen__cells_array_units(const struct pen_cells_matrix *m,
-				const struct pen_cells_array *a)
+				const struct pen_chunked *a)
 {
 	const uint64_t n = m->sparse ? m->most : m->extent;
 	uint64_t k;
 
 	if (!n)
 		return 0;
-	if (a->layout != PEN_CELLS_CHUNKED)
+	if (a->layout != PEN_CHUNKED_GRID)
 		return 1;
 	/* a row of a list begins anywhere in a chunk */
 	k = m->sparse ? (n - 1 + a->chunk_cols - 1) / a->chunk_cols + 1
@@ -208,18 +168,18 @@ uint32_t pen__cells_array_units(const struct pen_cells_matrix *m,
 }
 
 void pen__cells_array_locate(const struct pen_cells_matrix *m,
-			     const struct pen_cells_array *a, uint64_t row,
+			     const struct pen_chunked *a, uint64_t row,
 			     struct pen_unit *u)
 {
 	uint64_t span[2];
 
 	pen__cells_span(m, row, &span[0], &span[1]);
-	if (a->layout == PEN_CELLS_GROUPED) {
+	if (a->layout == PEN_CHUNKED_GROUPED) {
 		locate_group(m, a, row, span, u);
 		return;
 	}
 	row = m->sparse ? 0 : row;
-	if (a->layout == PEN_CELLS_CHUNKED) {
+	if (a->layout == PEN_CHUNKED_GRID) {
 		locate_grid(a, row, span[0], span[1], u);
 	} else if (span[0] < span[1]) {
 		u->offset = a->at + (row * a->ncols + span[0]) * a->item;
@@ -229,20 +189,20 @@ void pen__cells_array_locate(const struct pen_cells_matrix *m,
 }
 
 int pen__cells_side(const struct pen_cells_matrix *m,
-		    const struct pen_cells_array *a, uint64_t number,
-		    uint64_t row, bool *any)
+		    const struct pen_chunked *a, uint64_t number, uint64_t row,
+		    bool *any)
 {
-	const uint64_t cell = a->cells ? pen__cells_u64(a->cells, number)
+	const uint64_t cell = a->cells ? pen__chunked_u64(a->cells, number)
 				       : number;
 	uint64_t first, last, from, to;
 
 	pen__cells_span(m, row, &from, &to);
 	*any = from < to;
-	if (a->layout == PEN_CELLS_GROUPED || !m->sparse) {
-		const uint64_t in = a->layout == PEN_CELLS_GROUPED
+	if (a->layout == PEN_CHUNKED_GROUPED || !m->sparse) {
+		const uint64_t in = a->layout == PEN_CHUNKED_GROUPED
 					    ? row / a->group_rows
 					    : row / a->chunk_rows;
-		const uint64_t of = a->layout == PEN_CELLS_GROUPED
+		const uint64_t of = a->layout == PEN_CHUNKED_GROUPED
 					    ? number
 					    : cell / a->grid_cols;
 
@@ -261,21 +221,21 @@ int pen__cells_side(const struct pen_cells_matrix *m,
 static bool piece(const struct pen_cells_run *r, uint64_t *at, uint64_t *n,
 		  uint64_t *size)
 {
-	const struct pen_cells_array *a = r->a;
+	const struct pen_chunked *a = r->a;
 	const uint64_t span[2] = { r->at, r->end };
 	struct group g;
 
 	*at = 0;
 	*n = r->end - r->at;
-	if (a->layout == PEN_CELLS_CHUNKED) {
+	if (a->layout == PEN_CHUNKED_GRID) {
 		*n = chunk_end(a, r->at, r->end) - r->at;
-		*size = a->pipe.n ? chunk_size(a, r->at) : *n * a->item;
-		if (a->pipe.n)
+		*size = a->filters.n ? chunk_size(a, r->at) : *n * a->item;
+		if (a->filters.n)
 			*at = within(a, r->m->sparse ? 0 : r->row, r->at);
 		return true;
 	}
 	*size = *n * a->item;
-	if (a->layout == PEN_CELLS_FLAT || !a->pipe.n)
+	if (a->layout == PEN_CHUNKED_FLAT || !a->filters.n)
 		return true;
 	if (!group_of(r->m, a, r->row, &g) ||
 	    !group_at(r->m, &g, r->row, span, at))
@@ -289,14 +249,14 @@ static bool piece(const struct pen_cells_run *r, uint64_t *at, uint64_t *n,
 static bool widened(const struct pen_cells_run *r, uint64_t at, uint64_t n,
 		    uint64_t size, const uint8_t **p)
 {
-	const struct pen_cells_array *a = r->a;
+	const struct pen_chunked *a = r->a;
 	const uint64_t all = size / a->item;
 	const unsigned width = r->data->n == all ? 1 : 2;
 
-	if (!a->pipe.n || a->item <= 2 || r->data->n != all * width)
+	if (!a->filters.n || a->item <= 2 || r->data->n != all * width)
 		return false;
-	pen__cells_restore(a, width, r->data->p + at / a->item * width, n,
-			   r->room);
+	pen__narrow_restore(a, width, r->data->p + at / a->item * width, n,
+			    r->room);
 	*p = r->room;
 	return true;
 }
@@ -312,7 +272,7 @@ uint64_t pen__cells_run_next(struct pen_cells_run *r, const uint8_t **p)
 		*p = r->data->p + at;
 		if (r->data->n != size && !widened(r, at, n, size, p))
 			return 0;
-	} else if (r->a->layout != PEN_CELLS_CHUNKED) {
+	} else if (r->a->layout != PEN_CHUNKED_GRID) {
 		return 0;
 	} else {
 		n = chunk_end(r->a, r->at, r->end) - r->at;
@@ -321,103 +281,4 @@ uint64_t pen__cells_run_next(struct pen_cells_run *r, const uint8_t **p)
 	r->unit++;
 	r->data++;
 	return n;
-}
-
-/* ---- chunks that are packed ---- */
-
-static bool is_codec(const struct pen_cells_array *a)
-{
-	return a->pipe.n == 1 && a->pipe.f[0].id >= PEN_CELLS_CODEC;
-}
-
-static bool is_block(const struct pen_cells_array *a)
-{
-	return is_codec(a) && a->pipe.f[0].id == PEN_CELLS_BLOSC;
-}
-
-size_t pen__cells_decode_room(const struct pen_cells_array *a)
-{
-	if (a->layout == PEN_CELLS_FLAT)
-		return 0;
-	if (is_block(a))
-		return pen__cells_block_room(a);
-	if (is_codec(a))
-		return a->pipe.f[0].id == PEN_CELLS_NUMBERS
-			       ? pen__numbers_room(pen__cells_declared(a),
-						   a->chunk_bytes / a->item)
-			       : 0;
-	return pen__h5_pipe_room(&a->pipe, a->chunk_bytes);
-}
-
-void pen__cells_decode_text(const struct pen_cells_array *a, char *buf,
-			    size_t cap)
-{
-	if (is_codec(a))
-		snprintf(buf, cap, is_block(a) ? "blosc" : "packed");
-	else
-		pen__h5_pipe_text(&a->pipe, buf, cap);
-}
-
-/* Rows of the chunk are those of its group. */
-static bool rows_of(const struct pen_cells_chunk *c, struct pen_cellrows *r)
-{
-	const uint64_t row = c->number * c->a->group_rows;
-	const uint64_t left = c->m->nrows - row;
-
-	if (c->a->layout != PEN_CELLS_GROUPED || !c->m->indptr ||
-	    row >= c->m->nrows)
-		return false;
-	r->width = c->m->width;
-	r->starts = c->m->indptr + row * c->m->width;
-	r->nrows =
-		(uint32_t)(left < c->a->group_rows ? left : c->a->group_rows);
-	return true;
-}
-
-static int decode_packed(const struct pen_cells_chunk *c, const char **why)
-{
-	const struct pen_cells_array *a = c->a;
-	struct pen_cellrows rows;
-	const bool sparse = rows_of(c, &rows);
-	const uint64_t n = c->size / a->item;
-	const struct pen_cellplaces places = { &rows, c->out, (uint32_t)n,
-					       a->item };
-	const struct pen_cellnumbers to = { .dtype = pen__cells_declared(a),
-					    .as = a->dtype,
-					    .n = (uint32_t)n,
-					    .to = c->out,
-					    .rows = sparse ? &rows : NULL };
-
-	*why = "its chunks are stored in a way that is not known";
-	if (n > UINT32_MAX)
-		return PEN_EDATA;
-	if (a->pipe.f[0].id == PEN_CELLS_NUMBERS &&
-	    (to.as == to.dtype || to.as == PEN_U8 || to.as == PEN_U16))
-		return pen__numbers_unpack(&to, c->raw.p, c->raw.n, c->scratch,
-					   why);
-	if (a->pipe.f[0].id == PEN_CELLS_PLACES && sparse &&
-	    (a->item == 2 || a->item == 4))
-		return pen__places_unpack(&places, c->raw.p, c->raw.n, why);
-	return PEN_ENOTSUP;
-}
-
-int pen__cells_decode(const struct pen_cells_chunk *c, const char **why)
-{
-	const struct pen_cells_array *a = c->a;
-	const struct pen_h5_run run = {
-		.pipe = &a->pipe,
-		.mask = a->masks ? (uint32_t)pen__cells_u32(a->masks, c->number)
-				 : 0,
-		.room = c->scratch->mem,
-		.scratch = c->scratch,
-	};
-
-	*why = "no room to unpack";
-	if (c->scratch->size < pen__cells_decode_room(a))
-		return PEN_EDATA;
-	if (is_block(a))
-		return pen__cells_block(c, run.mask, why);
-	if (is_codec(a))
-		return decode_packed(c, why);
-	return pen__h5_pipe_run(&run, c->raw, c->out, c->size, why);
 }

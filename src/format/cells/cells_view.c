@@ -33,12 +33,12 @@ static bool take_starts(struct pen_bytes *in, struct pen_cells_matrix *m,
 	return true;
 }
 
-/* Numbers among the file's chunks for all arrays, one after another. */
-static bool number_chunks(struct pen_cells_array *a, uint64_t *n)
+/* An array of the matrix, and numbers for its chunks. */
+static bool take_array(struct pen_bytes *in, struct pen_chunked *a,
+		       uint64_t *chunks)
 {
-	a->id0 = (uint32_t)*n;
-	*n += a->nchunks;
-	return *n <= UINT32_MAX;
+	return pen__chunked_take(in, a) && a->ndim && a->ndim <= 2 &&
+	       a->dtype <= PEN_F64 && pen__chunked_number(a, chunks);
 }
 
 static bool take_part(struct pen_bytes *in, struct pen_cells_matrix *m)
@@ -55,11 +55,9 @@ static bool take_matrix(struct pen_bytes *in, struct pen_cells_matrix *m,
 	uint64_t n = 0;
 
 	m->sparse = pen__take_u8(in);
-	if (!pen__cells_array_take(in, &m->data) ||
-	    !number_chunks(&m->data, chunks) ||
+	if (!take_array(in, &m->data, chunks) ||
 	    (m->sparse &&
-	     (!pen__cells_array_take(in, &m->indices) ||
-	      !number_chunks(&m->indices, chunks) || !take_starts(in, m, &n))))
+	     (!take_array(in, &m->indices, chunks) || !take_starts(in, m, &n))))
 		return false;
 	m->indices.kind = 1;
 	m->nrows = pen__take_u64(in);
@@ -75,7 +73,7 @@ static bool take_matrix(struct pen_bytes *in, struct pen_cells_matrix *m,
 		return n - 1 == m->nrows && m->data.ncols == m->nnz &&
 		       m->indices.ncols == m->nnz;
 	return m->most == m->ncols && m->nnz / m->ncols == m->nrows &&
-	       (m->data.layout == PEN_CELLS_GROUPED ||
+	       (m->data.layout == PEN_CHUNKED_GROUPED ||
 		m->data.ncols == m->ncols);
 }
 

@@ -371,59 +371,44 @@ static int check(const struct pen_h5_data *d, uint32_t axes, const char *where,
 }
 
 /* Do rows follow one another in the file as if there were no chunks? */
-static bool in_line(const struct pen_h5_data *d, const struct pen_h5_chunks *cs)
+static bool in_line(const struct pen_h5_data *d, const struct pen_chunks *cs)
 {
 	const uint32_t last = d->space.ndim - 1;
 
-	if (d->nfilters || cs->n != cs->ncells || !cs->n ||
+	if (d->filters.n || cs->n != cs->ncells || !cs->n ||
 	    (last && d->chunk[1] != d->space.dim[1]))
 		return false;
 	for (size_t i = 1; i < cs->n; i++)
-		if (cs->c[i].addr != cs->c[i - 1].addr + d->chunk_bytes)
+		if (cs->c[i].at != cs->c[i - 1].at + d->chunk_bytes)
 			return false;
 	return true;
 }
 
-static struct pen_cells_place place(const void *arg, size_t i)
-{
-	const struct pen_h5_chunk *c = &((const struct pen_h5_chunk *)arg)[i];
-
-	return (struct pen_cells_place){
-		.cell = c->cell, .at = c->addr, .size = c->size, .mask = c->mask
-	};
-}
-
 static int put_chunks(struct pen_cells_file *f, const struct pen_h5_data *d,
-		      struct pen_cells_grid *g, bool list, struct pen_buf *b,
+		      bool list, uint64_t cols, struct pen_buf *b,
 		      const char *where)
 {
-	struct pen_h5_chunks cs = { 0 };
-	struct pen_h5_pipe pipe;
-	int rc = pen__h5_pipe_init(&pipe, d, where, f->err);
+	struct pen_chunked_put a;
+	struct pen_chunks cs;
+	int rc = pen__h5_chunks(f->in, d, &cs, where, f->err);
 
-	if (rc >= 0)
-		rc = pen__h5_chunks(f->in, d, &cs, where, f->err);
-	if (rc >= 0)
-		rc = pen__h5_pipe_check(&pipe, d, &cs, where, f->err);
 	if (rc >= 0 && list && cs.n < cs.ncells)
 		rc = pen__fail(f->err, PEN_EDATA, where,
 			       "%" PRIu64 " of its %" PRIu64 " chunks were "
 			       "never written",
 			       cs.ncells - cs.n, cs.ncells);
-	g->pipe = &pipe;
-	g->chunk_rows = list ? 1 : d->chunk[0];
-	/* of structures all that a row has */
-	g->chunk_cols = list || d->space.ndim == 2 ? d->chunk[!list]
-						   : (uint32_t)g->ncols;
-	g->ncells = cs.ncells;
-	g->n = cs.n;
-	g->place = place;
-	g->arg = cs.c;
-	if (rc >= 0 && in_line(d, &cs))
-		pen__cells_array_put_flat(b, g, cs.c[0].addr);
-	else if (rc >= 0)
-		pen__cells_array_put(b, g);
-	pen__h5_chunks_fini(&cs);
+	if (rc >= 0) {
+		pen__h5_put(d, &cs, &a);
+		a.layout = PEN_CHUNKED_GRID;
+		if (in_line(d, &cs)) {
+			a.layout = PEN_CHUNKED_FLAT;
+			a.at = cs.c[0].at;
+		}
+		if (cols)
+			a.dim[1] = a.chunk[1] = cols, a.ndim = 2;
+		pen__chunked_put(b, &a);
+	}
+	pen__chunks_fini(&cs);
 	return rc;
 }
 
@@ -432,20 +417,15 @@ static int put_data(struct pen_cells_file *f, const struct pen_h5_data *d,
 		    bool list, uint64_t cols, struct pen_buf *b,
 		    const char *where)
 {
-	struct pen_cells_grid g = { .dtype = (enum pen_dtype)d->type.dtype,
-				    .swap = d->type.swap };
-	const size_t item = d->type.size;
+	struct pen_chunked_put a;
 	uint64_t n;
 	int rc = check(d, list || cols ? 1 : 2, where, f->err);
 
 	if (rc < 0)
 		return rc;
-	for (size_t i = 0; i < item; i++)
-		g.fill[i] = d->fill[d->type.swap ? item - 1 - i : i];
-	g.ncols = cols ? cols : d->space.dim[!list];
 	(void)pen__h5_count(&d->space, &n);
 	if (n && d->layout == PEN_H5_CHUNKED)
-		return put_chunks(f, d, &g, list, b, where);
+		return put_chunks(f, d, list, cols, b, where);
 	if (d->kept.p)
 		return pen__fail(
 			f->err, PEN_ENOTSUP, where,
@@ -454,7 +434,13 @@ static int put_data(struct pen_cells_file *f, const struct pen_h5_data *d,
 			"again");
 	if (n && d->addr == PEN_H5_NOWHERE)
 		return pen__fail(f->err, PEN_EDATA, where, "was never written");
-	pen__cells_array_put_flat(b, &g, n ? d->addr : 0);
+	pen__h5_put(d, &(struct pen_chunks){ 0 }, &a);
+	a.layout = PEN_CHUNKED_FLAT;
+	if (!n)
+		a.at = 0;
+	if (cols)
+		a.dim[1] = cols, a.ndim = 2;
+	pen__chunked_put(b, &a);
 	return 0;
 }
 
@@ -482,11 +468,6 @@ static bool see_as_rows(struct pen_h5_data *d, const char *name,
 	s->first = at / base.size;
 	s->n = m.size / base.size;
 	s->dim[1] = step / base.size;
-	for (uint32_t i = 0; i < d->nfilters; i++)
-		if (!d->filter[i].ncd) { /* of elements as they were */
-			d->filter[i].cd[0] = d->type.size;
-			d->filter[i].ncd = 1;
-		}
 	d->type = base;
 	/* never written: zeros, whatever the members' own are */
 	memset(d->fill, 0, sizeof(d->fill));

@@ -88,7 +88,7 @@ static int add_lengths(struct pen_cells_file *f, const char *path,
 				      .n = (nrows + 1) * sizeof(*start) };
 	start[0] = 0;
 	for (uint64_t i = 0; i < nrows; i++) {
-		at += pen__cells_u32(lengths->p, i);
+		at += pen__chunked_u32(lengths->p, i);
 		start[i + 1] = at;
 		if ((i + 1) % m->group && i + 1 < nrows)
 			continue;
@@ -389,7 +389,7 @@ static int take_index(struct pen_cells_file *f, const struct pen_cells_node *n,
 	for (uint32_t i = 0; rc >= 0 && i < c->nnames; i++)
 		(void)pen__cells_next_name(&b, &name[i]);
 	for (uint64_t i = 0; rc >= 0 && i < codes.n; i++) {
-		const uint64_t k = pen__cells_u32(codes.data.p, i);
+		const uint64_t k = pen__chunked_u32(codes.data.p, i);
 
 		if (k >= c->nnames)
 			rc = pen__cells_refuse(f, PEN_EDATA, n->path,
@@ -471,28 +471,30 @@ static int packed_list(struct pen_cells_file *f, const struct pen_cells_node *n,
 
 /* What of a chunk an array is made of: places, numbers, or rows as they are. */
 static int put_groups(struct pen_cells_file *f, struct pen_buf *b,
-		      const struct pen_cells_array *a,
+		      struct pen_chunked_put *a,
 		      const struct pen_packed_pieces *ps)
 {
-	uint64_t *at = pen__alloc(ps->n + 1, sizeof(*at));
-	uint32_t *size = pen__alloc(ps->n + 1, sizeof(*size));
-	const bool numbers = a->pipe.n && a->pipe.f[0].id == PEN_CELLS_NUMBERS;
+	const struct pen_filters *fs = a->filters;
+	const bool numbers = fs->n && fs->f[0].id == PEN_CHUNKED_NUMBERS;
+	struct pen_chunks cs = { 0 };
+	int rc = 0;
 
-	if (!at || !size) {
-		pen__free(at);
-		pen__free(size);
-		return nomem(f, ps->n * sizeof(*at));
-	}
-	for (uint64_t i = 0; i < ps->n; i++) {
+	for (uint64_t i = 0; !rc && i < ps->n; i++) {
 		const uint32_t places = pen__packed_length(ps, i);
+		const struct pen_chunk c = {
+			.at = pen__packed_offset(ps, i) +
+			      (numbers ? places : 0),
+			.size = numbers ? pen__packed_numbers(ps, i) : places,
+		};
 
-		at[i] = pen__packed_offset(ps, i) + (numbers ? places : 0);
-		size[i] = numbers ? pen__packed_numbers(ps, i) : places;
+		rc = pen__chunks_add(&cs, &c);
 	}
-	pen__cells_array_put_grouped(b, a, at, a->pipe.n ? size : NULL);
-	pen__free(at);
-	pen__free(size);
-	return 0;
+	a->layout = PEN_CHUNKED_GROUPED;
+	a->chunks = &cs;
+	if (!rc)
+		pen__chunked_put(b, a);
+	pen__chunks_fini(&cs);
+	return rc < 0 ? nomem(f, ps->n * sizeof(*cs.c)) : 0;
 }
 
 /* What numbers and places are unpacked to takes no more room than it has to:
@@ -513,19 +515,22 @@ static int put_matrix(struct pen_cells_file *f, const struct pen_cells_node *n,
 	const struct source *s = f->in;
 	const struct pen_packed_matrix *m = matrix_of(s, n);
 	const uint32_t i = (uint32_t)n->addr;
-	struct pen_cells_array a = {
-		.dtype = (uint8_t)type_of(m, places),
-		.ncols = m->sparse ? m->nnz : m->ncols,
+	const struct pen_filters filters = {
+		.n = 1,
+		.f[0] = { places ? PEN_CHUNKED_PLACES : PEN_CHUNKED_NUMBERS,
+			  places ? m->indices : m->dtype },
+	};
+	struct pen_chunked_put a = {
+		.dtype = type_of(m, places),
+		.ndim = m->sparse ? 1 : 2,
+		.dim = { m->sparse ? m->nnz : s->p.nrows, m->ncols },
 		.group_rows = m->group,
-		.nchunks = m->chunks.n,
-		.pipe = { .n = 1 },
+		.filters = &filters,
 	};
 	int rc = see_lists(f, i, n->path);
 
 	if (rc < 0)
 		return rc;
-	a.pipe.f[0].id = places ? PEN_CELLS_PLACES : PEN_CELLS_NUMBERS;
-	a.pipe.f[0].item = places ? m->indices : m->dtype;
 	a.chunk_bytes = s->lists[i].most * pen_dtype_size(a.dtype);
 	*sh = (struct pen_cells_shape){
 		.dtype = a.dtype,
@@ -541,11 +546,13 @@ static int put_dense(struct pen_cells_file *f, uint32_t i, struct pen_buf *b,
 {
 	const struct source *s = f->in;
 	const struct pen_packed_dense *d = &s->p.dense[i];
-	const struct pen_cells_array a = {
-		.dtype = (uint8_t)d->dtype,
-		.ncols = d->ncols,
+	const struct pen_filters none = { 0 };
+	struct pen_chunked_put a = {
+		.dtype = d->dtype,
+		.ndim = 2,
+		.dim = { s->p.nrows, d->ncols },
 		.group_rows = d->group,
-		.nchunks = d->at.n,
+		.filters = &none,
 		.chunk_bytes = d->group * d->ncols * pen_dtype_size(d->dtype),
 	};
 

@@ -12,7 +12,7 @@
 
 #include "base/json.h"
 #include "format/cells/cells_file.h"
-#include "format/hdf5/hdf5_filter.h"
+#include "format/chunked/chunks.h"
 #include "format/zip.h"
 
 #define PEN_ZARR_PATH 768
@@ -100,8 +100,6 @@ enum pen_zarr_text {
 	PEN_ZARR_OTHER, /* nothing that is read */
 };
 
-#define PEN_ZARR_DIMS 2 /* of arrays that are read */
-
 struct pen_zarr_array {
 	enum pen_zarr_text text;
 	int dtype; /* enum pen_dtype, or -1 */
@@ -110,38 +108,30 @@ struct pen_zarr_array {
 	bool swap;
 	uint8_t fill[8]; /* in this machine's order */
 	uint32_t ndim;
-	uint64_t dim[PEN_ZARR_DIMS];
-	uint64_t chunk[PEN_ZARR_DIMS]; /* what is unpacked at a time */
-	uint64_t chunk_bytes;	       /* numbers and fixed text */
-	uint64_t file[PEN_ZARR_DIMS];  /* what a file holds: a chunk, a shard */
+	uint64_t dim[PEN_MAX_DIMS];
+	uint64_t chunk[PEN_MAX_DIMS]; /* what is unpacked at a time */
+	uint64_t chunk_bytes;	      /* numbers and fixed text */
+	uint64_t file[PEN_MAX_DIMS];  /* what a file holds: a chunk, a shard */
 	bool sharded, index_first, index_crc;
 	char separator;
-	bool under_c;		 /* keys are c/0/0 */
-	struct pen_h5_pipe pipe; /* what was done to a chunk */
+	bool under_c; /* keys are c/0/0 */
+	bool fortran; /* of a chunk the first axis is the fastest */
+	struct pen_filters filters; /* what was done to a chunk */
 };
 
 int pen__zarr_array(const struct pen_zarr *, const struct pen_zarr_node *,
 		    struct pen_zarr_array *, struct pen_err *);
 
-/* One chunk that is stored. */
-struct pen_zarr_chunk {
-	uint64_t cell; /* in the grid, row-major */
-	uint64_t at;
-	uint32_t object, size, mask;
-	uint32_t crc; /* of a member of an archive, unless it is a shard */
-};
-struct pen_zarr_chunks {
-	struct pen_zarr_chunk *c; /* by cell */
-	size_t n, cap;
-	uint64_t ncells;
-	uint64_t stored; /* bytes of the files they are in */
-	struct pen_cells_absent absent;
-};
-/* What an archive did to its members becomes a step of the array's pipe. */
+/*
+ * Which chunks are stored; absent: what of them is not, or NULL. What an
+ * archive did to its members becomes a step of the array's filters.
+ */
 int pen__zarr_chunks(const struct pen_zarr *, const struct pen_zarr_node *,
-		     struct pen_zarr_array *, struct pen_zarr_chunks *,
-		     struct pen_err *);
-void pen__zarr_chunks_fini(struct pen_zarr_chunks *);
+		     struct pen_zarr_array *, struct pen_chunks *,
+		     struct pen_cells_absent *, struct pen_err *);
+/* The array as a blob has it. */
+void pen__zarr_put(const struct pen_zarr *, const struct pen_zarr_array *,
+		   const struct pen_chunks *, struct pen_chunked_put *);
 
 /* What chunks of a list were cut into. */
 struct pen_zarr_blocks {
@@ -154,7 +144,7 @@ struct pen_zarr_blocks {
  * when the chunks are not alike, or there is something wrong with them.
  */
 int pen__zarr_blocks(const struct pen_zarr *, const struct pen_zarr_array *,
-		     struct pen_zarr_chunks *, struct pen_zarr_blocks *,
+		     struct pen_chunks *, struct pen_zarr_blocks *,
 		     struct pen_err *);
 
 /*

@@ -36,7 +36,7 @@ struct cut {
 	bool packed;	 /* head is of one that is not stored as it is */
 	uint8_t *raw;	 /* a header and the starts */
 	struct start *s; /* n, and where the last one ends */
-	struct pen_zarr_chunk *out;
+	struct pen_chunk *out;
 };
 
 static uint32_t word(const uint8_t *p, uint32_t i)
@@ -46,7 +46,7 @@ static uint32_t word(const uint8_t *p, uint32_t i)
 	return pen__take_u32(&b);
 }
 
-static int read_start(const struct cut *c, const struct pen_zarr_chunk *k,
+static int read_start(const struct cut *c, const struct pen_chunk *k,
 		      uint8_t *to, size_t n)
 {
 	const struct pen_zarr_part p = { .object = k->object,
@@ -62,7 +62,7 @@ static unsigned flags_of(const uint8_t *head)
 }
 
 /* A header that says what it has to; its type's size is not 0. */
-static bool fits(const struct cut *c, const struct pen_zarr_chunk *k,
+static bool fits(const struct cut *c, const struct pen_chunk *k,
 		 const uint8_t *head)
 {
 	return head[0] == VERSION && head[3] && word(head, 1) == c->bytes &&
@@ -70,7 +70,7 @@ static bool fits(const struct cut *c, const struct pen_zarr_chunk *k,
 }
 
 /* By the first chunk: how are they cut? 0: they stay whole. */
-static int measure(struct cut *c, const struct pen_zarr_chunks *cs)
+static int measure(struct cut *c, const struct pen_chunks *cs)
 {
 	uint8_t head[HEAD];
 	int rc;
@@ -98,8 +98,8 @@ static int by_start(const void *a, const void *b)
 }
 
 /* A block ends where another one begins, or the chunk ends. */
-static bool cut_packed(struct cut *c, const struct pen_zarr_chunk *k,
-		       struct pen_zarr_chunk *to)
+static bool cut_packed(struct cut *c, const struct pen_chunk *k,
+		       struct pen_chunk *to)
 {
 	if (c->packed && word(c->raw, 0) != c->head)
 		return false;
@@ -113,9 +113,9 @@ static bool cut_packed(struct cut *c, const struct pen_zarr_chunk *k,
 		return false;
 	for (uint32_t i = 0; i < c->n; i++) {
 		const uint32_t at = c->s[i].at, end = c->s[i + 1].at;
-		struct pen_zarr_chunk *b = &to[c->s[i].block];
+		struct pen_chunk *b = &to[c->s[i].block];
 
-		if (at >= end || end - at > c->block + PEN_CELLS_BLOSC_MORE)
+		if (at >= end || end - at > c->block + PEN_CHUNKED_BLOCK_MORE)
 			return false;
 		b->at = k->at + at;
 		b->size = end - at;
@@ -123,8 +123,8 @@ static bool cut_packed(struct cut *c, const struct pen_zarr_chunk *k,
 	return true;
 }
 
-static bool cut_stored(const struct cut *c, const struct pen_zarr_chunk *k,
-		       struct pen_zarr_chunk *to)
+static bool cut_stored(const struct cut *c, const struct pen_chunk *k,
+		       struct pen_chunk *to)
 {
 	if (k->size - HEAD != c->bytes)
 		return false;
@@ -139,8 +139,8 @@ static bool cut_stored(const struct cut *c, const struct pen_zarr_chunk *k,
 }
 
 /* 1: the chunk is blocks now; 0: it cannot be. */
-static int cut_chunk(struct cut *c, const struct pen_zarr_chunk *k,
-		     struct pen_zarr_chunk *to)
+static int cut_chunk(struct cut *c, const struct pen_chunk *k,
+		     struct pen_chunk *to)
 {
 	const size_t n = HEAD + (size_t)c->n * 4;
 	int rc;
@@ -153,13 +153,13 @@ static int cut_chunk(struct cut *c, const struct pen_zarr_chunk *k,
 	if (!fits(c, k, c->raw) || word(c->raw, 2) != c->block)
 		return 0;
 	for (uint32_t i = 0; i < c->n; i++)
-		to[i] = (struct pen_zarr_chunk){ .cell = k->cell * c->n + i,
-						 .object = k->object };
+		to[i] = (struct pen_chunk){ .cell = k->cell * c->n + i,
+					    .object = k->object };
 	return flags_of(c->raw) & AS_IT_IS ? cut_stored(c, k, to)
 					   : cut_packed(c, k, to);
 }
 
-static int cut_all(struct cut *c, struct pen_zarr_chunks *cs)
+static int cut_all(struct cut *c, struct pen_chunks *cs)
 {
 	const size_t all = cs->n * c->n;
 	int rc = 1;
@@ -186,14 +186,14 @@ static int cut_all(struct cut *c, struct pen_zarr_chunks *cs)
 }
 
 int pen__zarr_blocks(const struct pen_zarr *z, const struct pen_zarr_array *a,
-		     struct pen_zarr_chunks *cs, struct pen_zarr_blocks *b,
+		     struct pen_chunks *cs, struct pen_zarr_blocks *b,
 		     struct pen_err *err)
 {
 	struct cut c = { .z = z, .a = a, .err = err };
 	int rc;
 
 	*b = (struct pen_zarr_blocks){ 0 };
-	if (a->ndim != 1 || !pen__h5_pipe_is(&a->pipe, "blosc") || !cs->n ||
+	if (a->ndim != 1 || !pen__filters_are(&a->filters, "blosc") || !cs->n ||
 	    cs->n > MOST_CHUNKS || a->chunk_bytes > INT32_MAX ||
 	    a->chunk_bytes <= LEAST_BLOCK)
 		return 0;

@@ -8,7 +8,6 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/mem.h"
 #include "codec/crc32c.h"
@@ -22,15 +21,17 @@ struct walk {
 	const struct pen_zarr *z;
 	const struct pen_zarr_node *node;
 	struct pen_zarr_array *a;
-	struct pen_zarr_chunks *cs;
+	struct pen_chunks *cs;
+	struct pen_cells_absent *absent;
 	struct pen_err *err;
 	char where[256];
-	char key[PEN_ZARR_PATH + 64]; /* of the file at hand */
-	uint64_t files[2];	      /* grid of files */
-	uint64_t cells[2];	      /* grid of chunks */
-	uint32_t zip_bit;	      /* in masks, of the archive's own step */
-	bool deflated;		      /* some member is */
-	bool more;		      /* are absent than have been named */
+	char key[PEN_ZARR_PATH + 1024]; /* of the file at hand */
+	uint64_t files[PEN_MAX_DIMS];	/* grid of files */
+	uint64_t cells[PEN_MAX_DIMS];	/* grid of chunks */
+	uint64_t at[PEN_MAX_DIMS];	/* the file at hand */
+	uint32_t zip_bit; /* in masks, of the archive's own step */
+	bool deflated;	  /* some member is */
+	bool more;	  /* are absent than have been named */
 };
 
 static int bad(const struct walk *w, const char *what)
@@ -38,21 +39,10 @@ static int bad(const struct walk *w, const char *what)
 	return pen__fail(w->err, PEN_EDATA, w->where, "damaged: %s", what);
 }
 
-static int put(struct walk *w, const struct pen_zarr_chunk *c)
+static int put(struct walk *w, const struct pen_chunk *c)
 {
-	struct pen_zarr_chunks *cs = w->cs;
-
-	if (cs->n == cs->cap) {
-		const size_t cap = cs->cap ? cs->cap * 2 : 64;
-		void *p = pen__realloc(cs->c, cap, sizeof(*cs->c));
-
-		if (!p)
-			return pen__fail_nomem(w->err, w->where,
-					       cap * sizeof(*cs->c));
-		cs->c = p;
-		cs->cap = cap;
-	}
-	cs->c[cs->n++] = *c;
+	if (pen__chunks_add(w->cs, c) < 0)
+		return pen__fail_nomem(w->err, w->where, w->cs->n * sizeof(*c));
 	return 0;
 }
 
@@ -61,9 +51,9 @@ static int put(struct walk *w, const struct pen_zarr_chunk *c)
 static void __attribute__((format(printf, 3, 4)))
 note_absent(struct walk *w, uint64_t end, const char *fmt, ...)
 {
-	struct pen_cells_absent *a = &w->cs->absent;
+	struct pen_cells_absent *a = w->absent;
 	const size_t at = strlen(a->names), left = sizeof(a->names) - at;
-	char name[PEN_ZARR_PATH + 96];
+	char name[sizeof(w->key) + 64];
 	va_list ap;
 
 	a->end = end < w->a->dim[0] ? end : w->a->dim[0];
@@ -83,14 +73,15 @@ note_absent(struct walk *w, uint64_t end, const char *fmt, ...)
 /* ---- shards ---- */
 
 static int put_inner(struct walk *w, const struct pen_zarr_part *p,
-		     const struct pen_zarr_chunk *c, struct pen_bytes *b)
+		     const struct pen_chunk *c, struct pen_bytes *b)
 {
-	struct pen_zarr_chunk inner = *c;
+	struct pen_chunk inner = *c;
 	const uint64_t at = pen__take_u64(b), n = pen__take_u64(b);
 
 	if (at == UINT64_MAX && n == UINT64_MAX) {
-		note_absent(w, (c->cell + 1) * w->a->chunk[0],
-			    "chunk %" PRIu64 " in %s", c->cell, w->key);
+		note_absent(
+			w, w->a->ndim == 1 ? (c->cell + 1) * w->a->chunk[0] : 0,
+			"chunk %" PRIu64 " in %s", c->cell, w->key);
 		return 0;
 	}
 	if (at > p->len || n > p->len - at)
@@ -102,37 +93,58 @@ static int put_inner(struct walk *w, const struct pen_zarr_part *p,
 	return put(w, &inner);
 }
 
-/* Shard (row, col) of the grid of files. */
-static int put_shard(struct walk *w, const struct pen_zarr_part *p,
-		     uint64_t row, uint64_t col, const struct pen_buf *index)
+/* Chunks of a shard, in all; MOST_INDEX: more than can be. */
+static uint64_t inner_of(const struct pen_zarr_array *a)
+{
+	uint64_t n = 1;
+
+	for (uint32_t i = 0; i < a->ndim && n < MOST_INDEX; i++)
+		if (__builtin_mul_overflow(n, a->file[i] / a->chunk[i], &n))
+			n = MOST_INDEX;
+	return n < MOST_INDEX ? n : MOST_INDEX;
+}
+
+/* The cell of chunk i of the shard at hand; false: beyond the array's edge. */
+static bool cell_of(const struct walk *w, uint64_t i, uint64_t *cell)
 {
 	const struct pen_zarr_array *a = w->a;
-	const uint64_t nr = a->file[0] / a->chunk[0];
-	const uint64_t nc = a->ndim > 1 ? a->file[1] / a->chunk[1] : 1;
+	uint64_t step = 1;
+
+	*cell = 0;
+	for (uint32_t k = a->ndim; k-- > 0;) {
+		const uint64_t n = a->file[k] / a->chunk[k];
+		const uint64_t at = w->at[k] * n + i % n;
+
+		if (at >= w->cells[k])
+			return false;
+		*cell += at * step;
+		step *= w->cells[k];
+		i /= n;
+	}
+	return true;
+}
+
+static int put_shard(struct walk *w, const struct pen_zarr_part *p,
+		     const struct pen_buf *index)
+{
 	struct pen_bytes b = pen__bytes(index->p, index->n);
 	int rc = 0;
 
-	for (uint64_t i = 0; rc >= 0 && i < nr * nc; i++) {
-		const uint64_t r = row * nr + i / nc, c = col * nc + i % nc;
-		struct pen_zarr_chunk chunk = { .object = p->object };
+	for (uint64_t i = 0; rc >= 0 && i < index->n / 16; i++) {
+		struct pen_chunk chunk = { .object = p->object };
 
-		if (r >= w->cells[0] || c >= w->cells[1]) {
+		if (cell_of(w, i, &chunk.cell))
+			rc = put_inner(w, p, &chunk, &b);
+		else
 			pen__take(&b, 16);
-			continue; /* beyond the array's edge */
-		}
-		chunk.cell = r * w->cells[1] + c;
-		rc = put_inner(w, p, &chunk, &b);
 	}
 	return rc;
 }
 
-static int read_shard(struct walk *w, const struct pen_zarr_part *p,
-		      uint64_t row, uint64_t col)
+static int read_shard(struct walk *w, const struct pen_zarr_part *p)
 {
 	const struct pen_zarr_array *a = w->a;
-	const uint64_t nc = a->ndim > 1 ? a->file[1] / a->chunk[1] : 1;
-	const uint64_t nr = a->file[0] / a->chunk[0];
-	const uint64_t sum = a->index_crc ? 4 : 0;
+	const uint64_t n = inner_of(a), sum = a->index_crc ? 4 : 0;
 	struct pen_buf b = { 0 };
 	struct pen_bytes crc;
 	uint64_t len;
@@ -142,9 +154,9 @@ static int read_shard(struct walk *w, const struct pen_zarr_part *p,
 		return pen__fail(w->err, PEN_ENOTSUP, w->where,
 				 "is in shards that the archive compressed; "
 				 "store them (zip -0)");
-	if (nr > MOST_INDEX / 16 / nc || nr * nc * 16 + sum > p->len)
+	if (n > MOST_INDEX / 16 || n * 16 + sum > p->len)
 		return bad(w, "a shard is shorter than its index");
-	len = nr * nc * 16 + sum;
+	len = n * 16 + sum;
 	b.p = pen__alloc((size_t)len, 1);
 	if (!b.p)
 		return pen__fail_nomem(w->err, w->where, (size_t)len);
@@ -155,37 +167,43 @@ static int read_shard(struct walk *w, const struct pen_zarr_part *p,
 	if (rc >= 0 && sum && pen__crc32c(0, b.p, b.n) != pen__take_u32(&crc))
 		rc = bad(w, "the checksum of a shard's index differs");
 	if (rc >= 0)
-		rc = put_shard(w, p, row, col, &b);
+		rc = put_shard(w, p, &b);
 	pen__buf_fini(&b);
 	return rc;
 }
 
 /* ---- files ---- */
 
-static void key_of(const struct walk *w, uint64_t row, uint64_t col, char *key,
-		   size_t cap)
+/* "c/1/0", "1.0"; of an array without axes "c" or "0". */
+static void name_key(struct walk *w)
 {
 	const struct pen_zarr_array *a = w->a;
-	const char *path = w->node->path, *slash = *path ? "/" : "";
-	char start[3] = "";
+	const char *path = w->node->path;
+	const size_t cap = sizeof(w->key);
+	size_t n = (size_t)snprintf(w->key, cap, "%s%s%s", path,
+				    *path ? "/" : "",
+				    a->under_c ? "c"
+				    : !a->ndim ? "0"
+					       : "");
 
-	if (a->under_c)
-		snprintf(start, sizeof(start), "c%c", a->separator);
-	if (a->ndim > 1)
-		snprintf(key, cap, "%s%s%s%" PRIu64 "%c%" PRIu64, path, slash,
-			 start, row, a->separator, col);
-	else
-		snprintf(key, cap, "%s%s%s%" PRIu64, path, slash, start, row);
+	for (uint32_t i = 0; i < a->ndim; i++) {
+		if (i || a->under_c)
+			w->key[n++] = a->separator;
+		n += (size_t)snprintf(w->key + n, cap - n, "%" PRIu64,
+				      w->at[i]);
+	}
 }
 
-static int put_file(struct walk *w, uint64_t row, uint64_t col)
+/* Number `cell` of the grid of files is the one at hand. */
+static int put_file(struct walk *w, uint64_t cell)
 {
-	struct pen_zarr_chunk c = { 0 };
+	struct pen_chunk c = { .cell = cell };
 	struct pen_zarr_part p;
 
-	key_of(w, row, col, w->key, sizeof(w->key));
+	name_key(w);
 	if (!pen__zarr_find(w->z, w->key, &p)) {
-		note_absent(w, (row + 1) * w->a->file[0], "%s", w->key);
+		note_absent(w, w->a->ndim ? (w->at[0] + 1) * w->a->file[0] : 1,
+			    "%s", w->key);
 		return 0;
 	}
 	if (p.object == PEN_NO_OBJECT) {
@@ -195,10 +213,9 @@ static int put_file(struct walk *w, uint64_t row, uint64_t col)
 	}
 	w->cs->stored += p.len;
 	if (w->a->sharded)
-		return read_shard(w, &p, row, col);
+		return read_shard(w, &p);
 	if (p.len > UINT32_MAX)
 		return bad(w, "a chunk has 4 GiB and more");
-	c.cell = row * w->files[1] + col;
 	c.object = p.object;
 	c.at = p.at;
 	c.size = (uint32_t)p.len;
@@ -213,21 +230,21 @@ static uint64_t divide(uint64_t n, uint64_t by)
 	return n / by + (n % by > 0);
 }
 
-static int measure(struct walk *w)
+/* How many files there can be. */
+static int measure(struct walk *w, uint64_t *nfiles)
 {
 	const struct pen_zarr_array *a = w->a;
 	uint64_t files = 1, cells = 1;
 	bool ok = true;
 
-	for (int i = 0; i < 2; i++) {
-		const bool has = (uint32_t)i < a->ndim;
-
-		w->files[i] = has ? divide(a->dim[i], a->file[i]) : 1;
-		w->cells[i] = has ? divide(a->dim[i], a->chunk[i]) : 1;
+	for (uint32_t i = 0; i < a->ndim; i++) {
+		w->files[i] = divide(a->dim[i], a->file[i]);
+		w->cells[i] = divide(a->dim[i], a->chunk[i]);
 		ok &= !__builtin_mul_overflow(files, w->files[i], &files);
 		ok &= !__builtin_mul_overflow(cells, w->cells[i], &cells);
 	}
 	w->cs->ncells = cells;
+	*nfiles = files;
 	if (!ok || cells >= UINT32_MAX / 2)
 		return pen__fail(w->err, PEN_ENOTSUP, w->where,
 				 "has too many chunks");
@@ -238,58 +255,65 @@ static int measure(struct walk *w)
 	return 0;
 }
 
-static int by_cell(const void *a, const void *b)
+static int put_files(struct walk *w)
 {
-	const struct pen_zarr_chunk *x = a, *y = b;
+	uint64_t n;
+	int rc = measure(w, &n);
 
-	return (x->cell > y->cell) - (x->cell < y->cell);
-}
+	for (uint64_t cell = 0; rc >= 0 && cell < n; cell++) {
+		uint64_t left = cell;
 
-/* Every chunk can become what it has to. */
-static int check(const struct walk *w)
-{
-	const struct pen_zarr_array *a = w->a;
-
-	for (size_t i = 0; a->chunk_bytes && i < w->cs->n; i++) {
-		const struct pen_zarr_chunk *c = &w->cs->c[i];
-
-		if (!pen__h5_pipe_fits(&a->pipe, c->mask, c->size,
-				       a->chunk_bytes))
-			return pen__fail(w->err, PEN_EDATA, w->where,
-					 "damaged: chunk %" PRIu64 " has %u "
-					 "bytes, which cannot become %" PRIu64,
-					 c->cell, c->size, a->chunk_bytes);
+		for (uint32_t i = w->a->ndim; i-- > 0;) {
+			w->at[i] = left % w->files[i];
+			left /= w->files[i];
+		}
+		rc = put_file(w, cell);
 	}
-	return 0;
+	return rc;
 }
 
 int pen__zarr_chunks(const struct pen_zarr *z, const struct pen_zarr_node *node,
-		     struct pen_zarr_array *a, struct pen_zarr_chunks *cs,
-		     struct pen_err *err)
+		     struct pen_zarr_array *a, struct pen_chunks *cs,
+		     struct pen_cells_absent *absent, struct pen_err *err)
 {
+	struct pen_cells_absent mine;
 	struct walk w = { .z = z, .node = node, .a = a, .cs = cs, .err = err };
 	int rc;
 
-	*cs = (struct pen_zarr_chunks){ 0 };
-	w.zip_bit = (uint32_t)1 << a->pipe.n;
+	*cs = (struct pen_chunks){ 0 };
+	w.absent = absent ? absent : &mine;
+	*w.absent = (struct pen_cells_absent){ 0 };
+	w.zip_bit = (uint32_t)1 << a->filters.n;
 	pen__zarr_where(z, node->path, w.where, sizeof(w.where));
-	rc = measure(&w);
-	for (uint64_t r = 0; rc >= 0 && r < w.files[0]; r++)
-		for (uint64_t c = 0; rc >= 0 && c < w.files[1]; c++)
-			rc = put_file(&w, r, c);
+	rc = put_files(&w);
 	if (rc >= 0 && w.deflated)
-		rc = pen__h5_pipe_add(&a->pipe, "inflate", 1, w.where, err);
+		rc = pen__filters_add(&a->filters, "inflate", 1, w.where, err);
 	for (size_t i = 0; rc >= 0 && !w.deflated && i < cs->n; i++)
 		cs->c[i].mask = 0;
-	if (rc >= 0 && a->sharded && a->ndim > 1 && cs->n)
-		qsort(cs->c, cs->n, sizeof(*cs->c), by_cell);
-	cs->absent.of = cs->ncells;
-	cs->absent.n = cs->ncells - cs->n;
-	return rc < 0 ? rc : check(&w);
+	if (rc >= 0 && !pen__chunks_sort(cs))
+		rc = bad(&w, "a chunk is there twice");
+	w.absent->of = cs->ncells;
+	w.absent->n = cs->ncells - cs->n;
+	if (rc < 0 || !a->chunk_bytes)
+		return rc;
+	return pen__chunks_check(cs, &a->filters, a->chunk_bytes, w.where, err);
 }
 
-void pen__zarr_chunks_fini(struct pen_zarr_chunks *cs)
+void pen__zarr_put(const struct pen_zarr *z, const struct pen_zarr_array *a,
+		   const struct pen_chunks *cs, struct pen_chunked_put *out)
 {
-	pen__free(cs->c);
-	*cs = (struct pen_zarr_chunks){ 0 };
+	*out = (struct pen_chunked_put){
+		.layout = PEN_CHUNKED_GRID,
+		.dtype = (enum pen_dtype)a->dtype,
+		.swap = a->swap,
+		.fortran = a->fortran,
+		.objects = !z->zipped,
+		.crcs = z->zipped && !a->sharded && a->filters.n > 0,
+		.ndim = a->ndim,
+		.filters = &a->filters,
+		.chunks = cs,
+	};
+	memcpy(out->fill, a->fill, sizeof(a->fill));
+	memcpy(out->dim, a->dim, sizeof(out->dim));
+	memcpy(out->chunk, a->chunk, sizeof(out->chunk));
 }

@@ -180,19 +180,6 @@ static int zarr_list(struct pen_cells_file *f, const struct pen_cells_node *n,
 
 /* ---- arrays ---- */
 
-static struct pen_cells_place place(const void *arg, size_t i)
-{
-	const struct pen_zarr_chunk *c =
-		&((const struct pen_zarr_chunk *)arg)[i];
-
-	return (struct pen_cells_place){ .cell = c->cell,
-					 .at = c->at,
-					 .object = c->object,
-					 .size = c->size,
-					 .mask = c->mask,
-					 .crc = c->crc };
-}
-
 static int check(struct pen_cells_file *f, const char *path,
 		 const struct pen_zarr_array *a, bool list)
 {
@@ -204,52 +191,43 @@ static int check(struct pen_cells_file *f, const char *path,
 		return pen__cells_refuse(f, PEN_EDATA, path,
 					 "has %u axes where there should be %d",
 					 a->ndim, list ? 1 : 2);
+	if (a->fortran)
+		return pen__cells_refuse(f, PEN_ENOTSUP, path,
+					 "is stored by column (order F), so "
+					 "that a cell is all over it; "
+					 "anndata.read_zarr(this)"
+					 ".write_zarr(that) stores it by row");
 	return 0;
 }
 
 static void put(const struct pen_zarr *z, const struct pen_zarr_array *a,
-		const struct pen_zarr_chunks *cs,
+		const struct pen_chunks *cs,
 		const struct pen_zarr_blocks *blocks, struct pen_buf *b)
 {
-	const uint32_t last = a->ndim - 1;
-	const struct pen_h5_pipe pipe = {
-		.n = 1, .f[0] = { PEN_CELLS_BLOSC, blocks->head }
+	const struct pen_filters block = {
+		.n = 1, .f[0] = { PEN_CHUNKED_BLOCK, blocks->head }
 	};
-	struct pen_cells_grid g = {
-		.dtype = (enum pen_dtype)a->dtype,
-		.swap = a->swap,
-		.ncols = a->dim[last],
-		.chunk_rows = last ? a->chunk[0] : 1,
-		.chunk_cols = a->chunk[last],
-		.ncells = cs->ncells,
-		.pipe = &a->pipe,
-		.objects = !z->zipped,
-		.crcs = z->zipped && !a->sharded && !blocks->cols &&
-			a->pipe.n > 0,
-		.n = cs->n,
-		.place = place,
-		.arg = cs->c,
-	};
+	struct pen_chunked_put out;
 
-	memcpy(g.fill, a->fill, sizeof(g.fill));
+	pen__zarr_put(z, a, cs, &out);
 	if (blocks->cols) {
-		g.chunk_cols = blocks->cols;
-		g.cut_cols = a->chunk[last];
-		g.pipe = &pipe;
+		out.cut = out.chunk[0];
+		out.chunk[0] = blocks->cols;
+		out.filters = &block;
+		out.crcs = false;
 	}
-	if (cs->ncells)
-		pen__cells_array_put(b, &g);
-	else
-		pen__cells_array_put_flat(b, &g, 0);
+	if (!cs->ncells)
+		out.layout = PEN_CHUNKED_FLAT;
+	pen__chunked_put(b, &out);
 }
 
 /* What the stored bytes of it can be, and something for what is left out. */
 static uint64_t most_of(const struct pen_zarr_array *a,
-			const struct pen_zarr_chunks *cs)
+			const struct pen_chunks *cs)
 {
 	uint64_t n;
 
-	if (__builtin_mul_overflow(cs->stored, pen__h5_pipe_ratio(&a->pipe),
+	if (__builtin_mul_overflow(cs->stored, pen__filters_ratio(&a->filters),
 				   &n))
 		return UINT64_MAX / 2;
 	return n / a->item + MOST_ABSENT;
@@ -258,7 +236,8 @@ static uint64_t most_of(const struct pen_zarr_array *a,
 static int zarr_array(struct pen_cells_file *f, const struct pen_cells_node *n,
 		      bool list, struct pen_buf *b, struct pen_cells_shape *s)
 {
-	struct pen_zarr_chunks cs = { 0 };
+	struct pen_cells_absent absent;
+	struct pen_chunks cs = { 0 };
 	struct pen_zarr_blocks blocks;
 	struct pen_zarr_array a;
 	struct pen_zarr_node node;
@@ -269,18 +248,18 @@ static int zarr_array(struct pen_cells_file *f, const struct pen_cells_node *n,
 	if (rc >= 0)
 		rc = check(f, n->path, &a, list);
 	if (rc >= 0)
-		rc = pen__zarr_chunks(f->in, &node, &a, &cs, f->err);
+		rc = pen__zarr_chunks(f->in, &node, &a, &cs, &absent, f->err);
 	if (rc >= 0)
 		rc = pen__zarr_blocks(f->in, &a, &cs, &blocks, f->err);
 	if (rc >= 0) {
 		put(f->in, &a, &cs, &blocks, b);
 		*s = (struct pen_cells_shape){ .ndim = a.ndim };
 		s->dtype = (enum pen_dtype)a.dtype;
-		memcpy(s->dim, a.dim, sizeof(s->dim));
+		memcpy(s->dim, a.dim, sizeof(s->dim)); /* up to two */
 		s->most = most_of(&a, &cs);
-		s->absent = cs.absent;
+		s->absent = absent;
 	}
-	pen__zarr_chunks_fini(&cs);
+	pen__chunks_fini(&cs);
 	pen__zarr_node_close(&node);
 	return rc;
 }
@@ -328,12 +307,12 @@ static void describe(struct pen_cells_file *f, const char *frame,
 			 length_of(f, path));
 	else if (node.group)
 		snprintf(text, cap, "%.60s", kind ? kind : "group");
-	else if (pen__zarr_array(f->in, &node, &a, f->err) >= 0)
+	else if (pen__zarr_array(f->in, &node, &a, f->err) >= 0 && !a.fortran)
 		snprintf(text, cap, "%s",
 			 a.dtype >= 0 ? pen_dtype_name((enum pen_dtype)a.dtype)
 			 : a.text == PEN_ZARR_OTHER ? a.type_name
 						    : "strings");
-	if (!node.group && a.ndim == 2)
+	if (!node.group && a.ndim == 2 && !a.fortran)
 		snprintf(text + strlen(text), cap - strlen(text),
 			 " %" PRIu64 "x%" PRIu64, a.dim[0], a.dim[1]);
 out:

@@ -1,8 +1,7 @@
 /*
  * Nodes of a zarr store and what their documents say: .zgroup, .zarray and
  * .zattrs of version 2, zarr.json of version 3. .zmetadata, which repeats them,
- * is not looked at. Refuses, by name, types and codecs that are not read, and
- * numbers in another order than by row.
+ * is not looked at. Refuses, by name, types and codecs that are not read.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -154,11 +153,10 @@ static int take_dims(const struct reading *r, uint32_t list, const char *what,
 
 	if (pen__jdoc_type(r->j, list) != PEN_JDOC_LIST)
 		return bad(r, what, list);
-	if (n > PEN_ZARR_DIMS)
+	if (n > PEN_MAX_DIMS)
 		return pen__fail(r->err, PEN_ENOTSUP, r->where,
-				 "has %" PRIu32 " axes; lists and matrices are "
-				 "read",
-				 n);
+				 "has %" PRIu32 " axes; up to %d are read", n,
+				 PEN_MAX_DIMS);
 	*ndim = n;
 	for (uint32_t i = 0; i < n; i++, v = pen__jdoc_next(r->j, v))
 		if (!pen__jdoc_count_of(r->j, v, &dim[i]))
@@ -334,12 +332,12 @@ static int add_step(const struct reading *r, const char *name, uint32_t conf)
 	    (!pen__jdoc_count_of(r->j, v, &item) || item > UINT32_MAX))
 		return bad(r, "elementsize", v);
 	/* an archive's own step may come on top: see zarr_chunks.c */
-	if (r->a->pipe.n == PEN_H5_FILTERS - 1)
+	if (r->a->filters.n == PEN_FILTERS - 1)
 		return pen__fail(r->err, PEN_ENOTSUP, r->where,
 				 "went through too many filters");
 	if (strcmp(name, "inflate") == 0)
 		name = "an unknown codec"; /* it is only an archive's */
-	return pen__h5_pipe_add(&r->a->pipe, name, (uint32_t)item, r->where,
+	return pen__filters_add(&r->a->filters, name, (uint32_t)item, r->where,
 				r->err);
 }
 
@@ -355,7 +353,7 @@ static int take_v2_codecs(const struct reading *r)
 		const char *id =
 			pen__jdoc_text(r->j, pen__jdoc_get(r->j, v, "id"));
 
-		if (id && strcmp(id, "vlen-utf8") == 0 && !a->pipe.n &&
+		if (id && strcmp(id, "vlen-utf8") == 0 && !a->filters.n &&
 		    a->text == PEN_ZARR_VLEN)
 			vlen = true;
 		else
@@ -377,7 +375,7 @@ static int take_v2(const struct reading *r)
 {
 	const uint32_t sep = pen__jdoc_get(r->j, 0, "dimension_separator");
 	struct pen_zarr_array *a = r->a;
-	uint32_t n;
+	uint32_t n, wide = 0;
 	int rc;
 
 	take_v2_type(r);
@@ -395,12 +393,11 @@ static int take_v2(const struct reading *r)
 	if (sep != PEN_JDOC_NONE && a->separator == '.' &&
 	    !pen__jdoc_is(r->j, sep, "."))
 		return bad(r, "dimension_separator", sep);
-	if (n == 2 && a->chunk[0] > 1 && a->chunk[1] > 1 &&
-	    !pen__jdoc_is(r->j, pen__jdoc_get(r->j, 0, "order"), "C"))
-		return pen__fail(r->err, PEN_ENOTSUP, r->where,
-				 "is stored by column (order F), so that a "
-				 "cell is all over it; anndata.read_zarr(this)"
-				 ".write_zarr(that) stores it by row");
+	/* with one axis that is longer than 1 both orders are the same */
+	for (uint32_t i = 0; i < n; i++)
+		wide += a->chunk[i] > 1;
+	a->fortran = wide > 1 &&
+		     !pen__jdoc_is(r->j, pen__jdoc_get(r->j, 0, "order"), "C");
 	rc = take_fill(r);
 	return rc < 0 ? rc : take_v2_codecs(r);
 }

@@ -16,7 +16,7 @@
 struct reader {
 	const struct pen_zarr *z;
 	const struct pen_zarr_array *a;
-	struct pen_zarr_chunks cs;
+	struct pen_chunks cs;
 	struct pen_scratch scratch;
 	struct pen_buf raw; /* of a chunk */
 	struct pen_buf chunk;
@@ -46,11 +46,12 @@ static int reserve(const struct reader *r, struct pen_buf *b, size_t n)
 }
 
 /* One try, with room for `size` bytes. */
-static int try_unpack(struct reader *r, const struct pen_zarr_chunk *c,
-		      size_t size, size_t *got, const char **why)
+static int try_unpack(struct reader *r, const struct pen_chunk *c, size_t size,
+		      size_t *got, const char **why)
 {
-	const size_t room = pen__h5_pipe_room(&r->a->pipe, size);
-	struct pen_h5_run run = { .pipe = &r->a->pipe, .mask = c->mask };
+	const size_t room = pen__filters_room(&r->a->filters, size);
+	struct pen_filter_run run = { .filters = &r->a->filters,
+				      .mask = c->mask };
 	int rc = reserve(r, &r->chunk, size ? size : 1);
 
 	if (rc >= 0 && room > r->scratch.size) {
@@ -63,15 +64,15 @@ static int try_unpack(struct reader *r, const struct pen_zarr_chunk *c,
 	run.room = r->scratch.mem;
 	run.scratch = &r->scratch;
 	*got = 0;
-	return pen__h5_pipe_run_upto(&run,
+	return pen__filters_run_upto(&run,
 				     (struct pen_span){ r->raw.p, r->raw.n },
 				     r->chunk.p, size, got, why);
 }
 
 /* A chunk of texts does not say how long it is. */
-static int unpack_any(struct reader *r, const struct pen_zarr_chunk *c)
+static int unpack_any(struct reader *r, const struct pen_chunk *c)
 {
-	const uint64_t ratio = pen__h5_pipe_ratio(&r->a->pipe);
+	const uint64_t ratio = pen__filters_ratio(&r->a->filters);
 	uint64_t most = c->size * ratio + 1024, size = c->size * 4ull + 4096;
 	const char *why = "";
 	size_t got;
@@ -95,7 +96,7 @@ static int unpack_any(struct reader *r, const struct pen_zarr_chunk *c)
 	return 0;
 }
 
-static int load_chunk(struct reader *r, const struct pen_zarr_chunk *c)
+static int load_chunk(struct reader *r, const struct pen_chunk *c)
 {
 	const struct pen_zarr_part p = { .object = c->object,
 					 .at = c->at,
@@ -264,7 +265,7 @@ static int read_chunks(struct reader *r)
 
 static int check_length(struct reader *r)
 {
-	const uint64_t ratio = pen__h5_pipe_ratio(&r->a->pipe);
+	const uint64_t ratio = pen__filters_ratio(&r->a->filters);
 	const uint64_t item = r->a->item ? r->a->item : 4;
 	uint64_t most;
 
@@ -295,7 +296,7 @@ int pen__zarr_read_list(const struct pen_zarr *z,
 		return pen__fail(err, PEN_ENOTSUP, r.where,
 				 "holds %s where names or numbers should be",
 				 a->type_name);
-	rc = pen__zarr_chunks(z, node, a, &r.cs, err);
+	rc = pen__zarr_chunks(z, node, a, &r.cs, absent, err);
 	if (rc >= 0)
 		rc = check_length(&r);
 	if (rc >= 0 && a->text == PEN_ZARR_NUMBERS) {
@@ -304,8 +305,7 @@ int pen__zarr_read_list(const struct pen_zarr *z,
 	}
 	if (rc >= 0)
 		rc = read_chunks(&r);
-	*absent = r.cs.absent;
-	pen__zarr_chunks_fini(&r.cs);
+	pen__chunks_fini(&r.cs);
 	pen__scratch_fini(&r.scratch);
 	pen__buf_fini(&r.raw);
 	pen__buf_fini(&r.chunk);

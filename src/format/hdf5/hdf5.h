@@ -15,11 +15,9 @@
 #ifndef PEN_FORMAT_HDF5_HDF5_H
 #define PEN_FORMAT_HDF5_HDF5_H
 
-#include "format/format.h"
+#include "format/chunked/chunks.h"
 
 #define PEN_H5_NOWHERE UINT64_MAX
-#define PEN_H5_FILTERS 8
-#define PEN_H5_FILL 32 /* the largest element a field can have */
 
 /* ---- the file ---- */
 
@@ -172,12 +170,6 @@ enum pen_h5_index {
 	PEN_H5_BTREE2,
 };
 
-struct pen_h5_filter {
-	uint16_t id, flags;
-	uint32_t ncd;
-	uint32_t cd[8]; /* the first of its parameters */
-};
-
 struct pen_h5_data {
 	struct pen_h5_head head;
 	struct pen_h5_space space;
@@ -195,10 +187,9 @@ struct pen_h5_data {
 	bool edge_plain;      /* partial chunks are not filtered */
 	uint64_t single_size; /* single chunk with filters */
 	uint32_t single_mask;
-	uint32_t nfilters;
-	struct pen_h5_filter filter[PEN_H5_FILTERS];
+	struct pen_filters filters; /* known or not */
 	bool has_fill;
-	uint8_t fill[PEN_H5_FILL]; /* one element, in the file's order */
+	uint8_t fill[PEN_CHUNKED_FILL]; /* one element, in the file's order */
 };
 
 int pen__h5_data_open(struct pen_h5 *, uint64_t addr, struct pen_h5_data *,
@@ -212,21 +203,12 @@ void pen__h5_data_close(struct pen_h5_data *);
 int pen__h5_read(struct pen_h5 *, const struct pen_h5_data *,
 		 struct pen_buf *out, const char *where, struct pen_err *);
 
-/* One chunk that is stored; others read as the fill value. */
-struct pen_h5_chunk {
-	uint64_t cell; /* in the grid of chunks, row-major */
-	uint64_t addr;
-	uint32_t size, mask;
-};
-struct pen_h5_chunks {
-	struct pen_h5_chunk *c; /* by cell, each once */
-	size_t n, cap;
-	uint64_t ncells;
-	uint64_t grid[PEN_MAX_DIMS];
-	uint64_t stored; /* sum of sizes: chunks do not overlap */
-};
+/* Which of its chunks are stored, none of which overlap, and all of which
+ * filters that are known can undo. */
 int pen__h5_chunks(struct pen_h5 *, const struct pen_h5_data *,
-		   struct pen_h5_chunks *, const char *where, struct pen_err *);
-void pen__h5_chunks_fini(struct pen_h5_chunks *);
+		   struct pen_chunks *, const char *where, struct pen_err *);
+/* The array as a blob has it; of a chunked one cs is what there is. */
+void pen__h5_put(const struct pen_h5_data *, const struct pen_chunks *cs,
+		 struct pen_chunked_put *);
 
 #endif

@@ -52,7 +52,7 @@ static bool check_element(struct array *a, unsigned client)
 	const unsigned so = a->w->h->so;
 
 	a->filtered = client == 1;
-	if (client > 1 || a->filtered != (a->w->d->nfilters > 0))
+	if (client > 1 || a->filtered != (a->w->d->filters.n > 0))
 		return false;
 	return a->filtered ? a->element > so + 4 && a->element <= so + 12
 			   : a->element == so;

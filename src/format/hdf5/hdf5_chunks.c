@@ -4,12 +4,8 @@
  * chunk lies inside it, has at least a byte, and chunks do not overlap.
  * The arrays among the indexes are in hdf5_arrays.c.
  */
+#include "format/array.h"
 #include "format/hdf5/hdf5_int.h"
-
-#include <inttypes.h>
-#include <stdlib.h>
-
-#include "base/mem.h"
 
 #define MOST_LEVELS 16
 
@@ -18,41 +14,23 @@ static int bad(struct pen_h5_walk *w, const char *what)
 	return pen__h5_bad(w->h, w->err, what);
 }
 
-static int append(struct pen_h5_walk *w, const struct pen_h5_chunk *c)
-{
-	struct pen_h5_chunks *out = w->out;
-	struct pen_h5_chunk *p;
-	size_t cap;
-
-	if (out->n == out->cap) {
-		cap = out->cap ? out->cap * 2 : 64;
-		p = pen__realloc(out->c, cap, sizeof(*p));
-		if (!p)
-			return pen__h5_nomem(w->h, w->err, cap * sizeof(*p));
-		out->c = p;
-		out->cap = cap;
-	}
-	out->c[out->n++] = *c;
-	return 0;
-}
-
 int pen__h5_chunk_add(struct pen_h5_walk *w, const uint64_t *at, uint64_t addr,
 		      uint64_t size, uint32_t mask)
 {
 	const struct pen_h5_data *d = w->d;
-	struct pen_h5_chunks *out = w->out;
+	struct pen_chunks *out = w->out;
 	const uint64_t end = w->h->pk->size;
-	struct pen_h5_chunk c = { .addr = addr,
-				  .size = (uint32_t)size,
-				  .mask = mask };
+	struct pen_chunk c = { .at = addr,
+			       .size = (uint32_t)size,
+			       .mask = mask };
 	bool partial = false;
 
 	if (addr == PEN_H5_NOWHERE)
 		return 0;
 	for (uint32_t i = 0; i < d->space.ndim; i++) {
-		if (at[i] >= out->grid[i])
+		if (at[i] >= w->grid[i])
 			return 0; /* left over from before it was shrunk */
-		c.cell = c.cell * out->grid[i] + at[i];
+		c.cell = c.cell * w->grid[i] + at[i];
 		partial |= (at[i] + 1) * d->chunk[i] > d->space.dim[i];
 	}
 	if (d->edge_plain && partial)
@@ -63,7 +41,9 @@ int pen__h5_chunk_add(struct pen_h5_walk *w, const uint64_t *at, uint64_t addr,
 	if (!size || size > end - out->stored)
 		return bad(w, "its chunks overlap one another");
 	out->stored += size;
-	return append(w, &c);
+	if (pen__chunks_add(out, &c) < 0)
+		return pen__h5_nomem(w->h, w->err, out->n * sizeof(c));
+	return 0;
 }
 
 int pen__h5_chunk_put(struct pen_h5_walk *w, uint64_t n, uint64_t addr,
@@ -153,7 +133,7 @@ static int see_record(void *arg, struct pen_bytes *b, struct pen_err *err)
 	uint32_t mask = 0;
 
 	(void)err;
-	if (w->d->nfilters) {
+	if (w->d->filters.n) {
 		const size_t n = pen__bytes_left(b) + w->h->so;
 
 		if (n <= fixed || n > fixed + 8)
@@ -235,7 +215,7 @@ static int walk(struct pen_h5_walk *w)
 		return tree_node(w, w->d->addr, MOST_LEVELS);
 	case PEN_H5_BTREE2:
 		return pen__h5_btree2(w->h, w->d->addr,
-				      w->d->nfilters ? 11 : 10, see_record, w,
+				      w->d->filters.n ? 11 : 10, see_record, w,
 				      w->err);
 	case PEN_H5_SINGLE:
 		return single(w);
@@ -251,64 +231,75 @@ static int walk(struct pen_h5_walk *w)
 					   : pen__h5_extensible_array(w);
 }
 
-static int by_cell(const void *a, const void *b)
+/* Element by element in this machine's order; a complex one is two of them. */
+static void take_fill(const struct pen_h5_data *d, uint8_t *to)
 {
-	const struct pen_h5_chunk *x = a, *y = b;
+	const enum pen_dtype t = (enum pen_dtype)d->type.dtype;
+	const size_t part = d->type.swap ? pen__swap_size(t) : 1;
 
-	return (x->cell > y->cell) - (x->cell < y->cell);
+	for (size_t i = 0; i < pen_dtype_size(t); i++)
+		to[i] = d->fill[i / part * part + part - 1 - i % part];
 }
 
-/* Most indexes are in this order already. */
-static int sort(struct pen_h5_walk *w)
+void pen__h5_put(const struct pen_h5_data *d, const struct pen_chunks *cs,
+		 struct pen_chunked_put *a)
 {
-	struct pen_h5_chunks *out = w->out;
-	bool sorted = true;
-
-	for (size_t i = 1; i < out->n; i++)
-		sorted &= out->c[i - 1].cell <= out->c[i].cell;
-	if (!sorted)
-		qsort(out->c, out->n, sizeof(*out->c), by_cell);
-	for (size_t i = 1; i < out->n; i++)
-		if (out->c[i - 1].cell == out->c[i].cell)
-			return bad(w, "a chunk is there twice");
-	return 0;
+	*a = (struct pen_chunked_put){
+		.layout = d->layout == PEN_H5_CHUNKED ? PEN_CHUNKED_GRID
+			  : d->kept.p		      ? PEN_CHUNKED_KEPT
+			  : d->addr == PEN_H5_NOWHERE ? PEN_CHUNKED_EMPTY
+						      : PEN_CHUNKED_FLAT,
+		.dtype = (enum pen_dtype)d->type.dtype,
+		.swap = d->type.swap,
+		.ndim = d->space.ndim,
+		.at = d->addr,
+		.kept = { d->kept.p, (size_t)d->nbytes },
+		.filters = &d->filters,
+		.chunks = cs,
+	};
+	if (a->layout == PEN_CHUNKED_GRID && !cs->n)
+		a->layout = PEN_CHUNKED_EMPTY;
+	take_fill(d, a->fill);
+	for (uint32_t i = 0; i < a->ndim; i++) {
+		a->dim[i] = d->space.dim[i];
+		a->chunk[i] = d->chunk[i];
+	}
 }
 
 int pen__h5_chunks(struct pen_h5 *h, const struct pen_h5_data *d,
-		   struct pen_h5_chunks *out, const char *where,
+		   struct pen_chunks *out, const char *where,
 		   struct pen_err *err)
 {
 	struct pen_h5_walk w = { .h = h, .d = d, .out = out, .err = err };
-	int rc = 0;
+	int rc;
 
-	memset(out, 0, sizeof(*out));
-	out->ncells = 1;
+	*out = (struct pen_chunks){ .ncells = 1 };
+	rc = pen__filters_known(&d->filters, where, err);
+	if (rc < 0)
+		return rc;
 	for (uint32_t i = 0; i < d->space.ndim; i++) {
 		const uint64_t n = d->space.dim[i];
 
-		out->grid[i] = n ? (n - 1) / d->chunk[i] + 1 : 0;
-		if (out->ncells && out->grid[i] &&
-		    __builtin_mul_overflow(out->ncells, out->grid[i],
+		w.grid[i] = n ? (n - 1) / d->chunk[i] + 1 : 0;
+		if (out->ncells && w.grid[i] &&
+		    __builtin_mul_overflow(out->ncells, w.grid[i],
 					   &out->ncells))
 			return pen__fail(err, PEN_EDATA, where,
 					 "damaged: has more chunks than can "
 					 "be");
-		if (!out->grid[i])
+		if (!w.grid[i])
 			out->ncells = 0;
 	}
 	if (d->addr != PEN_H5_NOWHERE && out->ncells)
 		rc = walk(&w);
-	if (rc >= 0)
-		rc = sort(&w);
-	if (rc < 0) {
+	if (rc >= 0 && !pen__chunks_sort(out))
+		rc = bad(&w, "a chunk is there twice");
+	if (rc < 0)
 		pen__err_where(err, where);
-		pen__h5_chunks_fini(out);
-	}
+	else
+		rc = pen__chunks_check(out, &d->filters, d->chunk_bytes, where,
+				       err);
+	if (rc < 0)
+		pen__chunks_fini(out);
 	return rc < 0 ? rc : 0;
-}
-
-void pen__h5_chunks_fini(struct pen_h5_chunks *c)
-{
-	pen__free(c->c);
-	*c = (struct pen_h5_chunks){ 0 };
 }

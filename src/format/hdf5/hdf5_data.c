@@ -109,22 +109,19 @@ static int take_fill(struct reader *r, struct pen_bytes b)
 
 static int take_filter(struct reader *r, struct pen_bytes *b, unsigned version)
 {
-	struct pen_h5_filter *f = &r->d->filter[r->d->nfilters++];
-	unsigned name = 0;
+	struct pen_filters *fs = &r->d->filters;
+	const unsigned id = pen__take_u16(b);
+	unsigned name = 0, n;
 
-	*f = (struct pen_h5_filter){ .id = pen__take_u16(b) };
-	if (version == 1 || f->id >= 256)
+	if (version == 1 || id >= 256)
 		name = pen__take_u16(b);
-	f->flags = pen__take_u16(b);
-	f->ncd = pen__take_u16(b);
+	pen__take_u16(b); /* flags */
+	n = pen__take_u16(b);
 	pen__take(b, version == 1 ? ((uint64_t)name + 7) / 8 * 8 : name);
-	for (uint32_t i = 0; i < f->ncd && !b->bad; i++) {
-		uint32_t v = pen__take_u32(b);
-
-		if (i < 8)
-			f->cd[i] = v;
-	}
-	if (version == 1 && f->ncd % 2)
+	fs->f[fs->n].id = (uint16_t)id;
+	fs->f[fs->n++].item = n ? pen__take_u32(b) : r->d->type.size;
+	pen__take(b, n ? (n - 1) * (uint64_t)4 : 0);
+	if (version == 1 && n % 2)
 		pen__take(b, 4);
 	return b->bad ? bad(r, "its filters") : 0;
 }
@@ -138,9 +135,9 @@ static int take_filters(struct reader *r, struct pen_bytes b)
 		pen__take(&b, 6);
 	if (b.bad || version < 1 || version > 2)
 		return bad(r, "its filters");
-	if (n > PEN_H5_FILTERS)
+	if (n > PEN_FILTERS)
 		return cannot(r, "has more than 8 filters");
-	while (rc >= 0 && r->d->nfilters < n)
+	while (rc >= 0 && r->d->filters.n < n)
 		rc = take_filter(r, &b, version);
 	return rc;
 }
@@ -280,7 +277,7 @@ static int check_extent(struct reader *r)
 		return bad(r, "its shape is larger than anything");
 	if (d->layout == PEN_H5_CHUNKED)
 		return 0;
-	if (d->nfilters)
+	if (d->filters.n)
 		return bad(r, "is filtered, but not chunked");
 	if (d->nbytes == UINT64_MAX)
 		d->nbytes = bytes;

@@ -116,7 +116,8 @@ int pen__h5_btree2(struct pen_h5 *, uint64_t addr, uint8_t type,
 struct pen_h5_walk {
 	struct pen_h5 *h;
 	const struct pen_h5_data *d;
-	struct pen_h5_chunks *out;
+	struct pen_chunks *out;
+	uint64_t grid[PEN_MAX_DIMS];
 	uint64_t order[PEN_MAX_DIMS]; /* which axis is which of the index's */
 	uint64_t span[PEN_MAX_DIMS];  /* cells along each axis of the index */
 	uint64_t ncells; /* of the index; may be more than there are */

@@ -6,7 +6,6 @@
 
 #include "base/mem.h"
 #include "format/array.h"
-#include "format/hdf5/hdf5_filter.h"
 #include "format/hdf5/hdf5_int.h"
 
 #define MOST_RATIO 1100 /* what deflate makes of a byte, and some */
@@ -16,7 +15,6 @@ struct reader {
 	const struct pen_h5_data *d;
 	const char *where;
 	struct pen_err *err;
-	struct pen_h5_pipe pipe;
 	struct pen_scratch scratch;
 	uint8_t *chunk; /* unpacked */
 	uint8_t *to;
@@ -59,7 +57,7 @@ static void put_fill(const struct reader *r)
 {
 	const size_t item = r->d->type.size;
 
-	if (!r->d->has_fill || item > PEN_H5_FILL) {
+	if (!r->d->has_fill || item > PEN_CHUNKED_FILL) {
 		memset(r->to, 0, r->n);
 		return;
 	}
@@ -67,21 +65,21 @@ static void put_fill(const struct reader *r)
 		memcpy(r->to + i, r->d->fill, item);
 }
 
-static int put_chunk(struct reader *r, const struct pen_h5_chunk *c)
+static int put_chunk(struct reader *r, const struct pen_chunk *c)
 {
 	const size_t size = (size_t)r->d->chunk_bytes;
 	const size_t at = (size_t)c->cell * size;
 	const size_t n = r->n - at < size ? r->n - at : size;
-	const struct pen_h5_run run = { &r->pipe, c->mask, r->scratch.mem,
-					&r->scratch };
+	const struct pen_filter_run run = { &r->d->filters, c->mask,
+					    r->scratch.mem, &r->scratch };
 	const char *why;
 	struct pen_buf raw;
 	int rc;
 
-	rc = pen__h5_load(r->h, c->addr, c->size, &raw, r->err);
+	rc = pen__h5_load(r->h, c->at, c->size, &raw, r->err);
 	if (rc < 0)
 		return rc;
-	rc = pen__h5_pipe_run(&run, (struct pen_span){ raw.p, raw.n },
+	rc = pen__filters_run(&run, (struct pen_span){ raw.p, raw.n },
 			      n == size ? r->to + at : r->chunk, size, &why);
 	pen__buf_fini(&raw);
 	if (rc == PEN_ENOMEM)
@@ -95,26 +93,22 @@ static int put_chunk(struct reader *r, const struct pen_h5_chunk *c)
 
 static int read_chunks(struct reader *r)
 {
-	struct pen_h5_chunks cs = { 0 };
+	struct pen_chunks cs;
 	size_t room;
-	int rc = pen__h5_pipe_init(&r->pipe, r->d, r->where, r->err);
+	int rc = pen__h5_chunks(r->h, r->d, &cs, r->where, r->err);
 
 	if (rc < 0)
 		return rc;
-	room = pen__h5_pipe_room(&r->pipe, r->d->chunk_bytes);
+	room = pen__filters_room(&r->d->filters, r->d->chunk_bytes);
 	rc = pen__scratch_init(&r->scratch, room);
 	r->chunk = rc < 0 ? NULL : pen__alloc((size_t)r->d->chunk_bytes, 1);
 	if (!r->chunk)
 		rc = pen__fail_nomem(r->err, r->where, room);
-	if (rc >= 0)
-		rc = pen__h5_chunks(r->h, r->d, &cs, r->where, r->err);
-	if (rc >= 0)
-		rc = pen__h5_pipe_check(&r->pipe, r->d, &cs, r->where, r->err);
 	if (rc >= 0 && cs.n < cs.ncells)
 		put_fill(r);
 	for (size_t i = 0; rc >= 0 && i < cs.n; i++)
 		rc = put_chunk(r, &cs.c[i]);
-	pen__h5_chunks_fini(&cs);
+	pen__chunks_fini(&cs);
 	pen__free(r->chunk);
 	pen__scratch_fini(&r->scratch);
 	return rc;

@@ -8,7 +8,7 @@
  */
 #include "codec/codec.h"
 #include "codec/byte_shuffle.h"
-#include "format/cells/cells.h"
+#include "format/chunked/chunks.h"
 
 #define HEAD 20u /* bytes, with where the one block begins */
 
@@ -19,24 +19,24 @@
 #define CODEC_SHIFT 5u
 #define CODEC_LZ4 1u
 
-size_t pen__cells_block_room(const struct pen_cells_array *a)
+size_t pen__block_room(const struct pen_chunked *a)
 {
-	return HEAD + a->chunk_bytes + PEN_CELLS_BLOSC_MORE;
+	return HEAD + a->chunk_bytes + PEN_CHUNKED_BLOCK_MORE;
 }
 
-static unsigned flags_of(const struct pen_cells_chunk *c)
+static unsigned flags_of(const struct pen_chunk_job *c)
 {
-	return c->a->pipe.f[0].item >> 16 & 0xff;
+	return c->a->filters.f[0].item >> 16 & 0xff;
 }
 
 /* Streams of the usual kind? Then codec is LZ4's. */
-static bool is_usual(const struct pen_cells_chunk *c,
+static bool is_usual(const struct pen_chunk_job *c,
 		     const struct pen_codec **codec)
 {
 	const unsigned flags = flags_of(c);
 
 	*codec = NULL;
-	if (c->a->item == 4 && c->a->pipe.f[0].item >> 24 == 4 &&
+	if (c->a->item == 4 && c->a->filters.f[0].item >> 24 == 4 &&
 	    c->size % 4 == 0 && (flags & SHUFFLED) && !(flags & NOT_PLAIN) &&
 	    flags >> CODEC_SHIFT == CODEC_LZ4)
 		*codec = pen__codec_find("lz4");
@@ -45,7 +45,7 @@ static bool is_usual(const struct pen_cells_chunk *c,
 
 /* The next piece of a block: its length, then n bytes packed, or as they are
  * when nothing was gained. Where they are in the end; NULL: damaged. */
-static const uint8_t *next_piece(const struct pen_cells_chunk *c,
+static const uint8_t *next_piece(const struct pen_chunk_job *c,
 				 const struct pen_codec *codec,
 				 struct pen_bytes *in, uint8_t *room, size_t n)
 {
@@ -62,7 +62,7 @@ static const uint8_t *next_piece(const struct pen_cells_chunk *c,
 
 /* A block has a piece for each of the four streams, or one for all: the last
  * block of a chunk when it is shorter, and where the writer said so. */
-static int decode_streams(const struct pen_cells_chunk *c,
+static int decode_streams(const struct pen_chunk_job *c,
 			  const struct pen_codec *codec)
 {
 	struct pen_bytes in = pen__bytes(c->raw.p, c->raw.n);
@@ -81,7 +81,7 @@ static int decode_streams(const struct pen_cells_chunk *c,
 			return PEN_EDATA;
 	}
 	if (c->narrow)
-		rc = pen__cells_narrow_streams(c->a, s, n, c->out);
+		rc = pen__narrow_streams(c->a, s, n, c->out);
 	if (!rc)
 		pen__weave4(s, n, c->out);
 	return rc;
@@ -92,13 +92,13 @@ static int decode_streams(const struct pen_cells_chunk *c,
  * another way when it is shorter; libblosc wants as much room as a whole block
  * then, and uses what the header says.
  */
-static int decode_other(const struct pen_cells_chunk *c)
+static int decode_other(const struct pen_chunk_job *c)
 {
 	const struct pen_codec *codec = pen__codec_find("blosc");
 	const uint64_t block = c->a->chunk_bytes;
 	const size_t n = HEAD + c->raw.n;
 	uint8_t *p = c->scratch->mem;
-	const uint32_t head[] = { c->a->pipe.f[0].item, (uint32_t)c->size,
+	const uint32_t head[] = { c->a->filters.f[0].item, (uint32_t)c->size,
 				  (uint32_t)block, (uint32_t)n, HEAD };
 	size_t got = 0;
 	int rc;
@@ -112,14 +112,14 @@ static int decode_other(const struct pen_cells_chunk *c)
 	return rc < 0 ? rc : got == c->size ? 0 : PEN_EDATA;
 }
 
-int pen__cells_block(const struct pen_cells_chunk *c, uint32_t mask,
-		     const char **why)
+int pen__block_unpack(const struct pen_chunk_job *c, uint32_t mask,
+		      const char **why)
 {
 	const uint64_t block = c->a->chunk_bytes;
 	const struct pen_codec *codec;
 
 	*why = "damaged: a block of a chunk does not unpack";
-	if (c->size > block || c->raw.n > block + PEN_CELLS_BLOSC_MORE)
+	if (c->size > block || c->raw.n > block + PEN_CHUNKED_BLOCK_MORE)
 		return PEN_EDATA;
 	if (mask && c->raw.n != c->size)
 		return PEN_EDATA;

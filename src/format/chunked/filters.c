@@ -6,9 +6,8 @@
  * leaves alone where they store bytes in another way. Refuses by name what is
  * not here: szip, nbit, scaleoffset and the plug-ins nobody ships.
  */
-#include "format/hdf5/hdf5_filter.h"
+#include "format/chunked/filters.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 
 #include "codec/codec.h"
@@ -99,17 +98,13 @@ static int refuse(const struct filter *f, unsigned id, const char *where,
 			 id, f ? f->name : "unknown");
 }
 
-int pen__h5_pipe_init(struct pen_h5_pipe *p, const struct pen_h5_data *d,
-		      const char *where, struct pen_err *err)
+int pen__filters_known(const struct pen_filters *p, const char *where,
+		       struct pen_err *err)
 {
-	*p = (struct pen_h5_pipe){ .n = d->nfilters };
 	for (uint32_t i = 0; i < p->n; i++) {
-		const unsigned id = d->filter[i].id;
+		const unsigned id = p->f[i].id;
 		const struct filter *f = find(id);
 
-		p->f[i].id = (uint16_t)id;
-		p->f[i].item = d->filter[i].ncd ? d->filter[i].cd[0]
-						: d->type.size;
 		if (id == SHUFFLE || id == FLETCHER32)
 			continue;
 		if (!f || !f->codec || !pen__codec_find(f->codec))
@@ -118,7 +113,7 @@ int pen__h5_pipe_init(struct pen_h5_pipe *p, const struct pen_h5_data *d,
 	return 0;
 }
 
-int pen__h5_pipe_add(struct pen_h5_pipe *p, const char *name, uint32_t item,
+int pen__filters_add(struct pen_filters *p, const char *name, uint32_t item,
 		     const char *where, struct pen_err *err)
 {
 	const size_t n = sizeof(zarr_names) / sizeof(zarr_names[0]);
@@ -134,7 +129,7 @@ int pen__h5_pipe_add(struct pen_h5_pipe *p, const char *name, uint32_t item,
 				 "crc32c are: anndata.read_zarr(this)"
 				 ".write_zarr(that) packs it by blosc",
 				 name);
-	if (p->n == PEN_H5_FILTERS || (zarr_names[i].id == SHUFFLE && !item))
+	if (p->n == PEN_FILTERS || (zarr_names[i].id == SHUFFLE && !item))
 		return pen__fail(err, PEN_ENOTSUP, where,
 				 item ? "went through too many filters"
 				      : "is shuffled in items of 0 bytes");
@@ -147,7 +142,7 @@ int pen__h5_pipe_add(struct pen_h5_pipe *p, const char *name, uint32_t item,
 	return 0;
 }
 
-bool pen__h5_pipe_is(const struct pen_h5_pipe *p, const char *name)
+bool pen__filters_are(const struct pen_filters *p, const char *name)
 {
 	const size_t n = sizeof(zarr_names) / sizeof(zarr_names[0]);
 
@@ -157,7 +152,7 @@ bool pen__h5_pipe_is(const struct pen_h5_pipe *p, const char *name)
 	return false;
 }
 
-uint64_t pen__h5_pipe_ratio(const struct pen_h5_pipe *p)
+uint64_t pen__filters_ratio(const struct pen_filters *p)
 {
 	uint64_t most = 1;
 
@@ -176,8 +171,8 @@ static uint64_t between(uint64_t size)
 	return size + size / 8 + 1024;
 }
 
-bool pen__h5_pipe_fits(const struct pen_h5_pipe *p, uint32_t mask,
-		       uint64_t stored, uint64_t size)
+bool pen__filters_fit(const struct pen_filters *p, uint32_t mask,
+		      uint64_t stored, uint64_t size)
 {
 	uint64_t most = 1;
 	bool packed = false;
@@ -201,28 +196,10 @@ bool pen__h5_pipe_fits(const struct pen_h5_pipe *p, uint32_t mask,
 	return size <= 64 || size / most <= stored;
 }
 
-int pen__h5_pipe_check(const struct pen_h5_pipe *p, const struct pen_h5_data *d,
-		       const struct pen_h5_chunks *cs, const char *where,
-		       struct pen_err *err)
-{
-	for (size_t i = 0; i < cs->n; i++) {
-		if (pen__h5_pipe_fits(p, cs->c[i].mask, cs->c[i].size,
-				      d->chunk_bytes))
-			continue;
-		return pen__fail(err, PEN_EDATA, where,
-				 "damaged: chunk %" PRIu64 " has %u bytes, "
-				 "which cannot become %" PRIu64,
-				 cs->c[i].cell, cs->c[i].size, d->chunk_bytes);
-	}
-	if (cs->n >= UINT32_MAX / 2)
-		return pen__fail(err, PEN_ENOTSUP, where, "too many chunks");
-	return 0;
-}
-
 /* A checksum beneath a filter makes the bytes that one ends in 4 longer than
  * the chunk, so that they do not fit where it belongs (netCDF-4: fletcher32,
  * then deflate). */
-size_t pen__h5_pipe_room(const struct pen_h5_pipe *p, uint64_t size)
+size_t pen__filters_room(const struct pen_filters *p, uint64_t size)
 {
 	bool sum = false, beneath = false;
 	unsigned n = 0;
@@ -238,7 +215,7 @@ size_t pen__h5_pipe_room(const struct pen_h5_pipe *p, uint64_t size)
 	return n < 2 ? 0 : (size_t)between(size) * (n < 3 ? 1 : 2);
 }
 
-void pen__h5_pipe_text(const struct pen_h5_pipe *p, char *buf, size_t cap)
+void pen__filters_text(const struct pen_filters *p, char *buf, size_t cap)
 {
 	size_t n = 0;
 
@@ -295,16 +272,16 @@ static int unpack_sized(const struct pen_codec *c, struct pen_scratch *s,
 	return *got == size ? 0 : PEN_EDATA;
 }
 
-static int turn(const struct pen_h5_run *r, uint32_t i, struct pen_span in,
+static int turn(const struct pen_filter_run *r, uint32_t i, struct pen_span in,
 		uint8_t *out, size_t cap, size_t *got)
 {
-	const unsigned id = r->pipe->f[i].id;
+	const unsigned id = r->filters->f[i].id;
 	const struct pen_codec *c;
 
 	if (id == SHUFFLE) {
 		if (in.n > cap)
 			return PEN_EDATA;
-		pen__unshuffle(r->pipe->f[i].item, in.p, in.n, out);
+		pen__unshuffle(r->filters->f[i].item, in.p, in.n, out);
 		*got = in.n;
 		return 0;
 	}
@@ -316,7 +293,7 @@ static int turn(const struct pen_h5_run *r, uint32_t i, struct pen_span in,
 	return c->unpack(r->scratch, in.p, in.n, out, cap, got);
 }
 
-static bool applied(const struct pen_h5_run *r, uint32_t i)
+static bool applied(const struct pen_filter_run *r, uint32_t i)
 {
 	return !(r->mask >> i & 1);
 }
@@ -335,7 +312,7 @@ static struct pen_span check(unsigned id, struct pen_span s)
 	return (struct pen_span){ s.p, s.n - 4 };
 }
 
-int pen__h5_pipe_run_upto(const struct pen_h5_run *r, struct pen_span raw,
+int pen__filters_run_upto(const struct pen_filter_run *r, struct pen_span raw,
 			  void *out, size_t cap, size_t *total,
 			  const char **why)
 {
@@ -346,17 +323,17 @@ int pen__h5_pipe_run_upto(const struct pen_h5_run *r, struct pen_span raw,
 	int rc;
 
 	*why = "damaged: a chunk does not unpack";
-	for (uint32_t i = 0; i < r->pipe->n; i++)
+	for (uint32_t i = 0; i < r->filters->n; i++)
 		left += applied(r, i);
-	for (uint32_t i = r->pipe->n; i-- > 0;) {
+	for (uint32_t i = r->filters->n; i-- > 0;) {
 		uint8_t *to;
 
 		if (!applied(r, i))
 			continue;
 		left--;
-		if (!turns(r->pipe->f[i].id)) {
+		if (!turns(r->filters->f[i].id)) {
 			*why = "damaged: a chunk's checksum differs";
-			s = check(r->pipe->f[i].id, s);
+			s = check(r->filters->f[i].id, s);
 			if (!s.p)
 				return PEN_EDATA;
 			*why = "damaged: a chunk does not unpack";
@@ -377,11 +354,11 @@ int pen__h5_pipe_run_upto(const struct pen_h5_run *r, struct pen_span raw,
 	return 0;
 }
 
-int pen__h5_pipe_run(const struct pen_h5_run *r, struct pen_span raw, void *out,
-		     size_t size, const char **why)
+int pen__filters_run(const struct pen_filter_run *r, struct pen_span raw,
+		     void *out, size_t size, const char **why)
 {
 	size_t got = 0;
-	int rc = pen__h5_pipe_run_upto(r, raw, out, size, &got, why);
+	int rc = pen__filters_run_upto(r, raw, out, size, &got, why);
 
 	if (got == size || (rc < 0 && !got))
 		return rc;

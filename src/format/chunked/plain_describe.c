@@ -1,20 +1,21 @@
-/* What inspect says of HDF5 files: how they are stored, and what that costs. */
+/* What inspect says of plain arrays: how they are stored, and what that costs.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "format/hdf5/hdf5_fields.h"
+#include "format/chunked/plain.h"
 
-static void advise(const struct pen_h5_view *v, const char *name,
+static void advise(const struct pen_plain_view *v, const char *name,
 		   struct pen_describe *d)
 {
 	char text[256];
 
-	if (v->kind == PEN_H5_EMPTY && v->n)
+	if (v->a.layout == PEN_CHUNKED_EMPTY && v->n)
 		snprintf(text, sizeof(text),
 			 "%s was never written: all its "
 			 "samples are the fill value",
 			 name);
-	else if (v->kind != PEN_H5_CHUNKS)
+	else if (v->a.layout != PEN_CHUNKED_GRID)
 		return;
 	else if (!v->alone && !v->in_rows && v->per > 1)
 		snprintf(text, sizeof(text),
@@ -22,13 +23,13 @@ static void advise(const struct pen_h5_view *v, const char *name,
 			 "%" PRIu64 " bytes: a random sample costs all of it; "
 			 "read with sampler=block, or store chunks of one "
 			 "sample",
-			 name, v->per, v->chunk_bytes);
+			 name, v->per, v->a.chunk_bytes);
 	else if (v->ncross > 4)
 		snprintf(text, sizeof(text),
 			 "a sample of %s lies in %u "
 			 "chunks, each a read of its own; store it in one",
 			 name, v->ncross);
-	else if (!v->pipe.n)
+	else if (!v->a.filters.n)
 		snprintf(text, sizeof(text),
 			 "%s is chunked but not "
 			 "compressed; contiguous data is read with fewer, "
@@ -39,34 +40,33 @@ static void advise(const struct pen_h5_view *v, const char *name,
 	d->advice(d->arg, text);
 }
 
-void pen__h5_describe(const struct pen_format *f, struct pen_describe *d)
+void pen__plain_describe(const struct pen_format *f, struct pen_describe *d)
 {
 	static const char *const layouts[] = { "compact", "contiguous",
 					       "chunked" };
-	const struct pen_h5_format *p = f->priv;
+	const struct pen_plain *p = f->priv;
 	char name[96], text[192];
 
-	snprintf(text, sizeof(text), "%u", p->superblock);
-	d->fact(d->arg, "superblock version", text);
 	for (uint32_t i = 0; i < f->nfields; i++) {
-		const struct pen_h5_view *v = &p->view[i];
+		const struct pen_plain_view *v =
+			&p->view[p->first * f->nfields + i];
 		const char *field = f->field[i].name;
 
 		snprintf(name, sizeof(name), "%s layout", field);
-		snprintf(text, sizeof(text), "%s%s", layouts[v->layout % 3],
-			 v->swap ? ", big-endian" : "");
+		snprintf(text, sizeof(text), "%s%s", layouts[v->stored % 3],
+			 v->a.swap ? ", big-endian" : "");
 		d->fact(d->arg, name, text);
-		if (v->kind == PEN_H5_CHUNKS) {
+		if (v->a.layout == PEN_CHUNKED_GRID) {
 			snprintf(name, sizeof(name), "%s chunk", field);
-			pen__shape_text(p->dims + v->dims + v->ndim, v->ndim,
-					text, sizeof(text));
+			pen__shape_text(p->dims + v->dims + v->a.ndim,
+					v->a.ndim, text, sizeof(text));
 			d->fact(d->arg, name, text);
 			snprintf(name, sizeof(name), "%s filters", field);
-			pen__h5_pipe_text(&v->pipe, text, sizeof(text));
+			pen__filters_text(&v->a.filters, text, sizeof(text));
 			d->fact(d->arg, name, text);
 		}
 		advise(v, field, d);
-		if (v->swap)
+		if (v->a.swap)
 			d->advice(d->arg, "big-endian: swapped on every read");
 	}
 }

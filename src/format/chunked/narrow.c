@@ -7,7 +7,7 @@
  */
 #include <limits.h>
 
-#include "format/cells/cells.h"
+#include "format/chunked/chunks.h"
 
 #ifdef __x86_64__
 #include <immintrin.h>
@@ -352,7 +352,7 @@ static bool to_one(uint8_t *p, uint64_t n)
 }
 
 /* Two bytes a number, in place; what was said of n is true of it. */
-static void to_two(const struct pen_cells_array *a, uint8_t *bytes, uint64_t n)
+static void to_two(const struct pen_chunked *a, uint8_t *bytes, uint64_t n)
 {
 	const bool hw = is_usual(a->dtype) && has_hw();
 	const uint64_t whole = hw ? n / 16 * 16 : 0;
@@ -375,7 +375,7 @@ static void to_two(const struct pen_cells_array *a, uint8_t *bytes, uint64_t n)
 	}
 }
 
-int pen__cells_narrow(const struct pen_cells_array *a, void *bytes, size_t size)
+int pen__narrow(const struct pen_chunked *a, void *bytes, size_t size)
 {
 	const bool hw = is_usual(a->dtype) && has_hw();
 	const uint64_t n = size / a->item, whole = hw ? n / 16 * 16 : 0;
@@ -389,9 +389,8 @@ int pen__cells_narrow(const struct pen_cells_array *a, void *bytes, size_t size)
 	return (int)(to_one(bytes, n) ? n : n * 2);
 }
 
-int pen__cells_narrow_streams(const struct pen_cells_array *a,
-			      const uint8_t *const s[4], uint64_t n,
-			      uint8_t *out)
+int pen__narrow_streams(const struct pen_chunked *a, const uint8_t *const s[4],
+			uint64_t n, uint8_t *out)
 {
 	const uint64_t whole = n / 16 * 16;
 	uint8_t rest[16 * 4];
@@ -422,20 +421,20 @@ int pen__cells_narrow_streams(const struct pen_cells_array *a,
 		CONVERT(FROM, uint32_t, x[j]);                                 \
 	}
 
-static void restore_one(const struct pen_cells_array *a, const uint8_t *p,
+static void restore_one(const struct pen_chunked *a, const uint8_t *p,
 			uint64_t n, uint8_t *out)
 {
 	RESTORE(uint8_t)
 }
 
-static void restore_two(const struct pen_cells_array *a, const uint8_t *p,
+static void restore_two(const struct pen_chunked *a, const uint8_t *p,
 			uint64_t n, uint8_t *out)
 {
 	RESTORE(uint16_t)
 }
 
-void pen__cells_restore(const struct pen_cells_array *a, unsigned width,
-			const uint8_t *p, uint64_t n, uint8_t *out)
+void pen__narrow_restore(const struct pen_chunked *a, unsigned width,
+			 const uint8_t *p, uint64_t n, uint8_t *out)
 {
 	const uint64_t whole = is_usual(a->dtype) && has_hw() ? n / 8 * 8 : 0;
 

@@ -1,0 +1,337 @@
+/*
+ * Which arrays of a file are fields, and what index() says of them. Without
+ * fields= these are DLIO's records_0, records_1, ... and labels, or all numeric
+ * arrays whose first axis is as long as the largest one's. Refuses guesses that
+ * make no sense: numbers of a sparse matrix (Cell Ranger's among them), or of
+ * one array among others of other lengths, as samples; and samples larger than
+ * such a file can hold (a few bytes can declare any shape).
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "format/chunked/plain.h"
+
+#define MOST_SAMPLES ((uint64_t)1 << 40)
+#define MOST_RATIO 1100
+
+/* ---- what there is ---- */
+
+/* Names that say what a group is. */
+static const char *const telling[] = { "data",	   "indices", "indptr",
+				       "barcodes", "obs",     "var" };
+enum { SPARSE = 7, RANGER = 8, ANNDATA = 48 };
+
+void pen__picker_see(struct pen_picker *w, const char *name)
+{
+	for (unsigned i = 0; i < sizeof(telling) / sizeof(*telling); i++)
+		if (strcmp(name, telling[i]) == 0)
+			w->has |= 1u << i;
+}
+
+void pen__picker_judge(struct pen_picker *w)
+{
+	w->anndata |= !*w->path && (w->has & ANNDATA) == ANNDATA;
+	if (w->any_sparse || (w->has & SPARSE) != SPARSE)
+		return;
+	w->any_sparse = true;
+	w->ranger = w->has & RANGER;
+	memcpy(w->sparse, w->path, sizeof(w->sparse));
+	if (*w->sparse) /* without the slash at its end */
+		w->sparse[strlen(w->sparse) - 1] = '\0';
+}
+
+int pen__picker_add(struct pen_picker *w, uint64_t addr,
+		    const struct pen_chunked_put *d, struct pen_err *err)
+{
+	struct pen_plain_pick *c;
+
+	if (strlen(w->path) >= sizeof(c->name)) {
+		memcpy(w->too_long, w->path, sizeof(w->too_long));
+		return 0;
+	}
+	if (w->n == w->cap) {
+		const size_t cap = w->cap ? w->cap * 2 : 16;
+		void *p = pen__realloc(w->c, cap, sizeof(*c));
+
+		if (!p)
+			return pen__fail_nomem(err, w->name, cap * sizeof(*c));
+		w->c = p;
+		w->cap = cap;
+	}
+	c = &w->c[w->n++];
+	*c = (struct pen_plain_pick){ .addr = addr,
+				      .ndim = d->ndim,
+				      .dim0 = 1 };
+	memcpy(c->name, w->path, strlen(w->path));
+	c->nbytes = pen_dtype_size(d->dtype);
+	for (uint32_t i = 0; i < d->ndim; i++)
+		if (__builtin_mul_overflow(c->nbytes, d->dim[i], &c->nbytes))
+			return pen__fail(err, PEN_EDATA, w->name,
+					 "damaged: the shape of %s is larger "
+					 "than anything",
+					 c->name);
+	if (c->ndim)
+		c->dim0 = d->dim[0];
+	return 0;
+}
+
+void pen__picker_fini(struct pen_picker *w)
+{
+	pen__free(w->c);
+	w->c = NULL;
+}
+
+static int check_names(const struct pen_picker *w, struct pen_err *err)
+{
+	if (!*w->too_long)
+		return 0;
+	return pen__fail(err, PEN_ENOTSUP, w->name,
+			 "the path of %s %.150s is longer than %zu "
+			 "bytes, so it is no field's name; choose others with "
+			 "fields=",
+			 w->src->noun, w->too_long, sizeof(w->c->name) - 1);
+}
+
+/* ---- a guess ---- */
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct pen_plain_pick *)a)->name,
+		      ((const struct pen_plain_pick *)b)->name);
+}
+
+/* The number of DLIO's records_<number>, or -1. */
+static long dlio_number(const char *name)
+{
+	size_t n;
+
+	if (strncmp(name, "records_", 8) != 0)
+		return -1;
+	n = strspn(name + 8, "0123456789");
+	return n && n < 8 && !name[8 + n] ? strtol(name + 8, NULL, 10) : -1;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const long x = dlio_number(((const struct pen_plain_pick *)a)->name);
+	const long y = dlio_number(((const struct pen_plain_pick *)b)->name);
+
+	/* labels, without a number, come last */
+	if ((x < 0) != (y < 0))
+		return x < 0 ? 1 : -1;
+	return (x > y) - (x < y);
+}
+
+/* Numbers one by one, of an array among others of other lengths: nobody's
+ * samples. left: one of those, or NULL. */
+static int check_guess(const struct pen_picker *w,
+		       const struct pen_plain_pick *left, struct pen_err *err)
+{
+	for (size_t i = 0; i < w->n; i++)
+		if (w->c[i].ndim != 1)
+			return 0;
+	if (!left || !w->n)
+		return 0;
+	return pen__fail(err, PEN_ENOTSUP, w->name,
+			 "by guess a sample would be one number of %.64s, "
+			 "which holds %" PRIu64 ", but %.64s holds %" PRIu64
+			 ": choose with fields=%.64s, or format.samples=file "
+			 "for the whole file as a sample",
+			 w->c[0].name, w->c[0].dim0, left->name, left->dim0,
+			 w->c[0].name);
+}
+
+/* Keeps those that are fields together. */
+static int keep_fields(struct pen_picker *w, bool whole, struct pen_err *err)
+{
+	struct pen_plain_pick left = { 0 };
+	const struct pen_plain_pick *largest = NULL;
+	bool dlio = false;
+	size_t n = 0;
+	uint64_t dim0;
+
+	qsort(w->c, w->n, sizeof(*w->c), by_name);
+	for (size_t i = 0; i < w->n; i++)
+		dlio |= dlio_number(w->c[i].name) >= 0;
+	for (size_t i = 0; i < w->n; i++) {
+		const struct pen_plain_pick *c = &w->c[i];
+
+		if ((whole || c->ndim) &&
+		    (!dlio || dlio_number(c->name) >= 0) &&
+		    (!largest || c->nbytes > largest->nbytes))
+			largest = c;
+	}
+	dim0 = largest ? largest->dim0 : 0;
+	for (size_t i = 0; i < w->n; i++) {
+		const struct pen_plain_pick c = w->c[i];
+
+		if (!whole && (!c.ndim || c.dim0 != dim0)) {
+			if (c.ndim && c.dim0 > left.dim0)
+				left = c;
+			continue;
+		}
+		if (dlio && dlio_number(c.name) < 0 &&
+		    strcmp(c.name, "labels") != 0)
+			continue;
+		w->c[n++] = c;
+	}
+	w->n = n;
+	if (dlio)
+		qsort(w->c, w->n, sizeof(*w->c), by_number);
+	/* a single number is a setting rather than data */
+	return check_guess(w, !dlio && left.dim0 > 1 ? &left : NULL, err);
+}
+
+/* Its parts are numbers, places and offsets: no list of samples. */
+static int refuse_sparse(const struct pen_picker *w, struct pen_err *err)
+{
+	const char *name = *w->sparse ? w->sparse : "/";
+
+	if (w->ranger)
+		return pen__fail(err, PEN_ENOTSUP, w->name,
+				 "is a matrix of 10x Genomics Cell Ranger "
+				 "(group %.64s), which is not read: write it "
+				 "as h5ad with scanpy: read_10x_h5(this)"
+				 ".write(that)",
+				 name);
+	if (w->anndata)
+		return pen__fail(err, PEN_ENOTSUP, w->name,
+				 "is AnnData: read its cells with format=h5ad");
+	return pen__fail(err, PEN_ENOTSUP, w->name,
+			 "group %.64s is a sparse matrix (data, indices, "
+			 "indptr), whose numbers are no samples: choose %ss "
+			 "with fields=, or format.samples=file for the "
+			 "whole file as a sample",
+			 name, w->src->noun);
+}
+
+static int pick_all(struct pen_picker *w, bool whole, struct pen_err *err)
+{
+	int rc = w->src->all(w, err);
+
+	if (rc < 0)
+		return rc;
+	if (w->any_sparse && !whole)
+		return refuse_sparse(w, err);
+	rc = check_names(w, err);
+	if (rc >= 0 && w->n)
+		rc = keep_fields(w, whole, err);
+	if (rc < 0)
+		return rc;
+	if (!w->n)
+		return pen__fail(err, PEN_ENOTSUP, w->name,
+				 "has no numeric %s %s(%u of other "
+				 "kinds)",
+				 w->src->noun,
+				 whole ? "" : "with an axis of samples ",
+				 w->nleft_out);
+	if (w->n > PEN_MAX_FIELDS)
+		return pen__fail(err, PEN_ENOTSUP, w->name,
+				 "has %zu %ss, more than %d; name some "
+				 "with fields=",
+				 w->n, w->src->noun, PEN_MAX_FIELDS);
+	return 0;
+}
+
+/* ---- a list ---- */
+
+static int pick_named(struct pen_picker *w, const char *list,
+		      struct pen_err *err)
+{
+	int rc = 0;
+
+	while (rc >= 0 && list) {
+		const size_t skip = strspn(list, "/ ");
+		const size_t len = strcspn(list + skip, ",");
+
+		if (!len || len >= sizeof(w->path) || w->n == PEN_MAX_FIELDS)
+			return pen__fail(err, PEN_EINVAL, "fields",
+					 "at most %d paths, separated by "
+					 "commas, none empty",
+					 PEN_MAX_FIELDS);
+		memcpy(w->path, list + skip, len);
+		w->path[len] = '\0';
+		for (size_t i = 0; i < w->n; i++)
+			if (strcmp(w->c[i].name, w->path) == 0)
+				return pen__fail(err, PEN_EINVAL, "fields",
+						 "%s is there twice", w->path);
+		rc = w->src->named(w, err);
+		list = list[skip + len] ? list + skip + len + 1 : NULL;
+	}
+	return rc < 0 ? rc : check_names(w, err);
+}
+
+/* ---- all of a file ---- */
+
+/* Samples that all fields have, of a size that is plausible. */
+static int count(struct pen_picker *w, bool whole, uint64_t *out,
+		 struct pen_err *err)
+{
+	const uint64_t size = w->size;
+	const uint64_t most =
+		((uint64_t)1 << 20) + (size < UINT64_MAX / 2 / MOST_RATIO
+					       ? size * MOST_RATIO
+					       : UINT64_MAX / 2);
+	uint64_t rows = 0, bytes = 0;
+
+	*out = whole ? 1 : w->c[0].dim0;
+	for (size_t i = 0; i < w->n; i++) {
+		const struct pen_plain_pick *c = &w->c[i];
+		uint64_t row;
+
+		if (!whole && (!c->ndim || c->dim0 != *out))
+			return pen__fail(err, PEN_EDATA, w->name,
+					 "%s holds %" PRIu64 " samples, but %s "
+					 "holds %" PRIu64 "; name %ss of "
+					 "one length with fields=",
+					 c->name, c->ndim ? c->dim0 : 0,
+					 w->c[0].name, *out, w->src->noun);
+		row = whole || !c->dim0 ? c->nbytes : c->nbytes / c->dim0;
+		bytes |= c->nbytes;
+		if (row > most || (rows += row) > most)
+			return pen__fail(err, PEN_EDATA, w->name,
+					 "%s declares samples of %" PRIu64
+					 " bytes, which a file of %" PRIu64
+					 " bytes cannot hold",
+					 c->name, row, size);
+	}
+	if (*out > MOST_SAMPLES || (*out && !bytes && !whole))
+		return pen__fail(err, PEN_EDATA, w->name,
+				 "declares %" PRIu64 " samples, which such a "
+				 "file cannot hold",
+				 *out);
+	return 0;
+}
+
+int pen__plain_index(const struct pen_plain *p, struct pen_picker *w,
+		     struct pen_found *found, struct pen_err *err)
+{
+	const bool whole = p->samples == PEN_SAMPLES_FILE;
+	struct pen_buf *b = &found->blob;
+	char where[256];
+	int rc;
+
+	rc = p->fields ? pick_named(w, p->fields, err)
+		       : pick_all(w, whole, err);
+	if (rc >= 0)
+		rc = count(w, whole, &found->nsamples, err);
+	if (rc < 0)
+		return rc;
+	pen__buf_le(b, PEN_PLAIN_BLOB, 1);
+	pen__buf_le(b, whole ? PEN_SAMPLES_FILE : PEN_SAMPLES_FIRST, 1);
+	pen__buf_le(b, w->version, 1);
+	pen__buf_le(b, w->n, 1);
+	for (size_t i = 0; rc >= 0 && i < w->n; i++) {
+		const struct pen_plain_pick *c = &w->c[i];
+
+		snprintf(where, sizeof(where), "%s:%s", w->name, c->name);
+		pen__buf_le(b, strlen(c->name), 1);
+		pen__buf_str(b, c->name);
+		rc = w->src->put(w, c, where, b, err);
+	}
+	if (rc >= 0 && b->bad)
+		rc = pen__fail_nomem(err, w->name, b->n);
+	return rc;
+}
