@@ -455,6 +455,7 @@ static void *work(void *arg)
 		const uint32_t last = first + c->chunks;
 		uint32_t k;
 
+		/* NOLINTNEXTLINE(bugprone-posix-return): that is negative */
 		if (pthread_barrier_wait(&c->barrier) ==
 		    PTHREAD_BARRIER_SERIAL_THREAD)
 			plan_block(c, first, last < nchunks ? last : nchunks);

@@ -63,8 +63,8 @@ static void list_option(struct pen_datafile *d, const char *key,
 
 static void hdf5_options(struct pen_datafile *d)
 {
-	static const char *const packs[] = { "none", "gzip", "lzf" };
 	const struct pen_config *c = d->l->c;
+	const int pack = c->dataset.compression;
 	const uint64_t parts = c->dataset.hdf5_num_dset;
 	char fields[20 * PEN_MAX_FIELDS];
 	size_t n = 0;
@@ -77,8 +77,11 @@ static void hdf5_options(struct pen_datafile *d)
 	option(d, "fields", "%slabels", fields);
 	list_option(d, "chunk", &c->dataset.hdf5_chunk_dims);
 	list_option(d, "maxshape", &c->dataset.hdf5_max_shape);
-	option(d, "compression", "%s", packs[c->dataset.compression]);
-	if (c->dataset.compression == PEN_COMPRESS_GZIP)
+	option(d, "compression", "%s",
+	       pack == PEN_COMPRESS_GZIP  ? "gzip"
+	       : pack == PEN_COMPRESS_LZF ? "lzf"
+					  : "none");
+	if (pack == PEN_COMPRESS_GZIP)
 		option(d, "level", "%" PRId64, c->dataset.compression_level);
 }
 

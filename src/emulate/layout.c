@@ -417,7 +417,7 @@ uint32_t pen__layout_shape(const struct pen_data_layout *l, uint64_t i,
 
 uint64_t pen__layout_bytes(const struct pen_data_layout *l, uint64_t i)
 {
-	int64_t shape[PEN_MAX_DIMS];
+	int64_t shape[PEN_MAX_DIMS] = { 0 };
 	const uint32_t n = pen__layout_shape(l, i, shape);
 	uint64_t bytes = pen_dtype_size(l->dtype) * l->nsamples;
 

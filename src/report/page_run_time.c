@@ -288,13 +288,14 @@ void pen__run_machine(struct pen_text *t, const struct pen_run *r)
 	uint32_t list = pen__doc_at(r->d, 0, "watch.samples");
 	size_t n = pen__jdoc_count(&r->d->j, list);
 	double *mem = n > 1 ? pen__alloc(6 * n, sizeof(*mem)) : NULL;
-	struct watched w = {
-		mem,	     mem + n, mem + 2 * n, mem + 3 * n, mem + 4 * n,
-		mem + 5 * n, 0
-	};
+	struct watched w;
 
 	if (!mem)
 		return;
+	w = (struct watched){
+		mem,	     mem + n, mem + 2 * n, mem + 3 * n, mem + 4 * n,
+		mem + 5 * n, 0
+	};
 	watched_take(&w, r->d, list);
 	put_watched(t, r, &w);
 	pen__free(mem);
