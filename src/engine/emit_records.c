@@ -95,6 +95,8 @@ static int copy(void *arg)
 {
 	struct pen_gather *g = arg;
 
+	for (uint32_t i = g->at; i < g->at + AHEAD && i < g->n; i++)
+		pen__ask_for(g->io[i].data, g->io[i].len);
 	for (uint32_t i = g->at; i < g->n; i++) {
 		const struct pen_io *io = &g->io[i];
 
