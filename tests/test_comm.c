@@ -215,7 +215,7 @@ static void alone(void)
 /* Ranks that are threads: everything through one buffer and one barrier. */
 enum { N = 4 };
 static struct {
-	pthread_barrier_t gate;
+	pthread_barrier_t barrier;
 	double v[N][8];
 	void *from;
 	bool broken; /* the transport fails */
@@ -228,12 +228,12 @@ static int hall_reduce(struct pen_comm *c, double *v, size_t n,
 		return pen__fail(err, PEN_EIO, "hall", "is broken");
 	CHECK(how == PEN_MIN && n <= 8);
 	memcpy(hall.v[c->rank], v, n * sizeof(*v));
-	pthread_barrier_wait(&hall.gate);
+	pthread_barrier_wait(&hall.barrier);
 	for (int r = 0; r < N; r++)
 		for (size_t i = 0; i < n; i++)
 			if (hall.v[r][i] < v[i])
 				v[i] = hall.v[r][i];
-	pthread_barrier_wait(&hall.gate);
+	pthread_barrier_wait(&hall.barrier);
 	return 0;
 }
 
@@ -243,10 +243,10 @@ static int hall_bcast(struct pen_comm *c, void *buf, size_t n, int root,
 	(void)err;
 	if (c->rank == root)
 		hall.from = buf;
-	pthread_barrier_wait(&hall.gate);
+	pthread_barrier_wait(&hall.barrier);
 	if (c->rank != root)
 		memcpy(buf, hall.from, n);
-	pthread_barrier_wait(&hall.gate);
+	pthread_barrier_wait(&hall.barrier);
 	return 0;
 }
 
@@ -403,7 +403,7 @@ static void ranks(void)
 	struct pen_team *team;
 	struct pen_err e = { 0 };
 
-	pthread_barrier_init(&hall.gate, NULL, N);
+	pthread_barrier_init(&hall.barrier, NULL, N);
 	for (size_t i = 0; i < sizeof(scenes) / sizeof(scenes[0]); i++) {
 		scene = scenes[i];
 		hall.broken = scene == no_transport;
@@ -411,7 +411,7 @@ static void ranks(void)
 			     0))
 			pen__team_join(team);
 	}
-	pthread_barrier_destroy(&hall.gate);
+	pthread_barrier_destroy(&hall.barrier);
 }
 
 /* None passes the bell before all have come. */

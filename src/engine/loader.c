@@ -224,7 +224,7 @@ static int start(struct pen_loader *l, struct pen_cursor from,
 	    pen__order_new(&l->order, n))
 		return pen__fail_nomem(err, "queues", cap * sizeof(void *));
 	pen__plan_seek(l, from);
-	pen__gate_shut(l, from.epoch);
+	pen__barrier_set(l, from.epoch);
 	l->taken = from;
 	/* a state saved after the last epoch has nothing to come */
 	l->ended = !l->steps->comes(l, from.epoch);
@@ -250,7 +250,7 @@ static void stop(struct pen_loader *l)
 	pen__order_free(l->order);
 	l->ring = NULL;
 	l->order = NULL;
-	l->gated = NULL;
+	l->at_barrier = NULL;
 	atomic_store(&l->planned, 0);
 	atomic_store(&l->unit_tasks, 0);
 	atomic_store(&l->stopping, false);
@@ -350,7 +350,7 @@ PEN_API void pen_loader_close(struct pen_loader *l)
 	while (atomic_load(&l->in_next))
 		sched_yield();
 	stop(l);
-	pen__gate_leave(l);
+	pen__barrier_leave(l);
 	pen__workers_free(l);
 	pen__pool_close(l->pool);
 	l->steps->close(l);
@@ -373,8 +373,8 @@ static int end_epoch(struct pen_loader *l, int64_t ns, struct pen_err *err)
 
 	if (l->ended)
 		return PEN_END;
-	if (!ns && l->gate && !l->gate_told) {
-		l->gate_told = true;
+	if (!ns && l->barrier && !l->barrier_told) {
+		l->barrier_told = true;
 		return PEN_AGAIN;
 	}
 	l->taken = (struct pen_cursor){ l->taken.epoch + 1, 0 };
@@ -382,7 +382,7 @@ static int end_epoch(struct pen_loader *l, int64_t ns, struct pen_err *err)
 	l->ended = !l->left || !l->steps->comes(l, l->taken.epoch);
 	if (l->ended)
 		l->left = 0;
-	if (!l->ended && pen__gate_pass(l, &why)) {
+	if (!l->ended && pen__barrier_pass(l, &why)) {
 		l->stop = why;
 		if (err)
 			*err = why;
@@ -604,5 +604,5 @@ PEN_API int pen_loader_restore(struct pen_loader *l, const struct pen_state *st,
 
 PEN_API int pen_loader_finish(struct pen_loader *l, struct pen_err *err)
 {
-	return pen__gate_pass(l, err);
+	return pen__barrier_pass(l, err);
 }

@@ -553,7 +553,7 @@ void pen__plan_batch(struct pen_loader *l, struct pen_pooled *b)
 
 	if (l->plan.failed || !l->steps->advance(l))
 		return; /* the batch rests until a seek starts all again */
-	if (pen__gate_keeps(l, b))
+	if (pen__barrier_holds(l, b))
 		return;
 	rc = l->steps->next(l, b, &s, &err);
 	if (rc == PEN_AGAIN)
