@@ -415,7 +415,7 @@ static void ranks(void)
 }
 
 /* None passes the bell before all have come. */
-static struct pen_bell bell;
+static struct pen_host_barrier host;
 static atomic_uint come;
 
 static void ring(void *arg, unsigned i)
@@ -425,17 +425,18 @@ static void ring(void *arg, unsigned i)
 	(void)arg;
 	for (uint64_t call = 1; call <= 500; call++) {
 		atomic_fetch_add(&come, 1);
-		pen__bell_arrive(&bell, call, N);
+		pen__host_barrier_arrive(&host, call, N);
 		/* some look, some sleep */
-		while (!((call + i) % 3 ? pen__bell_wait(&bell, call)
-					: pen__bell_rung(&bell, call)))
+		while (!((call + i) % 3
+				 ? pen__host_barrier_wait(&host, call)
+				 : pen__host_barrier_passed(&host, call)))
 			sched_yield();
 		early += atomic_load(&come) < call * N;
 	}
 	CHECK_EQ(early, 0);
 }
 
-static void bells(void)
+static void hosts(void)
 {
 	struct pen_team *team;
 	struct pen_err e = { 0 };
@@ -443,7 +444,7 @@ static void bells(void)
 	if (CHECK_EQ(pen__team_start(&team, N, "rank", ring, NULL, &e), 0))
 		pen__team_join(team);
 	CHECK_EQ(atomic_load(&come), 500 * N);
-	CHECK_EQ(atomic_load(&bell.asleep), 0);
+	CHECK_EQ(atomic_load(&host.asleep), 0);
 }
 
 int main(void)
@@ -453,6 +454,6 @@ int main(void)
 	bad_module();
 	alone();
 	ranks();
-	bells();
+	hosts();
 	return test_end();
 }
