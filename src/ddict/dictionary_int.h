@@ -32,7 +32,7 @@ struct pen_ddict {
 	struct pen_seg *mine;
 	bool made;	       /* mine: by this process, and empty at first */
 	struct pen_wire *wire; /* NULL: all are mapped */
-	struct pen_door *door;
+	struct pen_name_server *server;
 	uint64_t pid; /* that opened it: only there the wire works */
 	_Atomic uint64_t wait_ns;
 	char host[64];
