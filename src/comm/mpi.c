@@ -237,7 +237,7 @@ static double combine(double a, double b, enum pen_reduce how)
 
 /*
  * Few numbers among ranks of one host, without MPI: all is said when the
- * barrier rings, and no rank waits for another to pass something on, which
+ * barrier is passed, and no rank waits for another to pass something on, which
  * takes long where ranks are more than cores.
  */
 static int reduce_on_board(struct ranks *r, double *v, size_t n,

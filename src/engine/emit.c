@@ -85,8 +85,8 @@ static void unstage_rows(struct pen_worker *w, const struct pen_job *j)
 			continue;
 		}
 		row = pen__batch_row(j->batch, f, j->row, &len);
-		pen__take_piece(&p->take, row, 0, w->dst[f], w->dst_len[f]);
-		pen__take_end(&p->take, row, w->dst_len[f]);
+		pen__crop_piece(&p->crop, row, 0, w->dst[f], w->dst_len[f]);
+		pen__crop_end(&p->crop, row, w->dst_len[f]);
 	}
 }
 

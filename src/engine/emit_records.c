@@ -35,7 +35,7 @@ bool pen__gather_fits(const struct pen_loader *l)
 
 	/* one blob: all objects are laid out alike */
 	return l->ds->store->lends && f->uniform && !l->drops &&
-	       !l->pool->take.on && !l->shared && f->ix->nblobs == 1 &&
+	       !l->pool->crop.on && !l->shared && f->ix->nblobs == 1 &&
 	       f->nfields == 1 && f->field[0].layout == PEN_DENSE;
 }
 

@@ -46,8 +46,8 @@ static void fetch_plain(struct pen_worker *w, struct pen_pooled *b,
 			pen__rows_filled(w, b, row, 1);
 			continue;
 		}
-		if (w->l->drops || (w->l->pool->take.on &&
-				    w->l->pool->take.field == u->field)) {
+		if (w->l->drops || (w->l->pool->crop.on &&
+				    w->l->pool->crop.field == u->field)) {
 			pen__slot_pend(w, pending,
 				       pen__slot_row(w, b, row, u, NULL));
 			(*pending)->drained = true;

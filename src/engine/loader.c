@@ -131,7 +131,7 @@ static void name_packed(struct pen_loader *l)
 static int make_pool(struct pen_loader *l, struct pen_err *err)
 {
 	struct pen_format *out = pen__alloc(1, sizeof(*out));
-	struct pen_take take = { 0 };
+	struct pen_crop crop = { 0 };
 	bool hide[PEN_MAX_FIELDS];
 	uint32_t largest = 0;
 	int rc;
@@ -164,9 +164,9 @@ static int make_pool(struct pen_loader *l, struct pen_err *err)
 			       "together, as rows of CSR are: use "
 			       "format.output=dense, or leave it out");
 	else if (!rc && out->nfields)
-		rc = pen__take_init(&take, &out->field[largest], l->ds->spec,
+		rc = pen__crop_init(&crop, &out->field[largest], l->ds->spec,
 				    err);
-	take.field = largest;
+	crop.field = largest;
 	if (l->ds->label.on && !l->drops)
 		out->field[out->nfields++] = l->ds->label.field;
 	if (!rc)
@@ -174,8 +174,8 @@ static int make_pool(struct pen_loader *l, struct pen_err *err)
 	if (!rc)
 		rc = pen__pool_new(&l->pool, out, l->places, l->shared, err);
 	if (!rc) {
-		pen__fill_init(&take.fill, &out->pad[largest], take.to);
-		l->pool->take = take;
+		pen__fill_init(&crop.fill, &out->pad[largest], crop.to);
+		l->pool->crop = crop;
 		l->pool->mlock = l->ds->spec->mlock;
 		memcpy(l->pool->hide, hide, sizeof(hide));
 		name_packed(l);

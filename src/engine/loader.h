@@ -161,9 +161,9 @@ struct pen_loader {
 	atomic_uint_fast64_t row_ns;
 	atomic_bool stopping; /* workers leave what they have not begun */
 	pthread_mutex_t lock; /* at_barrier, asked, skipped */
-	bool barrier,
-		barrier_passed; /* plan_barrier.c; changed with the lock */
-	bool barrier_told;	/* that next() will wait there */
+	bool barrier;	      /* plan_barrier.c; changed with the lock */
+	bool barrier_passed;
+	bool barrier_told;	       /* that next() will wait there */
 	struct pen_pooled *at_barrier; /* their plans wait for other ranks */
 	struct pen_row_fault *skipped;
 	uint64_t *skipped_id;

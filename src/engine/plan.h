@@ -20,7 +20,7 @@ void pen__plan_batch(struct pen_loader *, struct pen_pooled *b);
 void pen__barrier_set(struct pen_loader *, uint64_t epoch);
 bool pen__barrier_holds(struct pen_loader *, struct pen_pooled *);
 int pen__barrier_pass(struct pen_loader *, struct pen_err *err);
-void pen__barrier_leave(
-	struct pen_loader *); /* closing; its threads are gone */
+/* closing; its threads are gone */
+void pen__barrier_leave(struct pen_loader *);
 
 #endif

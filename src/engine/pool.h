@@ -92,7 +92,7 @@ struct pen_pool {
 	size_t nlive; /* room for shared units in a batch */
 	uint32_t nfields;
 	struct pen_field field[PEN_MAX_FIELDS];
-	struct pen_take take;
+	struct pen_crop crop;
 	bool hide[PEN_MAX_FIELDS]; /* left out by fields= */
 	struct pen_fill fill[PEN_MAX_FIELDS];
 	/* packed batches: rows, how long they are (0: there are none), the
@@ -150,7 +150,7 @@ void pen__pack_finish(struct pen_pooled *);
 static inline bool pen__staged(const struct pen_pool *p, uint32_t field)
 {
 	return p->field[field].layout == PEN_PADDED ||
-	       (p->take.on && p->take.field == field) || p->hide[field];
+	       (p->crop.on && p->crop.field == field) || p->hide[field];
 }
 
 /* ... or because the row is a piece of it. */
