@@ -24,7 +24,7 @@ static bool fits(const struct pen_field *d, const struct pen_unit *u,
 static bool apart(const struct pen_pooled *b, uint32_t field, uint32_t row)
 {
 	return b->pool->field[field].layout == PEN_PADDED ||
-	       pen__row_cut(b, field, row);
+	       pen__is_piece(b, field, row);
 }
 
 /* A sample all of whose units are PLAIN: each goes on its own, and those of one
@@ -126,7 +126,7 @@ static struct pen_slot *job_slot(struct pen_worker *w, struct pen_job *j,
 
 	if (u->flags & PEN_UNIT_PLAIN && !w->l->drops &&
 	    !pen__staged(p, u->field) &&
-	    !pen__row_cut(j->batch, u->field, j->row)) {
+	    !pen__is_piece(j->batch, u->field, j->row)) {
 		dst = pen__batch_row(j->batch, u->field, j->row, &len);
 		if (!fits(&p->field[u->field], u, len, &j->err))
 			return NULL;

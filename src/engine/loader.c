@@ -119,9 +119,9 @@ static void name_packed(struct pen_loader *l)
 	static const char *const more[] = { "segment", "position" };
 	struct pen_pool *p = l->pool;
 
-	p->pack = l->cut.pack;
-	p->rows = l->cut.rows;
-	p->packed = l->cut.lengths.field;
+	p->pack = l->by_length.pack;
+	p->rows = l->by_length.rows;
+	p->packed = l->by_length.lengths.field;
 	for (int i = 0; p->pack && i < 2; i++)
 		snprintf(p->more[i], sizeof(p->more[i]), "%s.%s",
 			 l->ds->format->field[p->packed].name, more[i]);

@@ -139,7 +139,7 @@ struct pen_loader {
 	uint64_t rank, world;
 	enum pen_tail tail;
 	uint64_t length; /* positions of an epoch that are taken */
-	struct pen_cut cut;
+	struct pen_by_length by_length;
 	uint32_t varying[PEN_MAX_FIELDS]; /* axes that do, a bit each */
 	bool pad_batch; /* padded up to the largest of the batch */
 	bool drops;	/* decode=false: bytes are read, not kept */

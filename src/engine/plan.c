@@ -431,7 +431,7 @@ static uint64_t grain_rows(const struct pen_loader *l,
 	return rows;
 }
 
-static void cut_grains(struct pen_loader *l, struct pen_pooled *b)
+static void make_grains(struct pen_loader *l, struct pen_pooled *b)
 {
 	const bool runs = reads_runs(l);
 	uint64_t few, most = grain_rows(l, b, &few);
@@ -534,7 +534,7 @@ static void send(struct pen_loader *l, struct pen_pooled *b)
 	const uint32_t pieces = f->all_plain && !l->shared ? f->units_per_sample
 							   : 1;
 
-	cut_grains(l, b);
+	make_grains(l, b);
 	atomic_store(&b->left, b->nrows * pieces);
 	atomic_fetch_add(&l->planned, 1);
 	if (!b->nrows)

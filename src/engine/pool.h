@@ -140,8 +140,8 @@ void pen__batch_fault(struct pen_pooled *, uint32_t row,
  * for one that is only a piece of its sample, of n bytes, copies that. */
 void pen__pad_row(const struct pen_pooled *, uint32_t field, uint32_t row,
 		  const void *src);
-void pen__cut_row(const struct pen_pooled *, uint32_t field, uint32_t row,
-		  const void *src, size_t n);
+void pen__copy_piece(const struct pen_pooled *, uint32_t field, uint32_t row,
+		     const void *src, size_t n);
 /* All rows of a packed batch are in: what is between them. */
 void pen__pack_finish(struct pen_pooled *);
 
@@ -154,8 +154,8 @@ static inline bool pen__staged(const struct pen_pool *p, uint32_t field)
 }
 
 /* ... or because the row is a piece of it. */
-static inline bool pen__row_cut(const struct pen_pooled *b, uint32_t field,
-				uint32_t row)
+static inline bool pen__is_piece(const struct pen_pooled *b, uint32_t field,
+				 uint32_t row)
 {
 	return b->pool->field[field].layout == PEN_PACKED && b->skip[row] >= 0;
 }
