@@ -29,6 +29,7 @@ struct loop {
 	const struct item *items;
 	uint64_t offset; /* of the first sample in the file */
 	size_t row;	 /* bytes of one sample */
+	size_t lead;	 /* of a later one that are asked for; 0: no choice */
 	uint32_t nsamples, batch;
 	unsigned nthreads;
 	uint32_t *order;

@@ -37,7 +37,7 @@ static uint64_t rows_body(struct loop *l, const uint32_t *ids, uint32_t n,
 	for (uint32_t i = 0; i < n; i++) {
 		const uint32_t j = i + AHEAD < n ? i + AHEAD : n - 1;
 
-		prefetch(base + ids[j] * l->row, l->row);
+		prefetch(base + ids[j] * l->row, l->lead);
 		memcpy(batch + i * l->row, base + ids[i] * l->row, l->row);
 	}
 	return sum_rows(batch, n, l->row);
@@ -51,6 +51,7 @@ void cmd_rows(char **arg)
 
 	l.offset = number(arg[1]);
 	l.row = number(arg[2]);
+	l.lead = l.row;
 	l.nsamples = (uint32_t)number(arg[3]);
 	l.batch = (uint32_t)number(arg[4]);
 	l.nthreads = (unsigned)number(arg[5]);

@@ -15,7 +15,7 @@
 
 struct ranks {
 	int n;
-	pthread_barrier_t gate;
+	pthread_barrier_t barrier;
 	const void *given[RANKS_MAX];
 	size_t len[RANKS_MAX];
 	int rc; /* of rank 0 */
@@ -24,7 +24,7 @@ struct ranks {
 
 static inline void ranks_meet(struct pen_comm *c)
 {
-	pthread_barrier_wait(&((struct ranks *)c->priv)->gate);
+	pthread_barrier_wait(&((struct ranks *)c->priv)->barrier);
 }
 
 static inline double ranks_join(double a, double b, enum pen_reduce how)
@@ -120,7 +120,7 @@ static inline void ranks_init(struct ranks *r, int n, int per_node)
 {
 	memset(r, 0, sizeof(*r));
 	r->n = n;
-	pthread_barrier_init(&r->gate, NULL, (unsigned)n);
+	pthread_barrier_init(&r->barrier, NULL, (unsigned)n);
 	for (int i = 0; i < n; i++)
 		r->comm[i] = (struct pen_comm){ .ops = &ranks_ops,
 						.rank = i,
@@ -135,7 +135,7 @@ static inline void ranks_init(struct ranks *r, int n, int per_node)
 
 static inline void ranks_fini(struct ranks *r)
 {
-	pthread_barrier_destroy(&r->gate);
+	pthread_barrier_destroy(&r->barrier);
 }
 
 /* Runs fn(arg, rank) on all of them. */

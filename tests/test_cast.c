@@ -31,14 +31,14 @@ static bool equal(const uint8_t *a, const uint8_t *b, enum pen_dtype t)
 static void check_pair(enum pen_dtype from, enum pen_dtype to,
 		       const uint8_t *src, const uint8_t *want, size_t n)
 {
-	struct pen_take t = { .on = true, .from = from, .to = to, .n = n };
+	struct pen_crop t = { .on = true, .from = from, .to = to, .n = n };
 	size_t in = pen_dtype_size(from), out = pen_dtype_size(to), bad = 0;
 	uint8_t *got = malloc(n * out + 1), *odd = malloc(n * in + 2);
 
 	/* in two pieces, from an odd address */
 	memcpy(odd + 1, src, n * in);
-	pen__take_piece(&t, got, 0, odd + 1, n / 3 * in);
-	pen__take_piece(&t, got, n / 3 * in, odd + 1 + n / 3 * in,
+	pen__crop_piece(&t, got, 0, odd + 1, n / 3 * in);
+	pen__crop_piece(&t, got, n / 3 * in, odd + 1 + n / 3 * in,
 			(n - n / 3) * in);
 	for (size_t i = 0; i < n && bad < 3; i++) {
 		if (equal(got + i * out, want + i * out, to))
@@ -98,13 +98,13 @@ static void test_numpy(void)
 
 static int64_t from_double(double v, enum pen_dtype to)
 {
-	struct pen_take t = { .on = true, .from = PEN_F64, .to = to, .n = 1 };
+	struct pen_crop t = { .on = true, .from = PEN_F64, .to = to, .n = 1 };
 	union {
 		int64_t i64;
 		uint8_t bytes[8];
 	} got = { 0 };
 
-	pen__take_piece(&t, got.bytes, 0, &v, sizeof(v));
+	pen__crop_piece(&t, got.bytes, 0, &v, sizeof(v));
 	if (to == PEN_I8)
 		return (int8_t)got.bytes[0];
 	if (to == PEN_I16)
@@ -148,14 +148,14 @@ static void test_outside(void)
 static void test_wide(void)
 {
 	static const uint64_t v[] = { 0, 1, INT64_MAX, 1ull << 63, UINT64_MAX };
-	struct pen_take t = { .from = PEN_I64, .to = PEN_U64, .n = 5 };
+	struct pen_crop t = { .from = PEN_I64, .to = PEN_U64, .n = 5 };
 	uint64_t u[5];
 	int64_t i[5];
 
-	pen__take_piece(&t, u, 0, v, sizeof(v));
+	pen__crop_piece(&t, u, 0, v, sizeof(v));
 	CHECK(u[1] == 1 && u[2] == INT64_MAX && u[3] == 0 && u[4] == 0);
-	t = (struct pen_take){ .from = PEN_U64, .to = PEN_I64, .n = 5 };
-	pen__take_piece(&t, i, 0, v, sizeof(v));
+	t = (struct pen_crop){ .from = PEN_U64, .to = PEN_I64, .n = 5 };
+	pen__crop_piece(&t, i, 0, v, sizeof(v));
 	CHECK(i[1] == 1 && i[2] == INT64_MAX && i[3] == INT64_MAX &&
 	      i[4] == INT64_MAX);
 }
@@ -163,14 +163,14 @@ static void test_wide(void)
 /* ---- in the engine ---- */
 
 static bool row_right(struct pen_span got, struct pen_span whole,
-		      const struct pen_take *t)
+		      const struct pen_crop *t)
 {
 	uint8_t *want = malloc(got.n + 1);
 	bool ok;
 
 	memset(want, 0xee, got.n);
-	pen__take_piece(t, want, 0, whole.p, whole.n);
-	pen__take_end(t, want, whole.n);
+	pen__crop_piece(t, want, 0, whole.p, whole.n);
+	pen__crop_end(t, want, whole.n);
 	ok = memcmp(want, got.p, got.n) == 0;
 	free(want);
 	return ok;
@@ -179,14 +179,14 @@ static bool row_right(struct pen_span got, struct pen_span whole,
 static void test_set(const struct eng_set *s, const struct take_ref *ref,
 		     size_t n, const char *how, const char *store)
 {
-	struct pen_take t = { .on = true, .n = n };
+	struct pen_crop t = { .on = true, .n = n };
 	struct pen_loader *l = take_open(s, how, store);
 	struct pen_batch *b;
 	int rc;
 
 	if (!l)
 		return;
-	t.field = l->pool->take.field;
+	t.field = l->pool->crop.field;
 	t.from = ref->dtype[t.field];
 	while ((rc = pen_loader_next(l, &b, NULL)) == 0) {
 		t.to = b->tensors[t.field].dtype;

@@ -215,7 +215,7 @@ static void alone(void)
 /* Ranks that are threads: everything through one buffer and one barrier. */
 enum { N = 4 };
 static struct {
-	pthread_barrier_t gate;
+	pthread_barrier_t barrier;
 	double v[N][8];
 	void *from;
 	bool broken; /* the transport fails */
@@ -228,12 +228,12 @@ static int hall_reduce(struct pen_comm *c, double *v, size_t n,
 		return pen__fail(err, PEN_EIO, "hall", "is broken");
 	CHECK(how == PEN_MIN && n <= 8);
 	memcpy(hall.v[c->rank], v, n * sizeof(*v));
-	pthread_barrier_wait(&hall.gate);
+	pthread_barrier_wait(&hall.barrier);
 	for (int r = 0; r < N; r++)
 		for (size_t i = 0; i < n; i++)
 			if (hall.v[r][i] < v[i])
 				v[i] = hall.v[r][i];
-	pthread_barrier_wait(&hall.gate);
+	pthread_barrier_wait(&hall.barrier);
 	return 0;
 }
 
@@ -243,10 +243,10 @@ static int hall_bcast(struct pen_comm *c, void *buf, size_t n, int root,
 	(void)err;
 	if (c->rank == root)
 		hall.from = buf;
-	pthread_barrier_wait(&hall.gate);
+	pthread_barrier_wait(&hall.barrier);
 	if (c->rank != root)
 		memcpy(buf, hall.from, n);
-	pthread_barrier_wait(&hall.gate);
+	pthread_barrier_wait(&hall.barrier);
 	return 0;
 }
 
@@ -403,7 +403,7 @@ static void ranks(void)
 	struct pen_team *team;
 	struct pen_err e = { 0 };
 
-	pthread_barrier_init(&hall.gate, NULL, N);
+	pthread_barrier_init(&hall.barrier, NULL, N);
 	for (size_t i = 0; i < sizeof(scenes) / sizeof(scenes[0]); i++) {
 		scene = scenes[i];
 		hall.broken = scene == no_transport;
@@ -411,11 +411,11 @@ static void ranks(void)
 			     0))
 			pen__team_join(team);
 	}
-	pthread_barrier_destroy(&hall.gate);
+	pthread_barrier_destroy(&hall.barrier);
 }
 
 /* None passes the bell before all have come. */
-static struct pen_bell bell;
+static struct pen_host_barrier host;
 static atomic_uint come;
 
 static void ring(void *arg, unsigned i)
@@ -425,17 +425,18 @@ static void ring(void *arg, unsigned i)
 	(void)arg;
 	for (uint64_t call = 1; call <= 500; call++) {
 		atomic_fetch_add(&come, 1);
-		pen__bell_arrive(&bell, call, N);
+		pen__host_barrier_arrive(&host, call, N);
 		/* some look, some sleep */
-		while (!((call + i) % 3 ? pen__bell_wait(&bell, call)
-					: pen__bell_rung(&bell, call)))
+		while (!((call + i) % 3
+				 ? pen__host_barrier_wait(&host, call)
+				 : pen__host_barrier_passed(&host, call)))
 			sched_yield();
 		early += atomic_load(&come) < call * N;
 	}
 	CHECK_EQ(early, 0);
 }
 
-static void bells(void)
+static void hosts(void)
 {
 	struct pen_team *team;
 	struct pen_err e = { 0 };
@@ -443,7 +444,7 @@ static void bells(void)
 	if (CHECK_EQ(pen__team_start(&team, N, "rank", ring, NULL, &e), 0))
 		pen__team_join(team);
 	CHECK_EQ(atomic_load(&come), 500 * N);
-	CHECK_EQ(atomic_load(&bell.asleep), 0);
+	CHECK_EQ(atomic_load(&host.asleep), 0);
 }
 
 int main(void)
@@ -453,6 +454,6 @@ int main(void)
 	bad_module();
 	alone();
 	ranks();
-	bells();
+	hosts();
 	return test_end();
 }

@@ -70,9 +70,9 @@ static struct pen_cells_spec make_spec(uint64_t n)
 	return s;
 }
 
-/* Rows one at a time; names by code, as a deal has them, or as text. */
-static int put_row(struct pen_deal *d, struct pen_cells_writer *w, uint64_t i,
-		   struct pen_err *err)
+/* Rows one at a time; names by code, as a shuffle has them, or as text. */
+static int put_row(struct pen_row_shuffle *d, struct pen_cells_writer *w,
+		   uint64_t i, struct pen_err *err)
 {
 	uint64_t start[2] = { 0 };
 	char name[24];
@@ -89,10 +89,10 @@ static int put_row(struct pen_deal *d, struct pen_cells_writer *w, uint64_t i,
 	start[1] = r.n;
 	snprintf(name, sizeof(name), "cell%d", (int)i);
 	return w ? pen__cells_writer_rows(w, &rows, err)
-		 : pen__deal_put(d, &rows, err);
+		 : pen__row_shuffle_put(d, &rows, err);
 }
 
-/* ---- dealing ---- */
+/* ---- shuffling ---- */
 
 static bool is_row(const struct pen_cells_rows *r, uint64_t k, uint64_t i)
 {
@@ -111,67 +111,69 @@ static bool is_row(const struct pen_cells_rows *r, uint64_t k, uint64_t i)
 }
 
 /* All rows, in the order of the seed; an error only without memory. */
-static int deal(uint64_t n, uint64_t seed, uint64_t memory, uint64_t *buckets)
+static int shuffle(uint64_t n, uint64_t seed, uint64_t memory,
+		   uint64_t *buckets)
 {
 	const struct pen_cells_spec spec = make_spec(n);
-	const struct pen_deal_setup setup = { &spec, "x", seed, memory };
+	const struct pen_row_shuffle_setup setup = { &spec, "x", seed, memory };
 	struct pen_cells_rows r = { 0 };
 	struct pen_err err = { 0 };
-	struct pen_deal *d;
+	struct pen_row_shuffle *d;
 	struct pen_perm perm;
 	uint64_t at = 0;
-	int rc = pen__deal_new(&d, &setup, &err);
+	int rc = pen__row_shuffle_new(&d, &setup, &err);
 
 	if (n)
-		pen__deal_order(&perm, n, seed);
+		pen__row_shuffle_order(&perm, n, seed);
 	for (uint64_t i = 0; rc >= 0 && i < n; i++)
 		rc = put_row(d, NULL, i, &err);
-	while (rc >= 0 && (rc = pen__deal_take(d, &r, &err)) >= 0 && r.n)
+	while (rc >= 0 && (rc = pen__row_shuffle_take(d, &r, &err)) >= 0 && r.n)
 		for (uint64_t k = 0; k < r.n; k++, at++)
 			CHECK(at < n && is_row(&r, k, pen__perm_at(&perm, at)));
 	CHECK(rc < 0 || at == n);
 	CHECK_EQ(err.code, rc);
 	if (rc >= 0)
-		*buckets = pen__deal_nbuckets(d);
-	pen__deal_free(d);
+		*buckets = pen__row_shuffle_nbuckets(d);
+	pen__row_shuffle_free(d);
 	return rc;
 }
 
-static void test_deal(void)
+static void test_shuffle(void)
 {
 	static const uint64_t sizes[] = { 0, 1, 2, 63, 1024, 1025, 5000 };
 	uint64_t few, many;
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
 		for (uint64_t seed = 0; seed < 3; seed++) {
-			CHECK_EQ(deal(sizes[i], seed, (uint64_t)1 << 30, &few),
+			CHECK_EQ(shuffle(sizes[i], seed, (uint64_t)1 << 30,
+					 &few),
 				 0);
-			CHECK_EQ(deal(sizes[i], seed, 131072, &many), 0);
+			CHECK_EQ(shuffle(sizes[i], seed, 131072, &many), 0);
 			CHECK_EQ(few, 1);
 			CHECK(sizes[i] < 5000 || many > 3);
 		}
 }
 
-static void test_deal_refuses(void)
+static void test_shuffle_refuses(void)
 {
 	struct pen_cells_spec spec = make_spec(10);
-	const struct pen_deal_setup setup = { &spec, "x", 1, 1 << 20 };
-	struct pen_deal *d;
+	const struct pen_row_shuffle_setup setup = { &spec, "x", 1, 1 << 20 };
+	struct pen_row_shuffle *d;
 	struct pen_err err = { 0 };
 
 	spec.nnz = (uint64_t)1 << 40;
-	CHECK_EQ(pen__deal_new(&d, &setup, &err), PEN_EINVAL);
+	CHECK_EQ(pen__row_shuffle_new(&d, &setup, &err), PEN_EINVAL);
 	CHECK(strstr(err.msg, "give at least") != NULL);
 	spec = make_spec(10);
-	CHECK_EQ(pen__deal_new(&d, &setup, &err), 0);
+	CHECK_EQ(pen__row_shuffle_new(&d, &setup, &err), 0);
 	for (uint64_t i = 0; i < 9; i++)
 		CHECK_EQ(put_row(d, NULL, i, &err), 0);
-	CHECK_EQ(pen__deal_take(d, &(struct pen_cells_rows){ 0 }, &err),
+	CHECK_EQ(pen__row_shuffle_take(d, &(struct pen_cells_rows){ 0 }, &err),
 		 PEN_EDATA);
-	pen__deal_free(d);
+	pen__row_shuffle_free(d);
 }
 
-static void test_deal_nomem(void)
+static void test_shuffle_nomem(void)
 {
 	uint64_t nbuckets = 0, i;
 
@@ -180,7 +182,7 @@ static void test_deal_nomem(void)
 		int rc;
 
 		pen__mem_fail_nth(i, false);
-		rc = deal(1500, 1, 131072, &nbuckets);
+		rc = shuffle(1500, 1, 131072, &nbuckets);
 		n = pen__mem_count();
 		pen__mem_fail_nth(0, false);
 		CHECK(rc == 0 || rc == PEN_ENOMEM);
@@ -336,9 +338,9 @@ int main(void)
 	snprintf(golden_dir, sizeof(golden_dir), "convert-%d", (int)getpid());
 	CHECK_EQ(mkdir(golden_dir, 0777), 0);
 	atexit(golden_remove);
-	test_deal();
-	test_deal_refuses();
-	test_deal_nomem();
+	test_shuffle();
+	test_shuffle_refuses();
+	test_shuffle_nomem();
 	test_convert();
 	test_ended();
 	test_nomem();

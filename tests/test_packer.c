@@ -127,14 +127,14 @@ static void test_pad_row(void)
 static void test_take_fill(void)
 {
 	const struct pen_pad pad = { 4, true };
-	struct pen_take t = { .from = PEN_I16, .to = PEN_I32, .n = 5 };
+	struct pen_crop t = { .from = PEN_I16, .to = PEN_I32, .n = 5 };
 	const int16_t src[] = { 1, 2, 3 };
 	const int32_t want[] = { 4, 4, 1, 2, 3 };
 	int32_t row[5];
 
 	pen__fill_init(&t.fill, &pad, PEN_I32);
-	pen__take_piece(&t, row, 0, src, sizeof(src));
-	pen__take_end(&t, row, sizeof(src));
+	pen__crop_piece(&t, row, 0, src, sizeof(src));
+	pen__crop_end(&t, row, sizeof(src));
 	CHECK(!memcmp(row, want, sizeof(want)));
 }
 

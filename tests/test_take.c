@@ -45,7 +45,7 @@ static bool right(const struct eng_set *s, const struct pen_loader *l,
 		  const struct take_ref *ref, const struct shape *take,
 		  const struct pen_batch *b)
 {
-	const uint32_t cut = l->pool->take.field;
+	const uint32_t cut = l->pool->crop.field;
 	const struct pen_tensor *t = &b->tensors[cut];
 	bool ok = CHECK_EQ(b->ntensors, ref->nfields);
 

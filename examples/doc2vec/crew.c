@@ -19,8 +19,8 @@ struct crew {
 	uint32_t room; /* gradients */
 	unsigned threads;
 	pthread_t *thread;
-	pthread_barrier_t gate; /* between phases */
-	bool quit;		/* set before the gate opens */
+	pthread_barrier_t barrier; /* between phases */
+	bool quit;		   /* set before the barrier opens */
 
 	/* of the step at hand */
 	const struct sequence *q;
@@ -60,7 +60,7 @@ static void update_on(struct crew *c)
 static void meet(struct crew *c)
 {
 	if (c->threads > 1)
-		pthread_barrier_wait(&c->gate);
+		pthread_barrier_wait(&c->barrier);
 }
 
 /* The other threads' part of every step. */
@@ -142,7 +142,7 @@ static bool start(struct crew *c)
 	if (c->threads < 2)
 		return true;
 	c->thread = calloc(c->threads, sizeof(*c->thread));
-	if (!c->thread || pthread_barrier_init(&c->gate, NULL, c->threads))
+	if (!c->thread || pthread_barrier_init(&c->barrier, NULL, c->threads))
 		return false;
 	for (unsigned i = 1; i < c->threads; i++)
 		if (pthread_create(&c->thread[i], NULL, work, c))
@@ -158,8 +158,8 @@ struct crew *crew_new(struct model *m, unsigned threads)
 		return NULL;
 	c->m = m;
 	c->threads = threads ? threads : 1;
-	/* if not: those that wait at the gate for one that never comes cannot
-	 * be called back, but it is the end of the program anyway */
+	/* if not: those that wait at the barrier for one that never comes
+	 * cannot be called back, but it is the end of the program anyway */
 	return start(c) ? c : NULL;
 }
 
@@ -170,7 +170,7 @@ void crew_free(struct crew *c)
 		meet(c);
 		for (unsigned i = 1; i < c->threads; i++)
 			pthread_join(c->thread[i], NULL);
-		pthread_barrier_destroy(&c->gate);
+		pthread_barrier_destroy(&c->barrier);
 		free(c->thread);
 	}
 	for (uint32_t i = 0; c->gradient && i < c->room; i++)

@@ -1,7 +1,7 @@
 /*
  * Starting and joining threads, and what the process may use of the machine.
  *
- * Threads wait at a gate until all of them exist: when one cannot be started
+ * Threads wait to start until all of them exist: when one cannot be started
  * the others leave without having run fn, so a failed start needs no undoing.
  * Limits are read from cgroup files every time they are asked for, because a
  * container can be resized; a file that is missing or odd means "no limit".
@@ -21,7 +21,7 @@
 
 #include "base/mem.h"
 
-enum gate { GATE_SHUT, GATE_OPEN, GATE_ABORT };
+enum start { START_WAIT, START_GO, START_ABORT };
 
 struct member {
 	struct pen_team *team;
@@ -32,7 +32,7 @@ struct member {
 struct pen_team {
 	pthread_mutex_t lock;
 	pthread_cond_t moved;
-	enum gate gate;
+	enum start start;
 	void (*fn)(void *arg, unsigned i);
 	void *arg;
 	unsigned n; /* started */
@@ -40,14 +40,14 @@ struct pen_team {
 	struct member member[];
 };
 
-static bool pass_gate(struct pen_team *t)
+static bool may_start(struct pen_team *t)
 {
 	bool go;
 
 	pthread_mutex_lock(&t->lock);
-	while (t->gate == GATE_SHUT)
+	while (t->start == START_WAIT)
 		pthread_cond_wait(&t->moved, &t->lock);
-	go = t->gate == GATE_OPEN;
+	go = t->start == START_GO;
 	pthread_mutex_unlock(&t->lock);
 	return go;
 }
@@ -60,15 +60,15 @@ static void *run(void *arg)
 
 	snprintf(name, sizeof(name), "%.10s-%u", t->name, m->i % 10000);
 	pthread_setname_np(pthread_self(), name);
-	if (pass_gate(t))
+	if (may_start(t))
 		t->fn(t->arg, m->i);
 	return NULL;
 }
 
-static void open_gate(struct pen_team *t, enum gate to)
+static void set_start(struct pen_team *t, enum start to)
 {
 	pthread_mutex_lock(&t->lock);
-	t->gate = to;
+	t->start = to;
 	pthread_cond_broadcast(&t->moved);
 	pthread_mutex_unlock(&t->lock);
 }
@@ -134,7 +134,7 @@ int pen__team_start(struct pen_team **out, unsigned n, const char *name,
 	if (e) {
 		unsigned started = t->n;
 
-		open_gate(t, GATE_ABORT);
+		set_start(t, START_ABORT);
 		pen__team_join(t);
 		pen__fail_sys(err, e, name,
 			      "cannot start thread %u of %u (too many threads "
@@ -144,7 +144,7 @@ int pen__team_start(struct pen_team **out, unsigned n, const char *name,
 			err->code = PEN_ENOMEM;
 		return PEN_ENOMEM;
 	}
-	open_gate(t, GATE_OPEN);
+	set_start(t, START_GO);
 	*out = t;
 	return 0;
 }

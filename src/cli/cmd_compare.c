@@ -6,7 +6,7 @@
 #include "cli/cli.h"
 #include "report/compare.h"
 
-#define MOST 26	 /* sides: they are called A to Z */
+#define MOST 26	 /* results: they are called A to Z */
 #define RULES 32 /* --fail-if */
 
 /* "throughput<-5%": fails when it changed by more than that. */
@@ -18,7 +18,7 @@ struct rule {
 };
 
 struct request {
-	struct pen_side side[MOST];
+	struct pen_samples samples[MOST];
 	size_t n;
 	struct rule rule[RULES];
 	size_t nrules;
@@ -69,13 +69,13 @@ static int rule_arg(struct request *q, const char *text)
 	return -1;
 }
 
-static int side_arg(struct request *q, const char *path)
+static int samples_arg(struct request *q, const char *path)
 {
 	struct pen_err err = { 0 };
 
 	if (q->n == MOST)
 		return complain_usage("compare: at most %d results", MOST);
-	if (pen__side_read(&q->side[q->n++], path, &err))
+	if (pen__samples_read(&q->samples[q->n++], path, &err))
 		return complain(&err);
 	return -1;
 }
@@ -83,7 +83,7 @@ static int side_arg(struct request *q, const char *path)
 static int take(struct request *q, const struct args *a, int kind)
 {
 	if (kind == ARG_PATH)
-		return side_arg(q, a->value);
+		return samples_arg(q, a->value);
 	if (kind != ARG_FLAG)
 		return kind == ARG_BAD ? EXIT_USAGE
 				       : complain_usage("compare takes no "
@@ -109,33 +109,35 @@ static int judge(const struct request *q)
 
 	for (size_t i = 0; i < q->nrules; i++) {
 		const struct rule *r = &q->rule[i];
-		const struct pen_figure *f = pen__side_figure(q->side, r->name);
+		const struct pen_figure *f =
+			pen__samples_figure(q->samples, r->name);
 
 		if (!f)
 			return complain_usage("compare: %s has no figure '%s'",
-					      q->side->name, r->name);
+					      q->samples->name, r->name);
 		for (size_t b = 1; b < q->n; b++) {
-			struct pen_change c =
-				pen__compare(q->side, &q->side[b], f, q->least);
+			struct pen_change c = pen__compare(
+				q->samples, &q->samples[b], f, q->least);
 
-			if (!pen__side_figure(&q->side[b], r->name))
+			if (!pen__samples_figure(&q->samples[b], r->name))
 				return complain_usage("compare: %s has no "
 						      "figure '%s'",
-						      q->side[b].name, r->name);
+						      q->samples[b].name,
+						      r->name);
 			/* a rule that nothing was held against is no pass */
 			if (!c.differs && !isfinite(c.low))
 				fprintf(stderr,
 					"penstock: %s: %s: %s (--fail-if %s "
 					"was not checked)\n",
-					shown(q->side[b].name), shown(r->name),
-					c.why, shown(r->text));
+					shown(q->samples[b].name),
+					shown(r->name), c.why, shown(r->text));
 			if (!c.differs || (r->below ? c.share >= r->share
 						    : c.share <= r->share))
 				continue;
 			fprintf(stderr,
 				"penstock: %s: %s changed by %s (--fail-if "
 				"%s)\n",
-				shown(q->side[b].name), shown(r->name),
+				shown(q->samples[b].name), shown(r->name),
 				pen__show_change(c.share).s, shown(r->text));
 			rc = EXIT_MISSED;
 		}
@@ -149,16 +151,16 @@ static int show(const struct request *q)
 	int rc = 0;
 
 	if (q->html) {
-		pen__compare_html(q->side, q->n, q->least, &t);
+		pen__compare_html(q->samples, q->n, q->least, &t);
 		rc = text_out(&t, q->html);
 	}
 	if (rc)
 		return rc;
 	t = (struct pen_text){ 0 };
 	if (q->json)
-		pen__compare_json(q->side, q->n, q->least, &t);
+		pen__compare_json(q->samples, q->n, q->least, &t);
 	else
-		pen__compare_text(q->side, q->n, q->least, &t);
+		pen__compare_text(q->samples, q->n, q->least, &t);
 	return text_out(&t, q->json ? q->json : "-");
 }
 
@@ -179,7 +181,7 @@ static int run(int argc, char **argv)
 	if (!rc)
 		rc = judge(&q);
 	for (size_t i = 0; i < q.n; i++)
-		pen__side_fini(&q.side[i]);
+		pen__samples_fini(&q.samples[i]);
 	return rc;
 }
 

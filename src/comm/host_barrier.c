@@ -3,9 +3,9 @@
  * a timer each time, tens of microseconds of CPU on a virtual machine, and is
  * late by half its length; a sleeper costs nothing and is woken at once.
  *
- * No rank gets past a call before all have come to it, so `rung` is never ahead
- * of who waits. A rank that dies is not seen here; the sleep is bounded so that
- * the caller can look after that.
+ * No rank gets past a call before all have come to it, so `passed` is never
+ * ahead of who waits. A rank that dies is not seen here; the sleep is bounded
+ * so that the caller can look after that.
  */
 #include "comm/host_barrier.h"
 
@@ -15,31 +15,33 @@
 #include <time.h>
 #include <unistd.h>
 
-bool pen__bell_rung(struct pen_bell *b, uint64_t call)
+bool pen__host_barrier_passed(struct pen_host_barrier *b, uint64_t call)
 {
-	return atomic_load(&b->rung) == (unsigned)call;
+	return atomic_load(&b->passed) == (unsigned)call;
 }
 
-void pen__bell_arrive(struct pen_bell *b, uint64_t call, unsigned n)
+void pen__host_barrier_arrive(struct pen_host_barrier *b, uint64_t call,
+			      unsigned n)
 {
 	if (atomic_fetch_add(&b->arrived, 1) + 1 != call * n)
 		return;
 	/* either a sleeper sees this, or we see that it sleeps */
-	atomic_store(&b->rung, (unsigned)call);
+	atomic_store(&b->passed, (unsigned)call);
 	if (atomic_load(&b->asleep))
-		syscall(SYS_futex, &b->rung, FUTEX_WAKE, INT_MAX, NULL, NULL,
+		syscall(SYS_futex, &b->passed, FUTEX_WAKE, INT_MAX, NULL, NULL,
 			0);
 }
 
-bool pen__bell_wait(struct pen_bell *b, uint64_t call)
+bool pen__host_barrier_wait(struct pen_host_barrier *b, uint64_t call)
 {
 	const struct timespec most = { .tv_nsec = 100000000 };
 	unsigned seen;
 
 	atomic_fetch_add(&b->asleep, 1);
-	seen = atomic_load(&b->rung);
+	seen = atomic_load(&b->passed);
 	if (seen != (unsigned)call)
-		syscall(SYS_futex, &b->rung, FUTEX_WAIT, seen, &most, NULL, 0);
+		syscall(SYS_futex, &b->passed, FUTEX_WAIT, seen, &most, NULL,
+			0);
 	atomic_fetch_sub(&b->asleep, 1);
-	return pen__bell_rung(b, call);
+	return pen__host_barrier_passed(b, call);
 }

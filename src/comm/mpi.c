@@ -46,13 +46,13 @@
 #define TAG 1
 
 /*
- * What the ranks of one host share: the bell, and room for few numbers of each
- * rank, twice, because who is quick writes those of the next call while others
- * still read; none is ever two calls ahead.
+ * What the ranks of one host share: the barrier, and room for few numbers of
+ * each rank, twice, because who is quick writes those of the next call while
+ * others still read; none is ever two calls ahead.
  */
 #define FEW 8
 struct board {
-	struct pen_bell bell;
+	struct pen_host_barrier host;
 	atomic_int lost;    /* the first rank that was missed, + 1 */
 	double said[][FEW]; /* 2 * local_size, and then the mates */
 };
@@ -70,7 +70,7 @@ struct ranks {
 	MPI_Win window;	      /* holds the board */
 	struct board *board;  /* NULL: this host has no memory to share */
 	struct mate *mates;   /* local_size of them, on the board */
-	uint64_t nreductions; /* calls of the bell */
+	uint64_t nreductions; /* calls of the barrier */
 	int level;	      /* of threads: the least of any rank */
 	int lost;	      /* a rank that ended while others waited; -1 */
 	bool broken;
@@ -160,8 +160,9 @@ static bool is_lost(struct ranks *r, uint64_t *looked)
 	return false;
 }
 
-/* Test until done. `bell`: it rings when all of this host have come. */
-static int test_until(struct ranks *r, MPI_Request *req, struct pen_bell *bell)
+/* Test until done. `host`: passed when all of this host have come. */
+static int test_until(struct ranks *r, MPI_Request *req,
+		      struct pen_host_barrier *host)
 {
 	uint64_t since = 0, looked = 0;
 	bool lost = false;
@@ -182,11 +183,11 @@ static int test_until(struct ranks *r, MPI_Request *req, struct pen_bell *bell)
 			since = pen__now_ns();
 		if (pen__now_ns() - since < SPIN_NS) {
 			sched_yield();
-		} else if (!bell) {
+		} else if (!host) {
 			take_nap();
-		} else if (pen__bell_wait(bell, r->nreductions)) {
+		} else if (pen__host_barrier_wait(host, r->nreductions)) {
 			/* what is left is a matter of microseconds again */
-			bell = NULL;
+			host = NULL;
 			since = 0;
 		}
 	}
@@ -208,17 +209,17 @@ static int settle(struct ranks *r, int rc, MPI_Request *req, const char *call,
 static int reduce_piece(struct ranks *r, double *v, int n, MPI_Op op,
 			struct pen_err *err)
 {
-	struct pen_bell *bell = r->board ? &r->board->bell : NULL;
+	struct pen_host_barrier *host = r->board ? &r->board->host : NULL;
 	MPI_Request req;
 	int rc;
 
 	rc = MPI_Iallreduce(MPI_IN_PLACE, v, n, MPI_DOUBLE, op, r->world, &req);
 	r->nreductions++;
-	if (bell)
-		pen__bell_arrive(bell, r->nreductions,
-				 (unsigned)r->comm.local_size);
+	if (host)
+		pen__host_barrier_arrive(host, r->nreductions,
+					 (unsigned)r->comm.local_size);
 	if (rc == MPI_SUCCESS)
-		rc = test_until(r, &req, bell);
+		rc = test_until(r, &req, host);
 	return rc == MPI_SUCCESS ? 0 : mpi_fail(r, rc, "MPI_Iallreduce", err);
 }
 
@@ -235,9 +236,9 @@ static double combine(double a, double b, enum pen_reduce how)
 }
 
 /*
- * Few numbers among ranks of one host, without MPI: all is said when the bell
- * rings, and no rank waits for another to pass something on, which takes long
- * where ranks are more than cores.
+ * Few numbers among ranks of one host, without MPI: all is said when the
+ * barrier is passed, and no rank waits for another to pass something on, which
+ * takes long where ranks are more than cores.
  */
 static int reduce_on_board(struct ranks *r, double *v, size_t n,
 			   enum pen_reduce how, struct pen_err *err)
@@ -245,18 +246,19 @@ static int reduce_on_board(struct ranks *r, double *v, size_t n,
 	const int size = r->comm.local_size;
 	const uint64_t call = ++r->nreductions;
 	double(*said)[FEW] = r->board->said + (call & 1 ? size : 0);
-	struct pen_bell *bell = &r->board->bell;
+	struct pen_host_barrier *host = &r->board->host;
 	uint64_t since = 0, looked = 0;
 
 	memcpy(said[r->comm.local_rank], v, n * sizeof(*v));
-	pen__bell_arrive(bell, call, (unsigned)size);
-	while (!pen__bell_rung(bell, call)) {
+	pen__host_barrier_arrive(host, call, (unsigned)size);
+	while (!pen__host_barrier_passed(host, call)) {
 		if (!since)
 			since = pen__now_ns();
 		if (pen__now_ns() - since < SPIN_NS)
 			sched_yield();
-		else if (!pen__bell_wait(bell, call) && is_lost(r, &looked) &&
-			 !pen__bell_rung(bell, call))
+		else if (!pen__host_barrier_wait(host, call) &&
+			 is_lost(r, &looked) &&
+			 !pen__host_barrier_passed(host, call))
 			return mpi_fail(r, MPI_ERR_OTHER, "ranks", err);
 	}
 	memcpy(v, said[0], n * sizeof(*v));

@@ -26,16 +26,17 @@ struct got {
 	struct pen_value *values;
 	struct pen_pin *pin; /* of each owner of the group */
 	struct part *part;   /* of those that are asked by wire */
-	struct pen_deal deal;
+	struct pen_partition partition;
 	int nparts, rc;
 };
 
-int pen__deal_make(struct pen_deal *to, const struct pen_ddict *d,
-		   const struct pen_key *k, uint64_t n, struct pen_err *err)
+int pen__partition_make(struct pen_partition *to, const struct pen_ddict *d,
+			const struct pen_key *k, uint64_t n,
+			struct pen_err *err)
 {
 	const uint32_t w = (uint32_t)d->width;
 
-	*to = (struct pen_deal){ 0 };
+	*to = (struct pen_partition){ 0 };
 	if (n > UINT32_MAX)
 		return pen__fail(err, PEN_EINVAL, "keys",
 				 "more than 4,294,967,295 at once");
@@ -56,13 +57,13 @@ int pen__deal_make(struct pen_deal *to, const struct pen_ddict *d,
 	return 0;
 }
 
-void pen__deal_fini(struct pen_deal *d)
+void pen__partition_fini(struct pen_partition *d)
 {
 	pen__free(d->at);
 	d->at = NULL;
 }
 
-static struct pen_pick part_of(const struct pen_deal *d, int owner)
+static struct pen_pick part_of(const struct pen_partition *d, int owner)
 {
 	return (struct pen_pick){ d->at + d->from[owner],
 				  d->from[owner + 1] - d->from[owner] };
@@ -127,7 +128,7 @@ static int ask_all(struct got *g, const struct pen_key *k, uint64_t n,
 	struct pen_ddict *d = g->d;
 	int rc;
 
-	rc = pen__deal_make(&g->deal, d, k, n, err);
+	rc = pen__partition_make(&g->partition, d, k, n, err);
 	if (rc)
 		return rc;
 	if (d->wire) {
@@ -140,7 +141,7 @@ static int ask_all(struct got *g, const struct pen_key *k, uint64_t n,
 	/* what travels first, then what is here */
 	for (int pass = 0; pass < 2; pass++)
 		for (int o = 0; o < d->width && !rc; o++) {
-			const struct pen_pick p = part_of(&g->deal, o);
+			const struct pen_pick p = part_of(&g->partition, o);
 			const bool here = d->seg[d->first + o] != NULL;
 
 			if (!p.n || here != (pass == 1))
@@ -211,7 +212,7 @@ PEN_API void pen_got_free(struct pen_got *got)
 	for (int o = 0; o < g->d->width; o++)
 		if (g->pin[o].entry)
 			pen__seg_unpin(g->d->seg[g->d->first + o], g->pin[o]);
-	pen__deal_fini(&g->deal);
+	pen__partition_fini(&g->partition);
 	pen__free(g->part);
 	pen__free(g);
 }
@@ -371,7 +372,7 @@ struct pen_puts {
 	struct pen_ddict *d;
 	const struct pen_key *k;
 	const struct pen_value *v;
-	struct pen_deal deal;
+	struct pen_partition partition;
 	int rc; /* of what was put here */
 	struct pen_err err;
 	struct part part[]; /* of each rank */
@@ -390,7 +391,7 @@ static int puts_new(struct pen_puts **out, struct pen_ddict *d,
 	p->d = d;
 	p->k = k;
 	p->v = v;
-	rc = pen__deal_make(&p->deal, d, k, n, err);
+	rc = pen__partition_make(&p->partition, d, k, n, err);
 	if (rc) {
 		pen__free(p);
 		return rc;
@@ -407,7 +408,7 @@ static void puts_send(struct pen_puts *p)
 	for (int i = 0; i < d->size && !p->rc; i++) {
 		struct part *t = &p->part[i];
 
-		t->pick = part_of(&p->deal, i % d->width);
+		t->pick = part_of(&p->partition, i % d->width);
 		if (d->seg[i] || !t->pick.n)
 			continue;
 		t->pick = cut(p->v, t->pick);
@@ -441,7 +442,7 @@ int pen__puts_end(struct pen_puts *p, struct pen_err *err)
 		*err = p->err;
 	for (int i = 0; i < d->size; i++) {
 		struct part *t = &p->part[i];
-		struct pen_pick all = part_of(&p->deal, i % d->width);
+		struct pen_pick all = part_of(&p->partition, i % d->width);
 
 		if (t->sent) {
 			const int failed = put_sent(d, &t->r, t->pick.n, &all,
@@ -453,7 +454,7 @@ int pen__puts_end(struct pen_puts *p, struct pen_err *err)
 		}
 		pen__remote_fini(&t->r);
 	}
-	pen__deal_fini(&p->deal);
+	pen__partition_fini(&p->partition);
 	pen__free(p);
 	return rc;
 }

@@ -32,7 +32,7 @@ struct pen_ddict {
 	struct pen_seg *mine;
 	bool made;	       /* mine: by this process, and empty at first */
 	struct pen_wire *wire; /* NULL: all are mapped */
-	struct pen_door *door;
+	struct pen_name_server *server;
 	uint64_t pid; /* that opened it: only there the wire works */
 	_Atomic uint64_t wait_ns;
 	char host[64];
@@ -57,14 +57,15 @@ static inline int pen__ddict_owner(const struct pen_ddict *d, struct pen_key k)
 }
 
 /* Keys of several owners, put in their order. */
-struct pen_deal {
+struct pen_partition {
 	uint32_t *at;	/* key numbers, owner by owner */
 	uint32_t *from; /* [width + 1] */
 	uint32_t *owner;
 };
-int pen__deal_make(struct pen_deal *, const struct pen_ddict *,
-		   const struct pen_key *, uint64_t n, struct pen_err *err);
-void pen__deal_fini(struct pen_deal *);
+int pen__partition_make(struct pen_partition *, const struct pen_ddict *,
+			const struct pen_key *, uint64_t n,
+			struct pen_err *err);
+void pen__partition_fini(struct pen_partition *);
 
 /* --- remote.c: requests by wire --- */
 enum pen_op {

@@ -24,25 +24,25 @@
 #define PATIENCE_S 2
 #define UNSHARE (1u << 1) /* CLOSE_RANGE_UNSHARE */
 
-struct pen_door {
+struct pen_name_server {
 	int sock, fd; /* in the thread's table */
 	int stop, ready;
 	bool shared; /* which is the process's: an old kernel */
 	struct pen_team *team;
 };
 
-int pen__door_check(const char *name, struct pen_err *err)
+int pen__name_check(const char *name, struct pen_err *err)
 {
 	static const char fine[] = "abcdefghijklmnopqrstuvwxyz"
 				   "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 				   "0123456789._-";
 	const size_t n = strlen(name);
 
-	if (!n || n > PEN_DOOR_NAME || strspn(name, fine) != n)
+	if (!n || n > PEN_NAME_LONGEST || strspn(name, fine) != n)
 		return pen__fail(err, PEN_EINVAL, name,
 				 "a dictionary's name has 1 to %d letters, "
 				 "digits, dots and dashes",
-				 PEN_DOOR_NAME);
+				 PEN_NAME_LONGEST);
 	return 0;
 }
 
@@ -68,7 +68,7 @@ static bool same_user(int sock)
 	       c.uid == geteuid();
 }
 
-int pen__door_bind(const char *name, int at, int *sock, struct pen_err *err)
+int pen__name_bind(const char *name, int at, int *sock, struct pen_err *err)
 {
 	struct sockaddr_un a;
 	const socklen_t n = address(&a, name, at);
@@ -121,7 +121,7 @@ static int shut(int first, int last, unsigned flags)
 }
 
 /* A table of its own, in which all but these and the standard error go. */
-static bool keep_only(const struct pen_door *d)
+static bool keep_only(const struct pen_name_server *d)
 {
 	int keep[6] = { 2, d->sock, d->fd, d->stop, d->ready, 0x7fffffff };
 
@@ -142,7 +142,7 @@ static bool keep_only(const struct pen_door *d)
 
 static void serve(void *arg, unsigned i)
 {
-	struct pen_door *d = arg;
+	struct pen_name_server *d = arg;
 	struct pollfd p[2] = { { d->sock, POLLIN, 0 }, { d->stop, POLLIN, 0 } };
 	/* 1: the opener closes its copies; 2: they are the thread's, too */
 	const uint64_t told = keep_only(d) ? 1 : 2;
@@ -164,7 +164,7 @@ static void serve(void *arg, unsigned i)
 	}
 }
 
-static void free_door(struct pen_door *d)
+static void free_server(struct pen_name_server *d)
 {
 	if (d->stop >= 0)
 		close(d->stop);
@@ -175,9 +175,10 @@ static void free_door(struct pen_door *d)
 	pen__free(d);
 }
 
-int pen__door_open(struct pen_door **out, int sock, int fd, struct pen_err *err)
+int pen__name_serve(struct pen_name_server **out, int sock, int fd,
+		    struct pen_err *err)
 {
-	struct pen_door *d = pen__calloc(1, sizeof(*d));
+	struct pen_name_server *d = pen__calloc(1, sizeof(*d));
 	uint64_t told = 0;
 	int rc;
 
@@ -185,7 +186,7 @@ int pen__door_open(struct pen_door **out, int sock, int fd, struct pen_err *err)
 		close(sock);
 		return pen__fail_nomem(err, "dictionary", sizeof(*d));
 	}
-	*d = (struct pen_door){ .sock = sock, .fd = fd, .shared = true };
+	*d = (struct pen_name_server){ .sock = sock, .fd = fd, .shared = true };
 	d->stop = eventfd(0, EFD_CLOEXEC);
 	d->ready = eventfd(0, EFD_CLOEXEC);
 	if (d->stop < 0 || d->ready < 0 || listen(sock, BACKLOG)) {
@@ -204,11 +205,11 @@ int pen__door_open(struct pen_door **out, int sock, int fd, struct pen_err *err)
 	*out = d;
 	return 0;
 fail:
-	free_door(d);
+	free_server(d);
 	return rc;
 }
 
-void pen__door_close(struct pen_door *d)
+void pen__name_server_close(struct pen_name_server *d)
 {
 	const uint64_t one = 1;
 
@@ -217,7 +218,7 @@ void pen__door_close(struct pen_door *d)
 	while (write(d->stop, &one, sizeof(one)) < 0 && errno == EINTR)
 		;
 	pen__team_join(d->team);
-	free_door(d);
+	free_server(d);
 }
 
 /* The descriptor that came with the byte, or -1. */
@@ -270,9 +271,9 @@ static int fetch_at(const char *name, int at)
 	return fd;
 }
 
-int pen__door_fetch(const char *name, int *fd, struct pen_err *err)
+int pen__name_fetch(const char *name, int *fd, struct pen_err *err)
 {
-	for (int i = 0; i < PEN_DOORS; i++) {
+	for (int i = 0; i < PEN_NAME_SERVERS; i++) {
 		*fd = fetch_at(name, i);
 		if (*fd >= 0)
 			return 0;

@@ -77,7 +77,7 @@ static int read_settings(struct ddict_opts *o, const char *const *settings,
 		rc = pen__opt_set(pen__ddict_opts, o, key, eq + 1, err);
 	}
 	if (!rc && o->name)
-		rc = pen__door_check(o->name, err);
+		rc = pen__name_check(o->name, err);
 	if (!rc && o->spread == SPREAD_BLOCKS && !o->keys)
 		rc = pen__fail(err, PEN_EINVAL, "spread",
 			       "blocks needs keys=, how many there will be");
@@ -145,16 +145,17 @@ static int begin_shard(struct pen_ddict *d, struct pen_err *err)
 /* --- one machine --- */
 
 /* A place of its own at the name: without one it goes, too. */
-static int open_door(struct pen_ddict *d, struct pen_err *err)
+static int serve_name(struct pen_ddict *d, struct pen_err *err)
 {
-	for (int i = 0; i < PEN_DOORS; i++) {
+	for (int i = 0; i < PEN_NAME_SERVERS; i++) {
 		int sock;
-		int rc = pen__door_bind(d->o.name, i, &sock, err);
+		int rc = pen__name_bind(d->o.name, i, &sock, err);
 
 		if (rc < 0)
 			return rc;
 		if (!rc)
-			return pen__door_open(&d->door, sock, d->mine->fd, err);
+			return pen__name_serve(&d->server, sock, d->mine->fd,
+					       err);
 	}
 	return 0;
 }
@@ -163,12 +164,12 @@ static int join(struct pen_ddict *d, struct pen_err *err)
 {
 	int fd, rc;
 
-	rc = pen__door_fetch(d->o.name, &fd, err);
+	rc = pen__name_fetch(d->o.name, &fd, err);
 	if (rc)
 		return rc;
 	rc = pen__seg_map(&d->mine, fd, d->o.name, err);
 	if (!rc && d->o.create)
-		rc = open_door(d, err);
+		rc = serve_name(d, err);
 	return rc;
 }
 
@@ -184,14 +185,14 @@ static int open_named(struct pen_ddict *d, struct pen_err *err)
 		rc = join(d, err);
 		if (rc != PEN_ENOTFOUND || !d->o.create)
 			return rc;
-		rc = pen__door_bind(d->o.name, 0, &sock, err);
+		rc = pen__name_bind(d->o.name, 0, &sock, err);
 		if (rc < 0)
 			return rc;
 		if (!rc) {
 			rc = begin_shard(d, err);
 			if (!rc)
-				return pen__door_open(&d->door, sock,
-						      d->mine->fd, err);
+				return pen__name_serve(&d->server, sock,
+						       d->mine->fd, err);
 			close(sock);
 			return rc;
 		}
@@ -236,7 +237,7 @@ static void map_peers(struct pen_ddict *d, const char *node, uint64_t job)
 			continue;
 		peer_name(name, sizeof(name), job, i);
 		/* where it cannot be had, the wire leads there */
-		if (!pen__door_fetch(name, &fd, NULL))
+		if (!pen__name_fetch(name, &fd, NULL))
 			(void)pen__seg_map(&d->seg[i], fd, name, NULL);
 	}
 }
@@ -244,7 +245,7 @@ static void map_peers(struct pen_ddict *d, const char *node, uint64_t job)
 static int share(struct pen_ddict *d, struct pen_err *err)
 {
 	struct pen_comm *c = d->comm;
-	struct pen_door *door = NULL;
+	struct pen_name_server *server = NULL;
 	uint64_t job = 0;
 	char name[64], *node = NULL;
 	size_t *len = pen__calloc((size_t)c->size, sizeof(*len));
@@ -262,14 +263,14 @@ static int share(struct pen_ddict *d, struct pen_err *err)
 	if (rc)
 		goto out;
 	peer_name(name, sizeof(name), job, d->rank);
-	if (!pen__door_bind(name, 0, &sock, NULL))
-		(void)pen__door_open(&door, sock, d->mine->fd, NULL);
+	if (!pen__name_bind(name, 0, &sock, NULL))
+		(void)pen__name_serve(&server, sock, d->mine->fd, NULL);
 	rc = pen__comm_barrier(c, err);
 	if (!rc) {
 		map_peers(d, node, job);
 		rc = pen__comm_barrier(c, err);
 	}
-	pen__door_close(door);
+	pen__name_server_close(server);
 out:
 	pen__free(node);
 	pen__free(len);
@@ -441,7 +442,7 @@ PEN_API void pen_ddict_close(struct pen_ddict *d)
 	/* a forked child has neither threads nor ranks */
 	if (d->pid == (uint64_t)getpid()) {
 		pen__wire_close(d->wire);
-		pen__door_close(d->door);
+		pen__name_server_close(d->server);
 	}
 	for (int i = 0; d->seg && i < d->size; i++)
 		if (d->seg[i] != d->mine)

@@ -498,7 +498,7 @@ static bool unpacks(const struct pen_dataset *ds)
 	f->ops->locate(f, object, k, u);
 	for (uint32_t i = 0; i < f->units_per_sample; i++)
 		packed |= u[i].object != PEN_NO_OBJECT &&
-			  u[i].flags & PEN_UNIT_PACKED;
+			  u[i].flags & PEN_UNIT_ENCODED;
 	pen__free(u);
 	return packed;
 }

@@ -12,7 +12,7 @@ static int staged_len(struct pen_worker *w, const struct pen_job *j, uint32_t f,
 	int64_t own[PEN_MAX_DIMS], *shape = own;
 
 	/* a piece has a shape of its own */
-	if (j->batch->shapes[f] && !pen__row_cut(j->batch, f, j->row))
+	if (j->batch->shapes[f] && !pen__is_piece(j->batch, f, j->row))
 		shape = j->batch->shapes[f] + (size_t)j->row * d->ndim;
 	else if (w->f->ops->shape && d->layout != PEN_DENSE)
 		w->f->ops->shape(w->f, j->object, j->k, f, own);
@@ -34,7 +34,7 @@ static int rows_of(struct pen_worker *w, const struct pen_job *j,
 
 	for (uint32_t f = 0; f < p->nfields; f++) {
 		w->dst[f] = pen__batch_row(j->batch, f, j->row, &w->dst_len[f]);
-		if (!pen__staged(p, f) && !pen__row_cut(j->batch, f, j->row))
+		if (!pen__staged(p, f) && !pen__is_piece(j->batch, f, j->row))
 			continue;
 		if (staged_len(w, j, f, err))
 			return PEN_EDATA;
@@ -73,9 +73,9 @@ static void unstage_rows(struct pen_worker *w, const struct pen_job *j)
 		size_t len;
 		void *row;
 
-		if (pen__row_cut(j->batch, f, j->row)) {
-			pen__cut_row(j->batch, f, j->row, w->dst[f],
-				     w->dst_len[f]);
+		if (pen__is_piece(j->batch, f, j->row)) {
+			pen__copy_piece(j->batch, f, j->row, w->dst[f],
+					w->dst_len[f]);
 			continue;
 		}
 		if (!pen__staged(p, f) || p->hide[f])
@@ -85,8 +85,8 @@ static void unstage_rows(struct pen_worker *w, const struct pen_job *j)
 			continue;
 		}
 		row = pen__batch_row(j->batch, f, j->row, &len);
-		pen__take_piece(&p->take, row, 0, w->dst[f], w->dst_len[f]);
-		pen__take_end(&p->take, row, w->dst_len[f]);
+		pen__crop_piece(&p->crop, row, 0, w->dst[f], w->dst_len[f]);
+		pen__crop_end(&p->crop, row, w->dst_len[f]);
 	}
 }
 
@@ -100,7 +100,7 @@ static void note_used(struct pen_worker *w, const struct pen_job *j)
 			continue;
 		w->dst_len[f] = w->used[f];
 		/* cut to one shape by take=, or a piece, which looks itself */
-		if (!j->batch->shapes[f] || pen__row_cut(j->batch, f, j->row))
+		if (!j->batch->shapes[f] || pen__is_piece(j->batch, f, j->row))
 			continue;
 		j->batch->shapes[f][(size_t)j->row * d->ndim] =
 			(int64_t)(w->used[f] /
@@ -172,5 +172,5 @@ void pen__emit_plain(const struct pen_pooled *b, const struct pen_unit *u,
 	if (b->pool->field[u->field].layout == PEN_PADDED)
 		pen__pad_row(b, u->field, row, src);
 	else
-		pen__cut_row(b, u->field, row, src, u->len);
+		pen__copy_piece(b, u->field, row, src, u->len);
 }

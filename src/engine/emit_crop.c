@@ -131,7 +131,7 @@ static void put_number(void *p, enum pen_dtype t, size_t i, double v)
 
 /* What a double on the way would round: integers of 64 bits into one another,
  * and, since it would round twice, into float32. False: not of these. */
-static bool put_wide(void *p, const struct pen_take *t, size_t i, uint64_t v)
+static bool put_wide(void *p, const struct pen_crop *t, size_t i, uint64_t v)
 {
 	bool negative = t->from == PEN_I64 && v > INT64_MAX;
 
@@ -171,12 +171,12 @@ static bool parse_dtype(const char *name, enum pen_dtype *out)
 	return false;
 }
 
-int pen__take_init(struct pen_take *t, struct pen_field *d,
+int pen__crop_init(struct pen_crop *t, struct pen_field *d,
 		   const struct pen_spec *s, struct pen_err *err)
 {
 	size_t bytes;
 
-	*t = (struct pen_take){ .from = d->dtype, .to = d->dtype };
+	*t = (struct pen_crop){ .from = d->dtype, .to = d->dtype };
 	if (!s->take.n && !s->cast)
 		return 0;
 	if (s->cast && (!parse_dtype(s->cast, &t->to) ||
@@ -203,10 +203,10 @@ int pen__take_init(struct pen_take *t, struct pen_field *d,
 	return 0;
 }
 
-void pen__take_piece(const struct pen_take *t, void *row, size_t at,
+void pen__crop_piece(const struct pen_crop *t, void *row, size_t at,
 		     const void *src, size_t n)
 {
-	size_t all = pen__take_bytes(t), size = pen_dtype_size(t->from);
+	size_t all = pen__crop_bytes(t), size = pen_dtype_size(t->from);
 
 	if (at >= all)
 		return;
@@ -225,7 +225,7 @@ void pen__take_piece(const struct pen_take *t, void *row, size_t at,
 	}
 }
 
-void pen__take_end(const struct pen_take *t, void *row, size_t n)
+void pen__crop_end(const struct pen_crop *t, void *row, size_t n)
 {
 	size_t have = n / pen_dtype_size(t->from), to = pen_dtype_size(t->to);
 	size_t gap;

@@ -19,7 +19,7 @@ struct pen_fill {
 void pen__fill_init(struct pen_fill *, const struct pen_pad *, enum pen_dtype);
 void pen__fill(const struct pen_fill *, void *to, size_t bytes);
 
-struct pen_take {
+struct pen_crop {
 	bool on;
 	uint32_t field; /* the largest one */
 	enum pen_dtype from, to;
@@ -28,21 +28,21 @@ struct pen_take {
 };
 
 /* The field as the batch has it; `how` says how rows become that. */
-int pen__take_init(struct pen_take *how, struct pen_field *field,
+int pen__crop_init(struct pen_crop *how, struct pen_field *field,
 		   const struct pen_spec *, struct pen_err *);
 /* Bytes of the sample that matter, from its start. */
-static inline size_t pen__take_bytes(const struct pen_take *t)
+static inline size_t pen__crop_bytes(const struct pen_crop *t)
 {
 	return t->n * pen_dtype_size(t->from);
 }
 /*
  * A piece of the sample, n bytes from byte `at` on, into the row. With a
- * change of type pieces begin and end between elements, up to take_bytes.
+ * change of type pieces begin and end between elements, up to crop_bytes.
  */
-void pen__take_piece(const struct pen_take *, void *row, size_t at,
+void pen__crop_piece(const struct pen_crop *, void *row, size_t at,
 		     const void *src, size_t n);
 /* The sample had only n bytes: the rest of its row is filled. */
-void pen__take_end(const struct pen_take *, void *row, size_t n);
+void pen__crop_end(const struct pen_crop *, void *row, size_t n);
 
 /* Element i of an array as a number; NAN for complex and long double. */
 double pen__number_at(const void *p, enum pen_dtype, size_t i);

@@ -35,7 +35,7 @@ bool pen__gather_fits(const struct pen_loader *l)
 
 	/* one blob: all objects are laid out alike */
 	return l->ds->store->lends && f->uniform && !l->drops &&
-	       !l->pool->take.on && !l->shared && f->ix->nblobs == 1 &&
+	       !l->pool->crop.on && !l->shared && f->ix->nblobs == 1 &&
 	       f->nfields == 1 && f->field[0].layout == PEN_DENSE;
 }
 
@@ -95,6 +95,8 @@ static int copy(void *arg)
 {
 	struct pen_gather *g = arg;
 
+	for (uint32_t i = g->at; i < g->at + AHEAD && i < g->n; i++)
+		pen__ask_for(g->io[i].data, g->io[i].len);
 	for (uint32_t i = g->at; i < g->n; i++) {
 		const struct pen_io *io = &g->io[i];
 

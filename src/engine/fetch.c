@@ -24,7 +24,7 @@ static bool fits(const struct pen_field *d, const struct pen_unit *u,
 static bool apart(const struct pen_pooled *b, uint32_t field, uint32_t row)
 {
 	return b->pool->field[field].layout == PEN_PADDED ||
-	       pen__row_cut(b, field, row);
+	       pen__is_piece(b, field, row);
 }
 
 /* A sample all of whose units are PLAIN: each goes on its own, and those of one
@@ -46,8 +46,8 @@ static void fetch_plain(struct pen_worker *w, struct pen_pooled *b,
 			pen__rows_filled(w, b, row, 1);
 			continue;
 		}
-		if (w->l->drops || (w->l->pool->take.on &&
-				    w->l->pool->take.field == u->field)) {
+		if (w->l->drops || (w->l->pool->crop.on &&
+				    w->l->pool->crop.field == u->field)) {
 			pen__slot_pend(w, pending,
 				       pen__slot_row(w, b, row, u, NULL));
 			(*pending)->drained = true;
@@ -126,7 +126,7 @@ static struct pen_slot *job_slot(struct pen_worker *w, struct pen_job *j,
 
 	if (u->flags & PEN_UNIT_PLAIN && !w->l->drops &&
 	    !pen__staged(p, u->field) &&
-	    !pen__row_cut(j->batch, u->field, j->row)) {
+	    !pen__is_piece(j->batch, u->field, j->row)) {
 		dst = pen__batch_row(j->batch, u->field, j->row, &len);
 		if (!fits(&p->field[u->field], u, len, &j->err))
 			return NULL;
@@ -212,7 +212,7 @@ void pen__fetch_unit(struct pen_worker *w, struct pen_live *live)
 	s->live = live;
 	s->batch = NULL;
 	s->drained = w->l->drops;
-	if (!(live->unit.flags & PEN_UNIT_PACKED) && !s->drained)
+	if (!(live->unit.flags & PEN_UNIT_ENCODED) && !s->drained)
 		s->dst = live->mem.p;
 	pen__slot_submit(w, s);
 }
@@ -236,7 +236,7 @@ static void complete_unit(struct pen_worker *w, struct pen_slot *s,
 {
 	struct pen_live *live = s->live;
 
-	if (!err->code && (s->unit.flags & PEN_UNIT_PACKED) && !w->l->drops) {
+	if (!err->code && (s->unit.flags & PEN_UNIT_ENCODED) && !w->l->drops) {
 		const struct pen_span raw = {
 			(const uint8_t *)s->io.data + s->skew, s->unit.len
 		};

@@ -67,14 +67,14 @@ static size_t piece_of(const struct pen_worker *w, const struct pen_slot *s)
 {
 	uint64_t rest = s->unit.len - s->at, end = s->unit.offset + s->at;
 	uint64_t most = w->l->ds->spec->read_size, least = 0, align;
-	const struct pen_take *t = &w->l->pool->take;
+	const struct pen_crop *t = &w->l->pool->crop;
 
 	if (!s->dst && !s->drained && w->q->st->lends)
 		return (size_t)rest; /* needed in one piece */
 	if (!most)
 		most = s->drained && !w->q->st->lends ? PIECE : UINT64_MAX;
 	if (t->on && t->from != t->to && s->drained && !s->at)
-		least = pen__take_bytes(t);
+		least = pen__crop_bytes(t);
 	if (most < least)
 		most = least;
 	if (rest <= most)
@@ -337,7 +337,7 @@ static void touch(const uint8_t *p, size_t n)
 /* A piece whose bytes are not kept: what is taken of it goes into the row. */
 static void drain(struct pen_worker *w, struct pen_slot *s, const uint8_t *p)
 {
-	const struct pen_take *t = &w->l->pool->take;
+	const struct pen_crop *t = &w->l->pool->crop;
 	size_t len;
 	void *row;
 
@@ -346,9 +346,9 @@ static void drain(struct pen_worker *w, struct pen_slot *s, const uint8_t *p)
 	if (w->l->drops)
 		return;
 	row = pen__batch_row(s->batch, s->unit.field, s->row, &len);
-	pen__take_piece(t, row, s->at, p, s->piece);
+	pen__crop_piece(t, row, s->at, p, s->piece);
 	if (s->at + s->piece == s->unit.len)
-		pen__take_end(t, row, s->unit.len);
+		pen__crop_end(t, row, s->unit.len);
 }
 
 int pen__slot_take_in(struct pen_worker *w, struct pen_slot *s,

@@ -95,7 +95,7 @@ static void grow(struct pen_units *u)
 	pen__free(old);
 }
 
-/* Bytes a unit will take, as far as one knows: packed ones may turn out to be
+/* Bytes a unit will take, as far as one knows: encoded ones may turn out to be
  * smaller than declared, and the last ones tell by how much. */
 static uint64_t payload_of(const struct pen_units *u,
 			   const struct pen_unit *unit)
@@ -103,7 +103,7 @@ static uint64_t payload_of(const struct pen_units *u,
 	const uint64_t n = pen__unit_payload(unit);
 	const uint32_t share = u->share[unit->field % PEN_UNIT_KINDS];
 
-	return unit->flags & PEN_UNIT_PACKED && share < 1024 && n <= u->copied
+	return unit->flags & PEN_UNIT_ENCODED && share < 1024 && n <= u->copied
 		       ? n / 1024 * share + share
 		       : n;
 }

@@ -60,9 +60,9 @@ struct pen_units {
 	uint64_t live_bytes;  /* held */
 	uint64_t most;	      /* bytes of all: held, idle and spare */
 	uint32_t nheld;
-	/* of their size that packed units of a kind take, in 1024ths */
+	/* of their size that encoded units of a kind take, in 1024ths */
 	uint32_t share[PEN_UNIT_KINDS];
-	/* Packed units up to this size are filled by a copy, so that they can
+	/* Encoded units up to this size are filled by a copy, so that they can
 	 * have less memory than they declare; larger ones are unpacked into it.
 	 * All, until it is set. */
 	uint64_t copied;
@@ -78,7 +78,7 @@ void pen__units_fini(struct pen_units *); /* frees also what is held */
 /* Bytes a unit's payload takes. */
 static inline uint64_t pen__unit_payload(const struct pen_unit *u)
 {
-	return u->flags & PEN_UNIT_PACKED ? u->size : u->len;
+	return u->flags & PEN_UNIT_ENCODED ? u->size : u->len;
 }
 
 /* Would these units (unused slots passed over) stay within limit bytes? */
@@ -90,7 +90,7 @@ int pen__units_hold(struct pen_units *, const struct pen_unit *,
 /* One hold more of each, if all are held; most rows of a window find theirs
  * so. Unused slots are passed over. */
 bool pen__units_again(struct pen_units *, const struct pen_unit *, uint32_t n);
-/* The payload of a packed unit, copied; it may be smaller than declared. */
+/* The payload of an encoded unit, copied; it may be smaller than declared. */
 int pen__units_fill(struct pen_units *, struct pen_live *, const void *,
 		    size_t n);
 /* Finds a unit that is held. */

@@ -116,8 +116,8 @@ void pen__pad_row(const struct pen_pooled *b, uint32_t field, uint32_t row,
 }
 
 /* A piece of a sample into its place in a packed row. */
-void pen__cut_row(const struct pen_pooled *b, uint32_t field, uint32_t row,
-		  const void *src, size_t n)
+void pen__copy_piece(const struct pen_pooled *b, uint32_t field, uint32_t row,
+		     const void *src, size_t n)
 {
 	const size_t size = pen_dtype_size(b->pool->field[field].dtype);
 	const size_t skip = (size_t)b->skip[row] * size;

@@ -120,9 +120,9 @@ static void name_packed(struct pen_loader *l)
 	static const char *const more[] = { "segment", "position" };
 	struct pen_pool *p = l->pool;
 
-	p->pack = l->cut.pack;
-	p->rows = l->cut.rows;
-	p->packed = l->cut.lengths.field;
+	p->pack = l->by_length.pack;
+	p->rows = l->by_length.rows;
+	p->packed = l->by_length.lengths.field;
 	for (int i = 0; p->pack && i < 2; i++)
 		snprintf(p->more[i], sizeof(p->more[i]), "%s.%s",
 			 l->ds->format->field[p->packed].name, more[i]);
@@ -132,7 +132,7 @@ static void name_packed(struct pen_loader *l)
 static int make_pool(struct pen_loader *l, struct pen_err *err)
 {
 	struct pen_format *out = pen__alloc(1, sizeof(*out));
-	struct pen_take take = { 0 };
+	struct pen_crop crop = { 0 };
 	bool hide[PEN_MAX_FIELDS];
 	uint32_t largest = 0;
 	int rc;
@@ -165,9 +165,9 @@ static int make_pool(struct pen_loader *l, struct pen_err *err)
 			       "together, as rows of CSR are: use "
 			       "format.output=dense, or leave it out");
 	else if (!rc && out->nfields)
-		rc = pen__take_init(&take, &out->field[largest], l->ds->spec,
+		rc = pen__crop_init(&crop, &out->field[largest], l->ds->spec,
 				    err);
-	take.field = largest;
+	crop.field = largest;
 	if (l->ds->label.on && !l->drops)
 		out->field[out->nfields++] = l->ds->label.field;
 	if (!rc)
@@ -175,8 +175,8 @@ static int make_pool(struct pen_loader *l, struct pen_err *err)
 	if (!rc)
 		rc = pen__pool_new(&l->pool, out, l->places, l->shared, err);
 	if (!rc) {
-		pen__fill_init(&take.fill, &out->pad[largest], take.to);
-		l->pool->take = take;
+		pen__fill_init(&crop.fill, &out->pad[largest], crop.to);
+		l->pool->crop = crop;
 		l->pool->mlock = l->ds->spec->mlock;
 		memcpy(l->pool->hide, hide, sizeof(hide));
 		name_packed(l);
@@ -227,7 +227,7 @@ static int start(struct pen_loader *l, struct pen_cursor from,
 	    pen__order_new(&l->order, n))
 		return pen__fail_nomem(err, "queues", cap * sizeof(void *));
 	pen__plan_seek(l, from);
-	pen__gate_shut(l, from.epoch);
+	pen__barrier_set(l, from.epoch);
 	l->taken = from;
 	/* a state saved after the last epoch has nothing to come */
 	l->ended = !l->steps->comes(l, from.epoch);
@@ -253,7 +253,7 @@ static void stop(struct pen_loader *l)
 	pen__order_free(l->order);
 	l->ring = NULL;
 	l->order = NULL;
-	l->gated = NULL;
+	l->at_barrier = NULL;
 	atomic_store(&l->planned, 0);
 	atomic_store(&l->unit_tasks, 0);
 	atomic_store(&l->stopping, false);
@@ -353,7 +353,7 @@ PEN_API void pen_loader_close(struct pen_loader *l)
 	while (atomic_load(&l->in_next))
 		sched_yield();
 	stop(l);
-	pen__gate_leave(l);
+	pen__barrier_leave(l);
 	pen__workers_free(l);
 	pen__pool_close(l->pool);
 	l->steps->close(l);
@@ -376,8 +376,8 @@ static int end_epoch(struct pen_loader *l, int64_t ns, struct pen_err *err)
 
 	if (l->ended)
 		return PEN_END;
-	if (!ns && l->gate && !l->gate_told) {
-		l->gate_told = true;
+	if (!ns && l->barrier && !l->barrier_told) {
+		l->barrier_told = true;
 		return PEN_AGAIN;
 	}
 	l->taken = (struct pen_cursor){ l->taken.epoch + 1, 0 };
@@ -385,7 +385,7 @@ static int end_epoch(struct pen_loader *l, int64_t ns, struct pen_err *err)
 	l->ended = !l->left || !l->steps->comes(l, l->taken.epoch);
 	if (l->ended)
 		l->left = 0;
-	if (!l->ended && pen__gate_pass(l, &why)) {
+	if (!l->ended && pen__barrier_pass(l, &why)) {
 		l->stop = why;
 		if (err)
 			*err = why;
@@ -607,5 +607,5 @@ PEN_API int pen_loader_restore(struct pen_loader *l, const struct pen_state *st,
 
 PEN_API int pen_loader_finish(struct pen_loader *l, struct pen_err *err)
 {
-	return pen__gate_pass(l, err);
+	return pen__barrier_pass(l, err);
 }

@@ -139,7 +139,7 @@ struct pen_loader {
 	uint64_t rank, world;
 	enum pen_tail tail;
 	uint64_t length; /* positions of an epoch that are taken */
-	struct pen_cut cut;
+	struct pen_by_length by_length;
 	uint32_t varying[PEN_MAX_FIELDS]; /* axes that do, a bit each */
 	bool pad_batch; /* padded up to the largest of the batch */
 	bool drops;	/* decode=false: bytes are read, not kept */
@@ -159,11 +159,12 @@ struct pen_loader {
 	/* Thread time per row, a running mean; 0: not known yet. Workers write
 	 * it, the planner cuts grains by it. */
 	atomic_uint_fast64_t row_ns;
-	atomic_bool stopping;	  /* workers leave what they have not begun */
-	pthread_mutex_t lock;	  /* gated, asked, skipped */
-	bool gate, gate_passed;	  /* plan_barrier.c; changed with the lock */
-	bool gate_told;		  /* that next() will wait there */
-	struct pen_pooled *gated; /* their plans wait for other ranks */
+	atomic_bool stopping; /* workers leave what they have not begun */
+	pthread_mutex_t lock; /* at_barrier, asked, skipped */
+	bool barrier;	      /* plan_barrier.c; changed with the lock */
+	bool barrier_passed;
+	bool barrier_told;	       /* that next() will wait there */
+	struct pen_pooled *at_barrier; /* their plans wait for other ranks */
 	struct pen_row_fault *skipped;
 	uint64_t *skipped_id;
 	uint64_t nskipped_kept;

@@ -431,7 +431,7 @@ static uint64_t grain_rows(const struct pen_loader *l,
 	return rows;
 }
 
-static void cut_grains(struct pen_loader *l, struct pen_pooled *b)
+static void make_grains(struct pen_loader *l, struct pen_pooled *b)
 {
 	const bool runs = reads_runs(l);
 	uint64_t few, most = grain_rows(l, b, &few);
@@ -534,7 +534,7 @@ static void send(struct pen_loader *l, struct pen_pooled *b)
 	const uint32_t pieces = f->all_plain && !l->shared ? f->units_per_sample
 							   : 1;
 
-	cut_grains(l, b);
+	make_grains(l, b);
 	atomic_store(&b->left, b->nrows * pieces);
 	atomic_fetch_add(&l->planned, 1);
 	if (!b->nrows)
@@ -553,7 +553,7 @@ void pen__plan_batch(struct pen_loader *l, struct pen_pooled *b)
 
 	if (l->plan.failed || !l->steps->advance(l))
 		return; /* the batch rests until a seek starts all again */
-	if (pen__gate_keeps(l, b))
+	if (pen__barrier_holds(l, b))
 		return;
 	rc = l->steps->next(l, b, &s, &err);
 	if (rc == PEN_AGAIN)

@@ -13,13 +13,14 @@ void pen__plan_seek(struct pen_loader *, struct pen_cursor);
 void pen__plan_batch(struct pen_loader *, struct pen_pooled *b);
 
 /*
- * Ranks that share a cache (plan_barrier.c): shut when the first epoch starts,
- * passed by the consumer at its end, with all other ranks. keeps(): the batch
+ * Ranks that share a cache (plan_barrier.c): set when the first epoch starts,
+ * passed by the consumer at its end, with all other ranks. holds(): the batch
  * waits.
  */
-void pen__gate_shut(struct pen_loader *, uint64_t epoch);
-bool pen__gate_keeps(struct pen_loader *, struct pen_pooled *);
-int pen__gate_pass(struct pen_loader *, struct pen_err *err);
-void pen__gate_leave(struct pen_loader *); /* closing; its threads are gone */
+void pen__barrier_set(struct pen_loader *, uint64_t epoch);
+bool pen__barrier_holds(struct pen_loader *, struct pen_pooled *);
+int pen__barrier_pass(struct pen_loader *, struct pen_err *err);
+/* closing; its threads are gone */
+void pen__barrier_leave(struct pen_loader *);
 
 #endif

@@ -1,51 +1,52 @@
 /*
- * The gate after the first epoch of ranks that share a cache. A rank that went
- * on at once would miss what others have not read yet, and read it itself; so
- * nothing of the second epoch is planned before all ranks have taken the first
- * one's last batch. That is one barrier in the life of a loader, in next(). A
- * rank that fails before it tells those who wait there when it closes.
+ * The barrier after the first epoch of ranks that share a cache. A rank that
+ * went on at once would miss what others have not read yet, and read it itself;
+ * so nothing of the second epoch is planned before all ranks have taken the
+ * first one's last batch. That is one barrier in the life of a loader, in
+ * next(). A rank that fails before it tells those who wait there when it
+ * closes.
  */
 #include "comm/comm.h"
 #include "engine/plan.h"
 #include "store/store.h"
 
-void pen__gate_shut(struct pen_loader *l, uint64_t epoch)
+void pen__barrier_set(struct pen_loader *l, uint64_t epoch)
 {
-	l->gate = l->ds->comm && !l->gate_passed && !epoch &&
-		  l->steps->comes(l, 1);
-	l->gate_told = false;
-	l->gated = NULL;
+	l->barrier = l->ds->comm && !l->barrier_passed && !epoch &&
+		     l->steps->comes(l, 1);
+	l->barrier_told = false;
+	l->at_barrier = NULL;
 }
 
-bool pen__gate_keeps(struct pen_loader *l, struct pen_pooled *b)
+bool pen__barrier_holds(struct pen_loader *l, struct pen_pooled *b)
 {
 	bool shut;
 
 	if (!l->plan.at.epoch)
 		return false;
 	pthread_mutex_lock(&l->lock);
-	shut = l->gate;
+	shut = l->barrier;
 	if (shut) {
-		b->next_parked = l->gated;
-		l->gated = b;
+		b->next_parked = l->at_barrier;
+		l->at_barrier = b;
 	}
 	pthread_mutex_unlock(&l->lock);
 	return shut;
 }
 
-int pen__gate_pass(struct pen_loader *l, struct pen_err *err)
+int pen__barrier_pass(struct pen_loader *l, struct pen_err *err)
 {
 	struct pen_pooled *b, *next;
 	int rc;
 
-	if (!l->gate) /* only we change it */
+	if (!l->barrier) /* only we change it */
 		return 0;
 	rc = pen__comm_agree(l->ds->comm, 0, err);
 	pthread_mutex_lock(&l->lock);
-	l->gate = false;
-	l->gate_passed = true;
-	b = l->gated;
-	l->gated = NULL;
+	l->barrier = false;
+	l->barrier_passed = true;
+	b = l->at_barrier;
+	l->at_barrier = NULL;
 	pthread_mutex_unlock(&l->lock);
 	for (; b; b = next) {
 		next = b->next_parked;
@@ -54,13 +55,13 @@ int pen__gate_pass(struct pen_loader *l, struct pen_err *err)
 	return rc;
 }
 
-void pen__gate_leave(struct pen_loader *l)
+void pen__barrier_leave(struct pen_loader *l)
 {
 	struct pen_err why = l->stop;
 
 	/* where a rank has died nobody waits for the others */
-	if (!l->gate || why.code >= 0 || l->ds->store->lost->code)
+	if (!l->barrier || why.code >= 0 || l->ds->store->lost->code)
 		return;
-	l->gate = false;
+	l->barrier = false;
 	(void)pen__comm_agree(l->ds->comm, why.code, &why);
 }

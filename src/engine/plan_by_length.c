@@ -66,7 +66,7 @@ static bool has_length(const struct pen_loader *l)
 
 static int find_lengths(struct pen_loader *l, struct pen_err *err)
 {
-	struct pen_lengths *ls = &l->cut.lengths;
+	struct pen_lengths *ls = &l->by_length.lengths;
 	const bool pack = l->ds->spec->pack > 0;
 	int rc = 0;
 
@@ -93,7 +93,7 @@ static int find_lengths(struct pen_loader *l, struct pen_err *err)
 static int fail_long(const struct pen_loader *l, const char *key,
 		     const char *what, struct pen_err *err)
 {
-	const struct pen_lengths *ls = &l->cut.lengths;
+	const struct pen_lengths *ls = &l->by_length.lengths;
 
 	return pen__fail(
 		err, PEN_EINVAL, key, "sample %llu has %llu tokens: raise it%s",
@@ -104,7 +104,7 @@ static int fail_long(const struct pen_loader *l, const char *key,
 static int settle_tokens(struct pen_loader *l, struct pen_err *err)
 {
 	const struct pen_spec *s = l->ds->spec;
-	struct pen_cut *c = &l->cut;
+	struct pen_by_length *c = &l->by_length;
 	uint64_t least, most;
 
 	c->budget = c->tokens = s->batch_tokens;
@@ -125,7 +125,7 @@ static int settle_tokens(struct pen_loader *l, struct pen_err *err)
 static int settle_pack(struct pen_loader *l, struct pen_err *err)
 {
 	const struct pen_spec *s = l->ds->spec;
-	struct pen_cut *c = &l->cut;
+	struct pen_by_length *c = &l->by_length;
 	uint64_t most;
 
 	c->pack = (uint32_t)s->pack;
@@ -161,14 +161,14 @@ int pen__lengths_settle(struct pen_loader *l, struct pen_err *err)
 	if (!rc)
 		rc = find_lengths(l, err);
 	if (!rc && pen__sorts_by_length(l) && !l->choice.lengths)
-		rc = pen__lengths_tabulate(&l->cut.lengths, err);
+		rc = pen__lengths_tabulate(&l->by_length.lengths, err);
 	return rc;
 }
 
 static int settle(struct pen_loader *l, struct pen_err *err)
 {
 	const struct pen_spec *s = l->ds->spec;
-	struct pen_cut *c = &l->cut;
+	struct pen_by_length *c = &l->by_length;
 	int rc = pen__lengths_settle(l, err);
 
 	if (rc)
@@ -185,12 +185,12 @@ static int settle(struct pen_loader *l, struct pen_err *err)
 	return 0;
 }
 
-/* ---- cutters ---- */
+/* ---- batchers ---- */
 
-static int cutter_new(struct pen_cutter **out, struct pen_loader *l,
-		      struct pen_sampler *s, struct pen_err *err)
+static int batcher_new(struct pen_batcher **out, struct pen_loader *l,
+		       struct pen_sampler *s, struct pen_err *err)
 {
-	const struct pen_cut *c = &l->cut;
+	const struct pen_by_length *c = &l->by_length;
 	int rc = 0;
 
 	*out = pen__calloc(1, sizeof(**out));
@@ -208,7 +208,7 @@ static int cutter_new(struct pen_cutter **out, struct pen_loader *l,
 
 static int open_by_length(struct pen_loader *l, struct pen_err *err)
 {
-	struct pen_cut *c = &l->cut;
+	struct pen_by_length *c = &l->by_length;
 	int rc = settle(l, err);
 
 	if (!rc)
@@ -219,39 +219,41 @@ static int open_by_length(struct pen_loader *l, struct pen_err *err)
 		return rc;
 	l->length = l->sampler->length;
 	l->rows = l->places = l->batch;
-	rc = cutter_new(&c->plan, l, l->sampler, err);
+	rc = batcher_new(&c->plan, l, l->sampler, err);
 	if (!rc)
-		rc = cutter_new(&c->held, l, l->sampler, err);
+		rc = batcher_new(&c->held, l, l->sampler, err);
 	if (!rc)
-		rc = cutter_new(&c->count, l, c->counter, err);
+		rc = batcher_new(&c->count, l, c->counter, err);
 	return rc;
 }
 
-static void cutter_free(struct pen_cutter *c)
+static void batcher_free(struct pen_batcher *c)
 {
 	if (c)
 		pen__packer_free(c->packer);
 	pen__free(c);
 }
 
-void pen__cut_close(struct pen_loader *l)
+void pen__by_length_close(struct pen_loader *l)
 {
-	cutter_free(l->cut.plan);
-	cutter_free(l->cut.held);
-	cutter_free(l->cut.count);
-	pen__sampler_close(l->cut.counter);
-	pen__lengths_fini(&l->cut.lengths);
+	batcher_free(l->by_length.plan);
+	batcher_free(l->by_length.held);
+	batcher_free(l->by_length.count);
+	pen__sampler_close(l->by_length.counter);
+	pen__lengths_fini(&l->by_length.lengths);
 }
 
 /* The run a position is in; one behind the end of an epoch is one of its
  * start. NULL: the sampler failed. */
-static const struct pen_cut_run *run_of(struct pen_cutter *c, uint64_t epoch,
-					uint64_t pos, struct pen_err *err)
+static const struct pen_batcher_run *
+run_of(struct pen_batcher *c, uint64_t epoch, uint64_t pos, struct pen_err *err)
 {
-	const uint64_t nth = pos / PEN_CUT_RUN, from = nth * PEN_CUT_RUN;
+	const uint64_t nth = pos / PEN_BATCHER_RUN,
+		       from = nth * PEN_BATCHER_RUN;
 	const uint64_t left = c->s->length - from;
-	struct pen_cut_run *r = &c->run[nth % PEN_CUT_RUNS];
-	const uint32_t n = left < PEN_CUT_RUN ? (uint32_t)left : PEN_CUT_RUN;
+	struct pen_batcher_run *r = &c->run[nth % PEN_BATCHER_RUNS];
+	const uint32_t n = left < PEN_BATCHER_RUN ? (uint32_t)left
+						  : PEN_BATCHER_RUN;
 
 	if (r->n && r->epoch == epoch && r->from == from)
 		return r;
@@ -260,34 +262,34 @@ static const struct pen_cut_run *run_of(struct pen_cutter *c, uint64_t epoch,
 			   err))
 		return NULL;
 	for (uint32_t i = 0; i < n; i++)
-		r->len[i] = pen__length_of(&c->l->cut.lengths, r->id[i]);
+		r->len[i] = pen__length_of(&c->l->by_length.lengths, r->id[i]);
 	r->epoch = epoch;
 	r->from = from;
 	r->n = n;
 	return r;
 }
 
-static int length_at(struct pen_cutter *c, uint64_t epoch, uint64_t pos,
+static int length_at(struct pen_batcher *c, uint64_t epoch, uint64_t pos,
 		     uint64_t *len, struct pen_err *err)
 {
-	const struct pen_cut_run *r;
+	const struct pen_batcher_run *r;
 
 	if (pos >= c->s->length)
 		pos %= c->s->length;
 	r = run_of(c, epoch, pos, err);
 	if (!r)
 		return PEN_ENOMEM;
-	*len = r->len[pos % PEN_CUT_RUN];
+	*len = r->len[pos % PEN_BATCHER_RUN];
 	return 0;
 }
 
-static int ids_at(struct pen_cutter *c, uint64_t epoch, uint64_t first,
+static int ids_at(struct pen_batcher *c, uint64_t epoch, uint64_t first,
 		  size_t n, uint64_t *out, struct pen_err *err)
 {
 	while (n) {
 		const uint64_t pos = first % c->s->length;
-		const struct pen_cut_run *r = run_of(c, epoch, pos, err);
-		const uint32_t at = pos % PEN_CUT_RUN;
+		const struct pen_batcher_run *r = run_of(c, epoch, pos, err);
+		const uint32_t at = pos % PEN_BATCHER_RUN;
 		size_t now;
 
 		if (!r)
@@ -308,7 +310,7 @@ struct end {
 };
 
 /* No batch goes on from here: the sampler has sorted what comes by length. */
-static uint64_t stop_of(struct pen_cutter *c, uint64_t epoch, uint64_t pos)
+static uint64_t stop_of(struct pen_batcher *c, uint64_t epoch, uint64_t pos)
 {
 	struct pen_sampler *s = c->s;
 	const uint64_t in = pos % s->length;
@@ -318,10 +320,10 @@ static uint64_t stop_of(struct pen_cutter *c, uint64_t epoch, uint64_t pos)
 	return pos - in + s->ops->batch_end(s, pen__order_of(c->l, epoch), in);
 }
 
-static int cut_tokens(struct pen_cutter *c, uint64_t epoch, uint64_t pos,
-		      struct end *out, struct pen_err *err)
+static int batch_of_tokens(struct pen_batcher *c, uint64_t epoch, uint64_t pos,
+			   struct end *out, struct pen_err *err)
 {
-	const struct pen_cut *how = &c->l->cut;
+	const struct pen_by_length *how = &c->l->by_length;
 	const uint64_t stop = stop_of(c, epoch, pos), length = c->l->length;
 	uint64_t longest = 0, sum = 0, need = 0, at = pos, len;
 
@@ -350,8 +352,8 @@ static int cut_tokens(struct pen_cutter *c, uint64_t epoch, uint64_t pos,
 	return 0;
 }
 
-static int cut_packed(struct pen_cutter *c, uint64_t epoch, uint64_t pos,
-		      struct end *out, struct pen_err *err)
+static int batch_of_rows(struct pen_batcher *c, uint64_t epoch, uint64_t pos,
+			 struct end *out, struct pen_err *err)
 {
 	struct pen_row_packer *p = c->packer;
 	const uint64_t length = c->l->length;
@@ -361,7 +363,7 @@ static int cut_packed(struct pen_cutter *c, uint64_t epoch, uint64_t pos,
 	pen__packer_clear(p);
 	for (;; at++) {
 		if (at >= length && c->l->tail != PEN_TAIL_PAD) {
-			out->full = p->tokens == c->l->cut.budget;
+			out->full = p->tokens == c->l->by_length.budget;
 			break;
 		}
 		if (length_at(c, epoch, at, &len, err))
@@ -377,7 +379,7 @@ static int cut_packed(struct pen_cutter *c, uint64_t epoch, uint64_t pos,
 	return 0;
 }
 
-static int step_at(struct pen_cutter *c, struct pen_cursor at,
+static int step_at(struct pen_batcher *c, struct pen_cursor at,
 		   struct pen_step *step, struct pen_err *err)
 {
 	const struct pen_loader *l = c->l;
@@ -392,9 +394,11 @@ static int step_at(struct pen_cutter *c, struct pen_cursor at,
 		int rc = 0;
 
 		if (pos < l->length || l->tail == PEN_TAIL_PAD)
-			rc = l->cut.pack
-				     ? cut_packed(c, at.epoch, pos, &end, err)
-				     : cut_tokens(c, at.epoch, pos, &end, err);
+			rc = l->by_length.pack
+				     ? batch_of_rows(c, at.epoch, pos, &end,
+						     err)
+				     : batch_of_tokens(c, at.epoch, pos, &end,
+						       err);
 		if (rc)
 			return rc;
 		full = full && end.full;
@@ -416,7 +420,7 @@ static int step_at(struct pen_cutter *c, struct pen_cursor at,
 
 static uint64_t count(struct pen_loader *l, uint64_t epoch)
 {
-	struct pen_cut *c = &l->cut;
+	struct pen_by_length *c = &l->by_length;
 	struct pen_cursor at = { epoch, 0 };
 	struct pen_step step = { .last = false };
 	uint64_t n = 0;
@@ -449,7 +453,7 @@ static void place_pieces(struct pen_pooled *b, const struct pen_row_packer *p)
 	}
 }
 
-static int pack_step(struct pen_cutter *c, const struct pen_step *step,
+static int pack_step(struct pen_batcher *c, const struct pen_step *step,
 		     struct pen_pooled *b, struct pen_err *err)
 {
 	struct pen_row_packer *p = c->packer;
@@ -490,11 +494,11 @@ static int mine(struct pen_loader *l, uint64_t pos, bool *yes,
 
 	if (!p->held_ready || s->at.epoch != p->held.epoch || pos < s->at.pos) {
 		p->held_ready = true;
-		if (step_at(l->cut.held, p->at, s, err))
+		if (step_at(l->by_length.held, p->at, s, err))
 			return PEN_ENOMEM;
 	}
 	while (!s->none && pos >= s->end)
-		if (step_at(l->cut.held,
+		if (step_at(l->by_length.held,
 			    (struct pen_cursor){ p->held.epoch, s->end }, s,
 			    err))
 			return PEN_ENOMEM;
@@ -519,10 +523,10 @@ static int next(struct pen_loader *l, struct pen_pooled *b,
 	if (!p->step_ready && p->next_ready)
 		*s = p->next;
 	else if (!p->step_ready)
-		rc = step_at(l->cut.plan, p->at, s, err);
+		rc = step_at(l->by_length.plan, p->at, s, err);
 	/* whether the next one is whole is known when it is cut */
 	if (!rc && !p->step_ready && l->tail == PEN_TAIL_DROP && !s->last) {
-		rc = step_at(l->cut.plan,
+		rc = step_at(l->by_length.plan,
 			     (struct pen_cursor){ s->at.epoch, s->end },
 			     &p->next, err);
 		p->next_ready = true;
@@ -550,13 +554,13 @@ static void done(struct pen_loader *l, const struct pen_step *s)
 static int ids(struct pen_loader *l, uint64_t epoch, uint64_t first, size_t n,
 	       uint64_t *out, struct pen_err *err)
 {
-	return ids_at(l->cut.plan, epoch, first, n, out, err);
+	return ids_at(l->by_length.plan, epoch, first, n, out, err);
 }
 
 static int fill(struct pen_loader *l, struct pen_pooled *b,
 		const struct pen_step *s, struct pen_err *err)
 {
-	struct pen_cutter *c = l->cut.plan;
+	struct pen_batcher *c = l->by_length.plan;
 	int rc;
 
 	if (!c->packer)
@@ -578,7 +582,7 @@ static uint64_t left(const struct pen_loader *l, uint64_t pos)
  * the samples. */
 static uint64_t bytes(const struct pen_loader *l, const struct pen_format *f)
 {
-	const struct pen_cut *c = &l->cut;
+	const struct pen_by_length *c = &l->by_length;
 	const uint64_t rows = l->length < l->typical ? l->length : l->typical;
 	double n = 0;
 
@@ -606,7 +610,7 @@ static uint64_t bytes(const struct pen_loader *l, const struct pen_format *f)
 const struct pen_steps pen__steps_by_length = {
 	.vary = true,
 	.open = open_by_length,
-	.close = pen__cut_close,
+	.close = pen__by_length_close,
 	.bytes = bytes,
 	.comes = pen__steps_comes,
 	.advance = advance,

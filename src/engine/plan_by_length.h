@@ -14,8 +14,8 @@
 #include "engine/plan_pack.h"
 #include "sampler/sampler.h"
 
-#define PEN_CUT_RUN 64	/* positions that are asked for at once ... */
-#define PEN_CUT_RUNS 64 /* ... and so many times that is kept */
+#define PEN_BATCHER_RUN 64  /* positions that are asked for at once ... */
+#define PEN_BATCHER_RUNS 64 /* ... and so many times that is kept */
 
 struct pen_loader;
 struct pen_pooled;
@@ -38,22 +38,22 @@ struct pen_step {
 };
 
 /* A piece of the order and the lengths of what is there. */
-struct pen_cut_run {
+struct pen_batcher_run {
 	uint64_t epoch, from;
 	uint32_t n; /* 0: nothing is known */
-	uint64_t len[PEN_CUT_RUN], id[PEN_CUT_RUN];
+	uint64_t len[PEN_BATCHER_RUN], id[PEN_BATCHER_RUN];
 };
 
 /* Goes through an order; one for each thread or place that does. */
-struct pen_cutter {
+struct pen_batcher {
 	struct pen_loader *l;
 	struct pen_sampler *s;
 	struct pen_row_packer *packer; /* NULL: nothing is packed */
 	/* what it was at lately: a batch is gone over more than once */
-	struct pen_cut_run run[PEN_CUT_RUNS];
+	struct pen_batcher_run run[PEN_BATCHER_RUNS];
 };
 
-struct pen_cut {
+struct pen_by_length {
 	bool padded;	   /* the longest times their number counts */
 	uint64_t budget;   /* elements of a batch */
 	uint64_t tokens;   /* the same, where nothing is packed */
@@ -62,7 +62,7 @@ struct pen_cut {
 	uint32_t rows;	   /* packed ones */
 	bool split;
 	struct pen_lengths lengths;
-	struct pen_cutter *plan, *held, *count;
+	struct pen_batcher *plan, *held, *count;
 	struct pen_sampler *counter; /* the count's own */
 	uint64_t counted, counted_of;
 	bool counted_ready;
@@ -71,6 +71,6 @@ struct pen_cut {
 /* Does the sampler sort by length? Then it has to know the lengths. */
 bool pen__sorts_by_length(const struct pen_loader *);
 int pen__lengths_settle(struct pen_loader *, struct pen_err *);
-void pen__cut_close(struct pen_loader *);
+void pen__by_length_close(struct pen_loader *);
 
 #endif

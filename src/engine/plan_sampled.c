@@ -37,7 +37,7 @@ int pen__steps_sampler(const struct pen_loader *l, const char *name,
 		       struct pen_sampler **out, struct pen_err *err)
 {
 	const struct pen_spec *s = l->ds->spec;
-	const struct pen_cut *c = &l->cut;
+	const struct pen_by_length *c = &l->by_length;
 	struct pen_population pop = {
 		.n = l->choice.n,
 		.weights = l->choice.weights,
@@ -176,7 +176,7 @@ void pen__steps_done(struct pen_loader *l, const struct pen_step *s)
 
 const struct pen_steps pen__steps_sampled = {
 	.open = open_sampled,
-	.close = pen__cut_close,
+	.close = pen__by_length_close,
 	.bytes = pen__shapes_bytes,
 	.comes = pen__steps_comes,
 	.advance = advance,

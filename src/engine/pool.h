@@ -92,7 +92,7 @@ struct pen_pool {
 	size_t nlive; /* room for shared units in a batch */
 	uint32_t nfields;
 	struct pen_field field[PEN_MAX_FIELDS];
-	struct pen_take take;
+	struct pen_crop crop;
 	bool hide[PEN_MAX_FIELDS]; /* left out by fields= */
 	struct pen_fill fill[PEN_MAX_FIELDS];
 	/* packed batches: rows, how long they are (0: there are none), the
@@ -140,8 +140,8 @@ void pen__batch_fault(struct pen_pooled *, uint32_t row,
  * for one that is only a piece of its sample, of n bytes, copies that. */
 void pen__pad_row(const struct pen_pooled *, uint32_t field, uint32_t row,
 		  const void *src);
-void pen__cut_row(const struct pen_pooled *, uint32_t field, uint32_t row,
-		  const void *src, size_t n);
+void pen__copy_piece(const struct pen_pooled *, uint32_t field, uint32_t row,
+		     const void *src, size_t n);
 /* All rows of a packed batch are in: what is between them. */
 void pen__pack_finish(struct pen_pooled *);
 
@@ -150,12 +150,12 @@ void pen__pack_finish(struct pen_pooled *);
 static inline bool pen__staged(const struct pen_pool *p, uint32_t field)
 {
 	return p->field[field].layout == PEN_PADDED ||
-	       (p->take.on && p->take.field == field) || p->hide[field];
+	       (p->crop.on && p->crop.field == field) || p->hide[field];
 }
 
 /* ... or because the row is a piece of it. */
-static inline bool pen__row_cut(const struct pen_pooled *b, uint32_t field,
-				uint32_t row)
+static inline bool pen__is_piece(const struct pen_pooled *b, uint32_t field,
+				 uint32_t row)
 {
 	return b->pool->field[field].layout == PEN_PACKED && b->skip[row] >= 0;
 }

@@ -111,7 +111,7 @@ static bool room(const struct pen_worker *w)
 	 * they are in the CPU's cache, and a row is not held back by the slow
 	 * read of the next one. */
 	if (w->inflight && w->q->st->waits &&
-	    (w->l->drops || w->l->pool->take.on || slow_rows(w->l)))
+	    (w->l->drops || w->l->pool->crop.on || slow_rows(w->l)))
 		return false;
 	return !w->stalled && w->nfree >= (need ? need : 1) &&
 	       w->inflight < w->l->share &&

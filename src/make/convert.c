@@ -1,7 +1,8 @@
 /*
- * Converting single cells: source to writer, straight or through a deal, then
- * what was written is opened like any other source and compared. It gets its
- * name only then; until then it is a file beside, and gone if anything fails.
+ * Converting single cells: source to writer, straight or through a shuffle,
+ * then what was written is opened like any other source and compared. It gets
+ * its name only then; until then it is a file beside, and gone if anything
+ * fails.
  */
 #include "make/convert.h"
 
@@ -31,7 +32,7 @@ struct job {
 	struct pen_err *err;
 	struct pen_cellsource src;
 	struct pen_cells_writer *w;
-	struct pen_deal *deal;
+	struct pen_row_shuffle *shuffle;
 	struct pen_sums sums;
 	uint64_t since; /* when the phase began */
 	/* names of rows, for the writer */
@@ -129,18 +130,18 @@ static int count(struct job *j)
 	return rc < 0 ? rc : 0;
 }
 
-static int open_deal(struct job *j)
+static int open_shuffle(struct job *j)
 {
-	struct pen_deal_setup setup = { .spec = &j->src.spec,
-					.beside = j->c->path,
-					.seed = j->c->seed,
-					.memory = j->c->memory };
+	struct pen_row_shuffle_setup setup = { .spec = &j->src.spec,
+					       .beside = j->c->path,
+					       .seed = j->c->seed,
+					       .memory = j->c->memory };
 
 	if (!setup.memory)
 		setup.memory = pen__memory_available() / 4;
 	if (setup.memory < LEAST_MEMORY && !j->c->memory)
 		setup.memory = LEAST_MEMORY;
-	return pen__deal_new(&j->deal, &setup, j->err);
+	return pen__row_shuffle_new(&j->shuffle, &setup, j->err);
 }
 
 static int read_rows(struct job *j)
@@ -154,21 +155,22 @@ static int read_rows(struct job *j)
 		for (uint64_t i = 0; j->c->verify && i < r.n; i++)
 			pen__sums_row(&j->sums, &j->src, &r, i, number + i);
 		number += r.n;
-		rc = j->deal ? pen__deal_put(j->deal, &r, j->err)
-			     : write_rows(j, &r);
+		rc = j->shuffle ? pen__row_shuffle_put(j->shuffle, &r, j->err)
+				: write_rows(j, &r);
 		if (rc >= 0)
 			rc = tick(j, PEN_CONVERT_READ, number);
 	}
 	return rc < 0 ? rc : 0;
 }
 
-static int write_dealt(struct job *j)
+static int write_shuffled(struct job *j)
 {
 	struct pen_cells_rows r;
 	uint64_t done = 0;
 	int rc;
 
-	while ((rc = pen__deal_take(j->deal, &r, j->err)) >= 0 && r.n) {
+	while ((rc = pen__row_shuffle_take(j->shuffle, &r, j->err)) >= 0 &&
+	       r.n) {
 		rc = write_rows(j, &r);
 		done += r.n;
 		if (rc >= 0)
@@ -176,10 +178,10 @@ static int write_dealt(struct job *j)
 		if (rc < 0)
 			break;
 	}
-	j->r->buckets = pen__deal_nbuckets(j->deal);
-	j->r->bucket_bytes = pen__deal_bytes(j->deal);
-	pen__deal_free(j->deal);
-	j->deal = NULL;
+	j->r->buckets = pen__row_shuffle_nbuckets(j->shuffle);
+	j->r->bucket_bytes = pen__row_shuffle_bytes(j->shuffle);
+	pen__row_shuffle_free(j->shuffle);
+	j->shuffle = NULL;
 	return rc;
 }
 
@@ -226,7 +228,7 @@ static int compare_rows(struct job *j, struct pen_cellsource *s,
 	int rc = 0;
 
 	if (j->c->shuffle && n)
-		pen__deal_order(&perm, n, j->c->seed);
+		pen__row_shuffle_order(&perm, n, j->c->seed);
 	while (rc >= 0 && (rc = pen__cellsource_next(s, &r, j->err)) == 0) {
 		for (uint64_t i = 0; i < r.n; i++, at++)
 			pen__sums_row(sums, s, &r, i,
@@ -328,7 +330,7 @@ static int prepare(struct job *j)
 	if (rc >= 0 && j->c->verify)
 		rc = pen__sums_init(&j->sums, s->nrows, j->err);
 	if (rc >= 0 && j->c->shuffle)
-		rc = open_deal(j);
+		rc = open_shuffle(j);
 	if (rc >= 0)
 		rc = pen__cells_writer_open(
 			&j->w, pen__cells_writer_find(j->c->to), j->c->path, s,
@@ -369,8 +371,8 @@ int pen__convert(const struct pen_convert *c, struct pen_convert_result *r,
 		rc = prepare(&j);
 	if (rc >= 0)
 		rc = read_rows(&j);
-	if (rc >= 0 && j.deal)
-		rc = write_dealt(&j);
+	if (rc >= 0 && j.shuffle)
+		rc = write_shuffled(&j);
 	if (rc >= 0)
 		rc = pen__cells_writer_seal(j.w, j.err);
 	if (rc >= 0 && c->verify)
@@ -380,7 +382,7 @@ int pen__convert(const struct pen_convert *c, struct pen_convert_result *r,
 	if (rc >= 0)
 		report(&j);
 	pen__cells_writer_close(j.w);
-	pen__deal_free(j.deal);
+	pen__row_shuffle_free(j.shuffle);
 	pen__sums_fini(&j.sums);
 	pen__buf_fini(&j.texts);
 	pen__free(j.text);

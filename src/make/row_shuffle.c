@@ -61,7 +61,7 @@ struct bucket {
 	struct pen_buf blocks;
 };
 
-struct pen_deal {
+struct pen_row_shuffle {
 	const struct pen_cells_spec *spec;
 	struct pen_perm perm;
 	char *path;
@@ -89,7 +89,7 @@ struct pen_deal {
 	struct pen_scratch scratch;
 };
 
-static int nomem(const struct pen_deal *d, size_t n, struct pen_err *err)
+static int nomem(const struct pen_row_shuffle *d, size_t n, struct pen_err *err)
 {
 	return pen__fail_nomem(err, d->path ? d->path : "shuffle", n);
 }
@@ -108,14 +108,14 @@ static size_t width_of(const struct pen_cells_spec *s, uint32_t i)
 	return s->obs[i].coded ? 4 : pen_dtype_size(s->obs[i].dtype);
 }
 
-static bool make_rows(const struct pen_deal *d, struct rows *r)
+static bool make_rows(const struct pen_row_shuffle *d, struct rows *r)
 {
 	if (!r->m)
 		r->m = pen__calloc(d->nmatrices, sizeof(*r->m));
 	return r->m != NULL;
 }
 
-static void free_rows(const struct pen_deal *d, struct rows *r)
+static void free_rows(const struct pen_row_shuffle *d, struct rows *r)
 {
 	for (uint32_t i = 0; r->m && i < d->nmatrices; i++) {
 		pen__buf_fini(&r->m[i].places);
@@ -126,7 +126,7 @@ static void free_rows(const struct pen_deal *d, struct rows *r)
 	*r = (struct rows){ 0 };
 }
 
-static void empty_rows(const struct pen_deal *d, struct rows *r)
+static void empty_rows(const struct pen_row_shuffle *d, struct rows *r)
 {
 	for (uint32_t i = 0; r->m && i < d->nmatrices; i++)
 		r->m[i].places.n = r->m[i].values.n = 0;
@@ -134,7 +134,7 @@ static void empty_rows(const struct pen_deal *d, struct rows *r)
 }
 
 /* Bytes of all; SIZE_MAX: memory ran out. */
-static size_t bytes_of(const struct pen_deal *d, const struct rows *r)
+static size_t bytes_of(const struct pen_row_shuffle *d, const struct rows *r)
 {
 	size_t n = r->record.n;
 	bool bad = r->record.bad;
@@ -154,14 +154,14 @@ static uint32_t length_of(const uint8_t *record, uint32_t matrix)
 	return n;
 }
 
-void pen__deal_order(struct pen_perm *p, uint64_t n, uint64_t seed)
+void pen__row_shuffle_order(struct pen_perm *p, uint64_t n, uint64_t seed)
 {
 	pen__perm_init(p, n, seed, STREAM);
 }
 
 /* ---- the file ---- */
 
-static int open_file(struct pen_deal *d, struct pen_err *err)
+static int open_file(struct pen_row_shuffle *d, struct pen_err *err)
 {
 	char name[4128];
 	char *slash;
@@ -182,7 +182,7 @@ static int open_file(struct pen_deal *d, struct pen_err *err)
 	return 0;
 }
 
-static int write_all(struct pen_deal *d, struct pen_err *err)
+static int write_all(struct pen_row_shuffle *d, struct pen_err *err)
 {
 	size_t done = 0;
 	int rc = d->fd < 0 ? open_file(d, err) : 0;
@@ -204,7 +204,7 @@ static int write_all(struct pen_deal *d, struct pen_err *err)
 	return rc;
 }
 
-static int read_all(struct pen_deal *d, uint64_t at, size_t n,
+static int read_all(struct pen_row_shuffle *d, uint64_t at, size_t n,
 		    struct pen_err *err)
 {
 	size_t done = 0;
@@ -236,8 +236,9 @@ static int read_all(struct pen_deal *d, uint64_t at, size_t n,
 /* ---- in ---- */
 
 /* Where rows of a matrix begin, by their records. */
-static uint64_t *starts_of(const struct pen_deal *d, const struct pen_buf *r,
-			   uint32_t matrix, uint64_t *n)
+static uint64_t *starts_of(const struct pen_row_shuffle *d,
+			   const struct pen_buf *r, uint32_t matrix,
+			   uint64_t *n)
 {
 	uint64_t *start, at = 0;
 
@@ -253,8 +254,8 @@ static uint64_t *starts_of(const struct pen_deal *d, const struct pen_buf *r,
 }
 
 /* Numbers of a matrix, at the end of packed. */
-static int pack_lists(struct pen_deal *d, const struct rows *r, uint32_t i,
-		      struct part *part, struct pen_err *err)
+static int pack_lists(struct pen_row_shuffle *d, const struct rows *r,
+		      uint32_t i, struct part *part, struct pen_err *err)
 {
 	const size_t from = d->packed.n;
 	uint64_t n;
@@ -277,7 +278,8 @@ static int pack_lists(struct pen_deal *d, const struct rows *r, uint32_t i,
 }
 
 /* What waits becomes a block of the file. */
-static int put_block(struct pen_deal *d, struct bucket *b, struct pen_err *err)
+static int put_block(struct pen_row_shuffle *d, struct bucket *b,
+		     struct pen_err *err)
 {
 	struct rows *r = &b->waiting;
 	struct block k = { .at = d->at,
@@ -303,7 +305,7 @@ static int put_block(struct pen_deal *d, struct bucket *b, struct pen_err *err)
 	return rc;
 }
 
-static struct bucket *bucket_of(const struct pen_deal *d, uint64_t place)
+static struct bucket *bucket_of(const struct pen_row_shuffle *d, uint64_t place)
 {
 	/* the first place of bucket i is i * n / nbuckets, rounded down */
 	uint64_t i = place * d->nbuckets / d->spec->nrows;
@@ -337,7 +339,7 @@ static void put_lists(const struct matrix *m, const struct pen_cells_lists *l,
 		     n * m->item);
 }
 
-static int put_row(struct pen_deal *d, const struct pen_cells_rows *r,
+static int put_row(struct pen_row_shuffle *d, const struct pen_cells_rows *r,
 		   uint64_t i, struct pen_err *err)
 {
 	const struct pen_cells_spec *s = d->spec;
@@ -368,8 +370,8 @@ static int put_row(struct pen_deal *d, const struct pen_cells_rows *r,
 	return n < d->limit ? 0 : put_block(d, b, err);
 }
 
-int pen__deal_put(struct pen_deal *d, const struct pen_cells_rows *r,
-		  struct pen_err *err)
+int pen__row_shuffle_put(struct pen_row_shuffle *d,
+			 const struct pen_cells_rows *r, struct pen_err *err)
 {
 	int rc = 0;
 
@@ -398,7 +400,7 @@ static uint8_t *grow(struct pen_buf *b, size_t n)
 	return b->p + b->n - n;
 }
 
-static int damaged(const struct pen_deal *d, const char *why,
+static int damaged(const struct pen_row_shuffle *d, const char *why,
 		   struct pen_err *err)
 {
 	return pen__fail(err, PEN_EDATA, d->path,
@@ -406,7 +408,7 @@ static int damaged(const struct pen_deal *d, const char *why,
 			 why);
 }
 
-static int make_room(struct pen_deal *d, size_t n, struct pen_err *err)
+static int make_room(struct pen_row_shuffle *d, size_t n, struct pen_err *err)
 {
 	if (n <= d->scratch.size)
 		return 0;
@@ -415,7 +417,7 @@ static int make_room(struct pen_deal *d, size_t n, struct pen_err *err)
 }
 
 /* Numbers of a matrix out of their bytes, behind those that are there. */
-static int unpack_lists(struct pen_deal *d, const struct part *part,
+static int unpack_lists(struct pen_row_shuffle *d, const struct part *part,
 			const struct pen_buf *record, uint32_t i,
 			const uint8_t *p, struct pen_err *err)
 {
@@ -452,7 +454,7 @@ static int unpack_lists(struct pen_deal *d, const struct part *part,
 				: 0;
 }
 
-static int take_block(struct pen_deal *d, const uint8_t *entry,
+static int take_block(struct pen_row_shuffle *d, const uint8_t *entry,
 		      struct pen_err *err)
 {
 	struct pen_buf record;
@@ -488,7 +490,7 @@ static int take_block(struct pen_deal *d, const uint8_t *entry,
 }
 
 /* Which row is at which place; every place has one. */
-static int sort_rows(struct pen_deal *d, const struct bucket *b,
+static int sort_rows(struct pen_row_shuffle *d, const struct bucket *b,
 		     struct pen_err *err)
 {
 	uint64_t n = d->all.record.n / d->record, place;
@@ -517,7 +519,7 @@ static int sort_rows(struct pen_deal *d, const struct bucket *b,
 	return 0;
 }
 
-static int open_bucket(struct pen_deal *d, struct pen_err *err)
+static int open_bucket(struct pen_row_shuffle *d, struct pen_err *err)
 {
 	const size_t entry =
 		sizeof(struct block) + d->nmatrices * sizeof(struct part);
@@ -543,7 +545,7 @@ static int open_bucket(struct pen_deal *d, struct pen_err *err)
 	return rc < 0 ? rc : sort_rows(d, b, err);
 }
 
-static void give_lists(struct pen_deal *d, uint32_t i, uint32_t row)
+static void give_lists(struct pen_row_shuffle *d, uint32_t i, uint32_t row)
 {
 	const struct matrix *m = &d->matrix[i];
 	const uint64_t at = d->start[i][row], n = d->start[i][row + 1] - at;
@@ -558,7 +560,7 @@ static void give_lists(struct pen_deal *d, uint32_t i, uint32_t row)
 	pen__buf_put(&d->out_start[i], &end, sizeof(end));
 }
 
-static void give_row(struct pen_deal *d, uint32_t row)
+static void give_row(struct pen_row_shuffle *d, uint32_t row)
 {
 	const struct pen_cells_spec *s = d->spec;
 	const uint8_t *p = d->all.record.p + row * d->record + PLACE +
@@ -574,7 +576,7 @@ static void give_row(struct pen_deal *d, uint32_t row)
 	}
 }
 
-static int give_out(struct pen_deal *d, struct pen_cells_rows *r,
+static int give_out(struct pen_row_shuffle *d, struct pen_cells_rows *r,
 		    struct pen_err *err)
 {
 	bool bad = bytes_of(d, &d->out) == SIZE_MAX;
@@ -600,8 +602,8 @@ static int give_out(struct pen_deal *d, struct pen_cells_rows *r,
 	return bad ? nomem(d, 0, err) : 0;
 }
 
-int pen__deal_take(struct pen_deal *d, struct pen_cells_rows *r,
-		   struct pen_err *err)
+int pen__row_shuffle_take(struct pen_row_shuffle *d, struct pen_cells_rows *r,
+			  struct pen_err *err)
 {
 	const uint64_t zero = 0;
 	int rc = 0;
@@ -631,7 +633,7 @@ int pen__deal_take(struct pen_deal *d, struct pen_cells_rows *r,
 /* ---- open and close ---- */
 
 /* Of all rows, in memory. */
-static uint64_t bytes_in_all(const struct pen_deal *d)
+static uint64_t bytes_in_all(const struct pen_row_shuffle *d)
 {
 	const struct pen_cells_spec *s = d->spec;
 	const uint64_t nnz = s->sparse ? s->nnz : s->nrows * s->ncols;
@@ -643,7 +645,7 @@ static uint64_t bytes_in_all(const struct pen_deal *d)
 	return all;
 }
 
-static int make_matrices(struct pen_deal *d, struct pen_err *err)
+static int make_matrices(struct pen_row_shuffle *d, struct pen_err *err)
 {
 	const struct pen_cells_spec *s = d->spec;
 
@@ -664,7 +666,7 @@ static int make_matrices(struct pen_deal *d, struct pen_err *err)
 	return 0;
 }
 
-static int make_buckets(struct pen_deal *d, uint64_t memory,
+static int make_buckets(struct pen_row_shuffle *d, uint64_t memory,
 			struct pen_err *err)
 {
 	const struct pen_cells_spec *s = d->spec;
@@ -703,11 +705,12 @@ static int make_buckets(struct pen_deal *d, uint64_t memory,
 	return 0;
 }
 
-int pen__deal_new(struct pen_deal **out, const struct pen_deal_setup *setup,
-		  struct pen_err *err)
+int pen__row_shuffle_new(struct pen_row_shuffle **out,
+			 const struct pen_row_shuffle_setup *setup,
+			 struct pen_err *err)
 {
 	const struct pen_cells_spec *s = setup->spec;
-	struct pen_deal *d = pen__calloc(1, sizeof(*d));
+	struct pen_row_shuffle *d = pen__calloc(1, sizeof(*d));
 	int rc = 0;
 
 	*out = NULL;
@@ -728,16 +731,16 @@ int pen__deal_new(struct pen_deal **out, const struct pen_deal_setup *setup,
 	if (rc >= 0)
 		rc = make_buckets(d, setup->memory, err);
 	if (rc < 0) {
-		pen__deal_free(d);
+		pen__row_shuffle_free(d);
 		return rc;
 	}
 	if (s->nrows)
-		pen__deal_order(&d->perm, s->nrows, setup->seed);
+		pen__row_shuffle_order(&d->perm, s->nrows, setup->seed);
 	*out = d;
 	return 0;
 }
 
-void pen__deal_free(struct pen_deal *d)
+void pen__row_shuffle_free(struct pen_row_shuffle *d)
 {
 	if (!d)
 		return;
@@ -771,12 +774,12 @@ void pen__deal_free(struct pen_deal *d)
 	pen__free(d);
 }
 
-uint64_t pen__deal_nbuckets(const struct pen_deal *d)
+uint64_t pen__row_shuffle_nbuckets(const struct pen_row_shuffle *d)
 {
 	return d->nbuckets;
 }
 
-uint64_t pen__deal_bytes(const struct pen_deal *d)
+uint64_t pen__row_shuffle_bytes(const struct pen_row_shuffle *d)
 {
 	return d->at;
 }

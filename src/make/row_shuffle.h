@@ -12,8 +12,8 @@
 #include "base/rng.h"
 #include "format/cells/cells_write.h"
 
-struct pen_deal;
-struct pen_deal_setup {
+struct pen_row_shuffle;
+struct pen_row_shuffle_setup {
 	const struct pen_cells_spec *spec; /* kept; coded columns are int32 */
 	const char *beside;		   /* path of the target */
 	uint64_t seed;
@@ -21,22 +21,23 @@ struct pen_deal_setup {
 };
 
 /* at(j) is the row that comes out as the j-th; n > 0. */
-void pen__deal_order(struct pen_perm *, uint64_t n, uint64_t seed);
+void pen__row_shuffle_order(struct pen_perm *, uint64_t n, uint64_t seed);
 
-int pen__deal_new(struct pen_deal **out, const struct pen_deal_setup *,
-		  struct pen_err *);
-void pen__deal_free(struct pen_deal *);
+int pen__row_shuffle_new(struct pen_row_shuffle **out,
+			 const struct pen_row_shuffle_setup *,
+			 struct pen_err *);
+void pen__row_shuffle_free(struct pen_row_shuffle *);
 /* The next rows, in the order they have in the source. */
-int pen__deal_put(struct pen_deal *, const struct pen_cells_rows *,
-		  struct pen_err *);
+int pen__row_shuffle_put(struct pen_row_shuffle *,
+			 const struct pen_cells_rows *, struct pen_err *);
 /*
  * After the last one: the next rows in the new order, as many as it likes; 0
- * of them at the end. They are the deal's until the next call.
+ * of them at the end. They are the shuffle's until the next call.
  */
-int pen__deal_take(struct pen_deal *, struct pen_cells_rows *,
-		   struct pen_err *);
+int pen__row_shuffle_take(struct pen_row_shuffle *, struct pen_cells_rows *,
+			  struct pen_err *);
 /* For messages: buckets, and bytes in the file. */
-uint64_t pen__deal_nbuckets(const struct pen_deal *);
-uint64_t pen__deal_bytes(const struct pen_deal *);
+uint64_t pen__row_shuffle_nbuckets(const struct pen_row_shuffle *);
+uint64_t pen__row_shuffle_bytes(const struct pen_row_shuffle *);
 
 #endif

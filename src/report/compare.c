@@ -29,11 +29,11 @@ static double drift(const struct pen_figure *f, double *room)
 	return a > 0 && b > 0 ? fabs(a > b ? a / b - 1 : b / a - 1) : INFINITY;
 }
 
-struct pen_change pen__compare(const struct pen_side *a,
-			       const struct pen_side *b,
+struct pen_change pen__compare(const struct pen_samples *a,
+			       const struct pen_samples *b,
 			       const struct pen_figure *f, double least)
 {
-	const struct pen_figure *g = pen__side_figure(b, f->name);
+	const struct pen_figure *g = pen__samples_figure(b, f->name);
 	struct pen_change none = { .share = NAN,
 				   .low = NAN,
 				   .high = NAN,
@@ -102,12 +102,12 @@ static const char *value_of(const struct pen_fact *f)
 }
 
 /* The i-th setting that differs, from *at on in a, then what only b has. */
-static bool next_pair(const struct pen_side *a, const struct pen_side *b,
+static bool next_pair(const struct pen_samples *a, const struct pen_samples *b,
 		      size_t *at, struct pair *p)
 {
 	for (; *at < a->nfacts; ++*at) {
 		const struct pen_fact *f = &a->fact[*at];
-		const struct pen_fact *g = pen__side_fact(b, f->key);
+		const struct pen_fact *g = pen__samples_fact(b, f->key);
 
 		if (g && !strcmp(value_of(f), value_of(g)))
 			continue;
@@ -118,7 +118,7 @@ static bool next_pair(const struct pen_side *a, const struct pen_side *b,
 	for (; *at - a->nfacts < b->nfacts; ++*at) {
 		const struct pen_fact *g = &b->fact[*at - a->nfacts];
 
-		if (pen__side_fact(a, g->key))
+		if (pen__samples_fact(a, g->key))
 			continue;
 		*p = (struct pair){ g->key, value_of(NULL), value_of(g) };
 		++*at;
@@ -148,8 +148,8 @@ static void row_text(struct pen_text *t, const struct pen_figure *f,
 		      from, to, change_text(c->share).s, range, verdict(f, c));
 }
 
-static void words(struct pen_text *t, const struct pen_side *a,
-		  const struct pen_side *b, double least)
+static void words(struct pen_text *t, const struct pen_samples *a,
+		  const struct pen_samples *b, double least)
 {
 	size_t better = 0, worse = 0, untold = 0;
 
@@ -191,7 +191,8 @@ static void value_text(struct pen_text *t, const char *value)
 	pen__text_add(t, "%s", text);
 }
 
-static void side_text(struct pen_text *t, char letter, const struct pen_side *s)
+static void samples_text(struct pen_text *t, char letter,
+			 const struct pen_samples *s)
 {
 	pen__text_add(t, "%c: ", letter);
 	pen__text_quote(t, s->name);
@@ -200,11 +201,11 @@ static void side_text(struct pen_text *t, char letter, const struct pen_side *s)
 		      s->partial ? ", interrupted" : "");
 }
 
-void pen__compare_text(const struct pen_side *s, size_t n, double least,
+void pen__compare_text(const struct pen_samples *s, size_t n, double least,
 		       struct pen_text *t)
 {
 	for (size_t i = 0; i < n; i++)
-		side_text(t, (char)('A' + i), &s[i]);
+		samples_text(t, (char)('A' + i), &s[i]);
 	for (size_t b = 1; b < n; b++) {
 		struct pair p;
 		size_t at = 0;
@@ -262,8 +263,8 @@ static void row_json(struct pen_text *t, const struct pen_figure *f,
 	pen__json_close(t, '}');
 }
 
-static void pair_json(struct pen_text *t, const struct pen_side *a,
-		      const struct pen_side *b, double least)
+static void pair_json(struct pen_text *t, const struct pen_samples *a,
+		      const struct pen_samples *b, double least)
 {
 	struct pair p;
 	size_t at = 0;
@@ -293,7 +294,7 @@ static void pair_json(struct pen_text *t, const struct pen_side *a,
 	pen__json_close(t, '}');
 }
 
-void pen__compare_json(const struct pen_side *s, size_t n, double least,
+void pen__compare_json(const struct pen_samples *s, size_t n, double least,
 		       struct pen_text *t)
 {
 	pen__json_open(t, NULL, '{');
@@ -309,8 +310,8 @@ void pen__compare_json(const struct pen_side *s, size_t n, double least,
 /* ---- a page ---- */
 
 static void figures_html(struct pen_text *t, const char *id,
-			 const struct pen_side *a, const struct pen_side *b,
-			 double least)
+			 const struct pen_samples *a,
+			 const struct pen_samples *b, double least)
 {
 	static const char *const names[] = { "figure",	"#A",	"#B",
 					     "#change", "#low", "#high",
@@ -341,7 +342,8 @@ static void figures_html(struct pen_text *t, const char *id,
 }
 
 static void changes_html(struct pen_text *t, const char *id,
-			 const struct pen_side *a, const struct pen_side *b)
+			 const struct pen_samples *a,
+			 const struct pen_samples *b)
 {
 	static const char *const names[] = { "setting or property", "A", "B",
 					     NULL };
@@ -363,7 +365,7 @@ static void changes_html(struct pen_text *t, const char *id,
 		pen__text_add(t, "<p>Settings and machine are the same.</p>\n");
 }
 
-void pen__compare_html(const struct pen_side *s, size_t n, double least,
+void pen__compare_html(const struct pen_samples *s, size_t n, double least,
 		       struct pen_text *t)
 {
 	pen__page_open(t, "Comparison");

@@ -1,5 +1,5 @@
 /*
- * Reading a side. What a figure is and where it stands in each kind of result
+ * Reading results. What a figure is and where it stands in each kind of result
  * is in tables; a new figure is a line.
  *
  * One run alone has its epochs as repeats (the first one left out when there
@@ -105,7 +105,7 @@ static const struct kind kinds[] = {
 
 /* ---- adding ---- */
 
-static void *grow(struct pen_side *s, void *p, size_t n, size_t *cap,
+static void *grow(struct pen_samples *s, void *p, size_t n, size_t *cap,
 		  size_t size)
 {
 	size_t want = *cap ? 2 * *cap : 16;
@@ -122,8 +122,8 @@ static void *grow(struct pen_side *s, void *p, size_t n, size_t *cap,
 	return more;
 }
 
-static struct pen_figure *figure_of(struct pen_side *s, const struct source *k,
-				    const char *name)
+static struct pen_figure *figure_of(struct pen_samples *s,
+				    const struct source *k, const char *name)
 {
 	struct pen_figure *f;
 	void *more;
@@ -148,7 +148,7 @@ static struct pen_figure *figure_of(struct pen_side *s, const struct source *k,
 	return f;
 }
 
-static void value_add(struct pen_side *s, struct pen_figure *f, double v)
+static void value_add(struct pen_samples *s, struct pen_figure *f, double v)
 {
 	void *more;
 
@@ -161,7 +161,7 @@ static void value_add(struct pen_side *s, struct pen_figure *f, double v)
 	f->v[f->n++] = v;
 }
 
-static void fact_add(struct pen_side *s, const char *key, const char *value)
+static void fact_add(struct pen_samples *s, const char *key, const char *value)
 {
 	struct pen_fact *f;
 	void *more;
@@ -240,7 +240,7 @@ static size_t values_of(const struct pen_doc *d, const struct source *k,
 	return n;
 }
 
-static void take_figure(struct pen_side *s, const struct pen_doc *d,
+static void take_figure(struct pen_samples *s, const struct pen_doc *d,
 			const struct source *k, bool alone)
 {
 	uint32_t count =
@@ -277,7 +277,7 @@ static bool is_condition(const char *key, const char *const *list)
 }
 
 /* All leaves below a node, as facts, if they are conditions. */
-static void take_facts(struct pen_side *s, const struct pen_doc *d,
+static void take_facts(struct pen_samples *s, const struct pen_doc *d,
 		       uint32_t node, const char *key,
 		       const char *const *conditions)
 {
@@ -305,7 +305,7 @@ static void take_facts(struct pen_side *s, const struct pen_doc *d,
 	fact_add(s, key, pen__doc_shown(d, node, text, sizeof(text)));
 }
 
-static void add_seconds(struct pen_side *s, const struct pen_doc *d)
+static void add_seconds(struct pen_samples *s, const struct pen_doc *d)
 {
 	uint32_t list = pen__doc_at(d, 0, "epochs");
 
@@ -317,7 +317,7 @@ static void add_seconds(struct pen_side *s, const struct pen_doc *d)
 	}
 }
 
-static int read_document(struct pen_side *s, const char *path, bool alone,
+static int read_document(struct pen_samples *s, const char *path, bool alone,
 			 struct pen_err *err)
 {
 	const struct kind *k = NULL;
@@ -361,7 +361,8 @@ static const struct {
 	{ { "memory", "", pen__show_bytes, true, 0, 0, 0 }, pen__line_memory },
 };
 
-static int read_rows(struct pen_side *s, const char *path, struct pen_err *err)
+static int read_rows(struct pen_samples *s, const char *path,
+		     struct pen_err *err)
 {
 	struct pen_lines rows = { 0 };
 	int rc = pen__lines_read(&rows, path, err);
@@ -398,7 +399,7 @@ static int read_rows(struct pen_side *s, const char *path, struct pen_err *err)
 /* ---- directories ---- */
 
 struct below {
-	struct pen_side *s; /* NULL: they are only counted */
+	struct pen_samples *s; /* NULL: they are only counted */
 	size_t n;
 	bool alone;
 };
@@ -418,13 +419,14 @@ static bool ends_with(const char *s, const char *end)
 	return n >= m && !strcmp(s + n - m, end);
 }
 
-int pen__side_read(struct pen_side *s, const char *path, struct pen_err *err)
+int pen__samples_read(struct pen_samples *s, const char *path,
+		      struct pen_err *err)
 {
 	struct below b = { 0 };
 	struct stat st;
 	int rc;
 
-	*s = (struct pen_side){ .name = path };
+	*s = (struct pen_samples){ .name = path };
 	if (stat(path, &st))
 		return pen__fail_sys(err, errno, path, "is not there");
 	if (S_ISDIR(st.st_mode)) {
@@ -445,7 +447,7 @@ int pen__side_read(struct pen_side *s, const char *path, struct pen_err *err)
 	return rc;
 }
 
-void pen__side_fini(struct pen_side *s)
+void pen__samples_fini(struct pen_samples *s)
 {
 	for (size_t i = 0; i < s->nfigures; i++) {
 		pen__free(s->figure[i].name);
@@ -459,8 +461,8 @@ void pen__side_fini(struct pen_side *s)
 	pen__free(s->fact);
 }
 
-const struct pen_figure *pen__side_figure(const struct pen_side *s,
-					  const char *name)
+const struct pen_figure *pen__samples_figure(const struct pen_samples *s,
+					     const char *name)
 {
 	for (size_t i = 0; i < s->nfigures; i++)
 		if (!strcmp(s->figure[i].name, name))
@@ -468,7 +470,8 @@ const struct pen_figure *pen__side_figure(const struct pen_side *s,
 	return NULL;
 }
 
-const struct pen_fact *pen__side_fact(const struct pen_side *s, const char *key)
+const struct pen_fact *pen__samples_fact(const struct pen_samples *s,
+					 const char *key)
 {
 	for (size_t i = 0; i < s->nfacts; i++)
 		if (!strcmp(s->fact[i].key, key))

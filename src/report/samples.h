@@ -1,7 +1,7 @@
 /*
- * One side of a comparison: what was measured, every figure with its repeats,
- * and under which conditions. Reads result.json of `run`, what `load --json`
- * prints, and files of rows (bench, sweep).
+ * One of the results that are compared: what was measured, every figure with
+ * its repeats, and under which conditions. Reads result.json of `run`, what
+ * `load --json` prints, and files of rows (bench, sweep).
  */
 #ifndef PEN_REPORT_SAMPLES_H
 #define PEN_REPORT_SAMPLES_H
@@ -24,10 +24,10 @@ struct pen_figure {
 /* A setting or a property of the machine, as text. */
 struct pen_fact {
 	char *key, *value;
-	bool varies; /* not the same in all runs of this side */
+	bool varies; /* not the same in all of these runs */
 };
 
-struct pen_side {
+struct pen_samples {
 	const char *name; /* the path it was read from */
 	size_t nruns;
 	bool partial;	/* some run was interrupted */
@@ -40,10 +40,11 @@ struct pen_side {
 };
 
 /* A file, or a directory: every result.json below it is a repeat. */
-int pen__side_read(struct pen_side *, const char *path, struct pen_err *);
-void pen__side_fini(struct pen_side *);
-const struct pen_figure *pen__side_figure(const struct pen_side *,
-					  const char *name);
-const struct pen_fact *pen__side_fact(const struct pen_side *, const char *key);
+int pen__samples_read(struct pen_samples *, const char *path, struct pen_err *);
+void pen__samples_fini(struct pen_samples *);
+const struct pen_figure *pen__samples_figure(const struct pen_samples *,
+					     const char *name);
+const struct pen_fact *pen__samples_fact(const struct pen_samples *,
+					 const char *key);
 
 #endif

@@ -395,7 +395,7 @@ static void count(struct model *x, bool cold)
 
 /* Who went on to the second epoch would miss what others have not read yet, so
  * ranks that fill a dictionary wait for each other after the first. */
-static bool at_gate(const struct model *x, const struct rank *r)
+static bool at_barrier(const struct model *x, const struct rank *r)
 {
 	return r->asked == x->m->steps && x->step < x->m->steps &&
 	       x->m->cache == PEN_SIM_DDICT && x->world > 1;
@@ -410,7 +410,7 @@ static int load(struct model *x, uint32_t i)
 	while (!rc && r->asked < x->total &&
 	       r->asked - r->taken < x->m->ahead &&
 	       r->asked - r->ready < x->slots && r->flying < x->p.flying &&
-	       r->fetching < x->p.at_once && !at_gate(x, r)) {
+	       r->fetching < x->p.at_once && !at_barrier(x, r)) {
 		const uint32_t j =
 			i * x->slots + (uint32_t)(r->asked % x->slots);
 

@@ -46,8 +46,8 @@ MAY = {
     "cli": ABOVE | {"emulate", "experiment", "report", "simulate", "cli"},
 }
 # What the engine sees of the layers below it.
-DOORS = {"codec/deflate.h", "ddict/dictionary.h", "decode/decode.h",
-         "format/format.h", "sampler/sampler.h", "store/store.h", "store/tier.h",
+INTERFACES = {"codec/deflate.h", "ddict/dictionary.h", "decode/decode.h",
+              "format/format.h", "sampler/sampler.h", "store/store.h", "store/tier.h",
          "token/token.h"}
 ROOM = re.compile(r"^format/\w+/")
 # The stages of the pipeline: a file of one includes the headers of those after
@@ -131,7 +131,7 @@ def check_file(short, path, names, bad):
             elif goes_back(short, m.group(1)):
                 bad.append(f"{at}: {m.group(1)} is of a stage before this one")
             elif layer == "engine" and to in (MIDDLE | LOW | {"token",
-                    "ddict"}) - {"base"} and m.group(1) not in DOORS:
+                    "ddict"}) - {"base"} and m.group(1) not in INTERFACES:
                 bad.append(f"{at}: the engine does not know {m.group(1)}")
             elif ROOM.match(m.group(1)) and layer not in ("format", "make"):
                 bad.append(f"{at}: {m.group(1)} is its format's own")
