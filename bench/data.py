@@ -12,18 +12,49 @@ import zipfile
 import numpy as np
 
 
-class Rows:
-    """One .npy file of n samples."""
+class Set:
+    """A directory of files, or (without any) one file; disk: the bytes it
+    takes."""
 
-    def __init__(self, name, n, shape, dtype):
-        self.name = name + ".npy"
+    def __init__(self, name, nfiles, end, disk):
+        self.name = name
+        self.nfiles = nfiles
+        self.end = end
+        self.disk = int(disk)
+
+    def paths(self, path):
+        return [f"{path}/{i:06d}{self.end}" for i in range(self.nfiles)] or \
+            [path]
+
+    def make(self, path):
+        rng = np.random.default_rng(1)
+        os.mkdir(path)
+        for i, name in enumerate(self.paths(path) if self.nfiles else ()):
+            self.write(name, i, rng)
+
+    def ranges(self, path):
+        """(offset, length, checksum, path) of what a reader has to read."""
+        for name in self.paths(path):
+            yield 0, os.path.getsize(name), 0, name
+
+
+class Arrays(Set):
+    """n samples of one shape."""
+
+    def __init__(self, name, n, shape, dtype, end=None):
         self.n = n
         self.shape = shape
         self.dtype = np.dtype(dtype)
         self.row = int(np.prod(shape)) * self.dtype.itemsize
+        super().__init__(name, n if end else 0, end,
+                         n * (self.row + 4096 * bool(end)))
 
-    def disk(self):
-        return self.n * self.row
+
+class Rows(Arrays):
+    """One .npy file of them."""
+
+    def __init__(self, name, n, shape, dtype):
+        super().__init__(name + ".npy", n, shape, dtype)
 
     def make(self, path):
         rng = np.random.default_rng(1)
@@ -37,9 +68,6 @@ class Rows:
             number(flat[at:end], np.arange(at, end))
         out.flush()
 
-    def paths(self, path):
-        return [path]
-
     def source(self, path):
         """All samples as one array, two-dimensional."""
         return np.load(path, mmap_mode="r").reshape(self.n, -1)
@@ -48,44 +76,26 @@ class Rows:
         return np.load(path, mmap_mode="r").offset
 
 
-class Files:
+class Files(Arrays):
     """A directory of n files with one sample each."""
 
-    def __init__(self, name, n, shape, dtype, end):
-        self.name = name
-        self.n = n
-        self.shape = shape
-        self.dtype = np.dtype(dtype)
-        self.end = end
-        self.row = int(np.prod(shape)) * self.dtype.itemsize
-
-    def disk(self):
-        return self.n * (self.row + 4096)
-
-    def paths(self, path):
-        return [f"{path}/{i:06d}{self.end}" for i in range(self.n)]
-
-    def make(self, path):
-        rng = np.random.default_rng(1)
-        os.mkdir(path)
-        for i, name in enumerate(self.paths(path)):
-            x = content(rng, self.dtype, (1, int(np.prod(self.shape))))
-            number(x, np.array([i]))
-            if self.end == ".npz":
-                np.savez(name, x=x.reshape(self.shape))
-            else:
-                np.save(name, x.reshape(self.shape))
+    def write(self, name, i, rng):
+        x = content(rng, self.dtype, (1, int(np.prod(self.shape))))
+        number(x, np.array([i]))
+        if self.end == ".npz":
+            np.savez(name, x=x.reshape(self.shape))
+        else:
+            np.save(name, x.reshape(self.shape))
 
     def source(self, path):
         return Lazy(self.paths(path))
 
     def ranges(self, path):
-        """(offset, length, crc32, path) of what a reader has to read."""
         for name in self.paths(path):
             if self.end == ".npy":
                 yield os.path.getsize(name) - self.row, self.row, 0, name
-                continue
-            yield member(name, "x.npy")
+            else:
+                yield member(name, "x.npy")
 
 
 def member(name, inside):
@@ -113,30 +123,24 @@ class Lazy:
         return np.stack(out)
 
 
-class Blob:
+class Blob(Set):
     """Random bytes, on the disk and out of the page cache."""
 
     def __init__(self, name, size):
-        self.name = name + ".bin"
+        super().__init__(name + ".bin", 0, "", size)
         self.size = size
-
-    def disk(self):
-        return self.size
 
     def make(self, path, limits):
         subprocess.run([limits, "make_random", path, str(self.size)],
                        check=True)
 
 
-class Tiny:
+class Tiny(Set):
     """A million files, each with one number."""
 
     def __init__(self, name, n):
-        self.name = name
+        super().__init__(name, 0, "", n * 4352)
         self.n = n
-
-    def disk(self):
-        return self.n * 4352
 
     def make(self, path, limits):
         subprocess.run([limits, "make_tiny", path, str(self.n)], check=True)
@@ -177,10 +181,10 @@ def ready(spec, top, tool, say, *more):
     if os.path.exists(path):
         return path
     os.makedirs(top, exist_ok=True)
-    if shutil.disk_usage(top).free < spec.disk() * 1.1 + (1 << 30):
+    if shutil.disk_usage(top).free < spec.disk * 1.1 + (1 << 30):
         raise RuntimeError(f"{top}: no room for {spec.name} "
-                           f"({spec.disk() / 1e9:.1f} GB)")
-    say(f"making {path} ({spec.disk() / 1e9:.1f} GB) ...")
+                           f"({spec.disk / 1e9:.1f} GB)")
+    say(f"making {path} ({spec.disk / 1e9:.1f} GB) ...")
     part = path + ".part"
     if os.path.isdir(part):
         shutil.rmtree(part)

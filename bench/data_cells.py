@@ -7,23 +7,22 @@ import subprocess
 
 import numpy as np
 
+from data import Set
+
 NPLATES, NTYPES = 14, 20
 H5AD_GZIP, H5AD_NONE, ZARR = "gzip.h5ad", "none.h5ad", "lz4.zarr"
 MAPS, SUMS = "maps", "sums.npy"
 RAW, ZLIB, BLOSC = 0, 1, 2  # how pen_limits unpacks a chunk
 
 
-class Cells:
+class Cells(Set):
     """n cells of ngenes genes, of which a cell has about nnz: rates of genes
     are skewed and differ by type, most counts are 1, plates come one after
     another."""
 
     def __init__(self, name, n, ngenes, nnz):
-        self.name = name
+        super().__init__(name, 0, "", n * nnz * (8 + 2.3 + 2.4))
         self.n, self.ngenes, self.nnz = n, ngenes, nnz
-
-    def disk(self):
-        return int(self.n * self.nnz * (8 + 2.3 + 2.4))
 
     def path(self, top, file):
         return os.path.join(top, file)
@@ -156,16 +155,11 @@ class Cells:
         return np.load(self.map(path, SUMS))
 
 
-class Packed:
+class Packed(Set):
     """The packed file of a set of cells, made by the penstock there is."""
 
     def __init__(self, cells):
-        self.name = cells.name + ".pen"
-        self.cells = cells
-        self.n, self.ngenes = cells.n, cells.ngenes
-
-    def disk(self):
-        return int(self.n * self.cells.nnz * 2)
+        super().__init__(cells.name + ".pen", 0, "", cells.n * cells.nnz * 2)
 
     def make(self, path, penstock, source):
         made = path + ".pen"  # what it is to be is told by its name

@@ -1,39 +1,13 @@
 """The data sets of formats that are more than rows: as DLIO and the formats'
-own libraries write them. Each has n samples, d.paths(), d.ranges() (offset,
-length, checksum and path of what has to be read) and d.row, the bytes of the
+own libraries write them. Each has n samples, and d.row: the bytes of the
 largest sample when it is decoded."""
+import itertools
 import os
 import struct
 
 import numpy as np
 
-from data import member
-
-
-class Set:
-    """A directory of files."""
-
-    def __init__(self, name, nfiles, end, disk):
-        self.name = name
-        self.nfiles = nfiles
-        self.end = end
-        self._disk = disk
-
-    def disk(self):
-        return self._disk
-
-    def paths(self, path):
-        return [f"{path}/{i:06d}{self.end}" for i in range(self.nfiles)]
-
-    def make(self, path):
-        rng = np.random.default_rng(1)
-        os.mkdir(path)
-        for i, name in enumerate(self.paths(path)):
-            self.write(name, i, rng)
-
-    def ranges(self, path):
-        for name in self.paths(path):
-            yield 0, os.path.getsize(name), 0, name
+from data import Set, member
 
 
 class Volumes(Set):
@@ -136,6 +110,32 @@ class Place(Set):
 
     def __init__(self, name, disk):
         super().__init__(name, 0, "", disk)
+
+
+class Sequences(Set):
+    """Sequences as text, a line each: half DNA, half RNA, the last line of each
+    half shorter, and the name of the sequence after a comma."""
+
+    def __init__(self, name, n, letters, last):
+        super().__init__(name + ".txt", 0, "", n * (letters + 18))
+        self.n, self.letters, self.last = n, letters, last
+
+    def make(self, path):
+        rng = np.random.default_rng(1)
+        half = self.n // 2
+        with open(path, "wb") as f:
+            for i in range(self.n):
+                m = self.last if i in (half - 1, self.n - 1) else self.letters
+                alphabet = b"ATCG" if i < half else b"AUCG"
+                s = np.frombuffer(alphabet, "u1")[rng.integers(0, 4, m)]
+                f.write(s.tobytes() + b",design_id_%d\n" % (i + 1))
+
+    def lines(self, path, most):
+        """The first whole sequences."""
+        with open(path, "rb") as f:
+            letters = (line.split(b",")[0] for line in f)
+            return list(itertools.islice(
+                (s for s in letters if len(s) == self.letters), most))
 
 
 CRC32C = []

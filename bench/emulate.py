@@ -232,7 +232,7 @@ def checkpoint(tools, work, path):
     found = {}
 
     def measure():
-        prepare(path, work.data.disk() // 2)
+        prepare(path, work.data.disk // 2)
         r = tools.limits("run", *penstock(tools)(
             f"checkpoint.checkpoint_folder={path}",
             f"checkpoint.block_size={work.more['block']}",

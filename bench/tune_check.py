@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """Is what `penstock tune` says to set any good? For data of three kinds, every
-setting that tune would try runs in an exhaustive `penstock sweep`; then tune
-searches the same grid on its own; then its choice and the sweep's best run
-against one another, in turns. The ratio of their rates (median over median) is
+setting that tune would try runs, some times; then tune searches the same grid
+on its own; then its choice and the best of all run against one another, in
+turns. The ratio of their rates (median over median) is
 the answer: 1 is as good as trying everything, and 0.9 is wanted.
 
     bench/tune_check.py [--dir DIR] [--penstock EXE] [--quick] [KIND...]
@@ -17,7 +17,6 @@ import random
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -37,7 +36,7 @@ QUICK = {"rows": 20000, "files": 400, "cells": 3000}
 
 
 class Times:
-    """Seconds of a cell of the sweep, of tune, of a run at the end."""
+    """Seconds of a setting, of tune, of a run at the end."""
 
     def __init__(self, quick):
         self.passes = 1 if quick else 2
@@ -54,11 +53,10 @@ def say(text):
 class Check:
     """One kind of data, and the command that is looked at."""
 
-    def __init__(self, args, name, scratch):
+    def __init__(self, args, name):
         self.exe = args.penstock
         self.times = Times(args.quick)
         self.name = name
-        self.scratch = scratch
         sizes = QUICK if args.quick else SIZES
         self.make, path, self.settings = KINDS[name]
         self.make = [m.format(**sizes) for m in self.make]
@@ -93,37 +91,14 @@ class Check:
                        "--json")
         return [tuple(c) for c in json.loads(out)["candidates"]]
 
-    def sweep(self, group, axes, number):
-        """One run of every cell that has these fixed words: {cell: rate}."""
-        rows = os.path.join(self.scratch, f"{self.name}-{number}.jsonl")
-        words = [f"{k}={','.join(v)}" for k, v in axes]
-        out = self.run("sweep", self.path, *self.settings, *words, *group,
-                       "epochs=0", "--fixed", f"--seconds={self.times.cell}",
-                       "--repeats", "1", "-o", rows, "--quiet", quiet=True)
-        if out is None:
-            return {}
-        with open(rows, encoding="utf-8") as f:
-            got = [json.loads(line) for line in f]
-        return {frozenset(r["setup"].split()) | frozenset(group):
-                r["samples_per_s"] for r in got}
-
     def exhaustive(self, grid):
-        """All of the grid, some passes: {cell: [rate]}, and what failed."""
-        groups, alone = split(grid)
+        """All of the grid, some passes, in changing order: {cell: [rate]}."""
         found = {}
-        jobs = [("sweep", g, axes) for g, axes in groups.items()]
-        jobs += [("load", c, None) for c in alone]
         for turn in range(self.times.passes):
-            random.Random(turn).shuffle(jobs)
-            for i, (kind, words, axes) in enumerate(jobs):
-                if kind == "sweep":
-                    got = self.sweep(words, axes, f"{turn}-{i}")
-                else:
-                    got = {frozenset(words):
-                           self.rate(words, self.times.cell)}
-                for cell, rate in got.items():
-                    if rate is not None:
-                        found.setdefault(cell, []).append(rate)
+            for cell in random.Random(turn).sample(grid, len(grid)):
+                rate = self.rate(cell, self.times.cell)
+                if rate is not None:
+                    found.setdefault(cell, []).append(rate)
         return found
 
     def duel(self, a, b):
@@ -133,42 +108,6 @@ class Check:
             for words in ((a, b), (b, a))[turn % 2]:
                 got[words].append(self.rate(words, self.times.last))
         return got[a], got[b]
-
-
-def split(grid):
-    """The grid as sweeps: those that differ in threads and prefetch only are
-    one, when all combinations are there; the others are runs of their own."""
-    groups, alone = {}, []
-    for cell in grid:
-        key = tuple(w for w in cell if not varied(w))
-        axes = tuple(w for w in cell if varied(w))
-        if axes:
-            groups.setdefault(key, []).append(axes)
-        else:
-            alone.append(cell)
-    out = {}
-    for key, cells in groups.items():
-        values = {}
-        for cell in cells:
-            for word in cell:
-                name, value = word.split("=")
-                values.setdefault(name, [])
-                if value not in values[name]:
-                    values[name].append(value)
-        n = 1
-        for v in values.values():
-            n *= len(v)
-        # a list of one value is no list to sweep
-        if n == len(cells) and n > 1 and all(len(v) > 1
-                                             for v in values.values()):
-            out[key] = list(values.items())
-        else:
-            alone += [c + key for c in cells]
-    return out, alone
-
-
-def varied(word):
-    return word.split("=")[0] in ("threads", "prefetch")
 
 
 def named(words):
@@ -181,20 +120,18 @@ def look_at(check):
     check.prepare()
     grid = check.grid()
     found = check.exhaustive(grid)
-    lost = [c for c in grid if frozenset(c) not in found]
-    if len(lost) == len(grid):
+    if not found:
         sys.exit(f"{check.name}: no setting works")
-    best = max((c for c in grid if frozenset(c) in found),
-               key=lambda c: statistics.median(found[frozenset(c)]))
+    best = max(found, key=lambda c: statistics.median(found[c]))
     swept = time.monotonic() - start
     tuned = json.loads(check.run("tune", check.path, *check.settings,
                                  "--seconds", f"{check.times.tune}", "--json",
                                  "--quiet"))
     choice = tuple(tuned["recommended"])
-    say(f"{check.name}: {len(grid)} settings, {len(lost)} do not work here; "
-        f"sweep {swept:.0f} s, tune {tuned['seconds']:.0f} s of "
+    say(f"{check.name}: {len(grid)} settings, {len(grid) - len(found)} do not "
+        f"work here; all {swept:.0f} s, tune {tuned['seconds']:.0f} s of "
         f"{check.times.tune}")
-    say(f"  sweep's best   {named(best)}")
+    say(f"  best of all    {named(best)}")
     say(f"  tune's choice  {named(choice)}")
     if set(choice) == set(best):
         say("  ratio          1.00 (the same settings)")
@@ -204,7 +141,7 @@ def look_at(check):
         sys.exit(f"{check.name}: a setting that worked does not any more")
     ratio = statistics.median(a) / statistics.median(b)
     say(f"  samples/s      tune {statistics.median(a):.4g} "
-        f"({min(a):.4g} .. {max(a):.4g}), sweep {statistics.median(b):.4g} "
+        f"({min(a):.4g} .. {max(a):.4g}), best {statistics.median(b):.4g} "
         f"({min(b):.4g} .. {max(b):.4g})")
     say(f"  ratio          {ratio:.2f}"
         f"{'' if ratio >= WANTED else f'  BELOW {WANTED}'}")
@@ -230,9 +167,7 @@ def main():
     if not os.access(args.penstock, os.X_OK):
         p.error(f"{args.penstock} is not there; build it, or give --penstock")
     start = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="tune-check.") as scratch:
-        ratios = {name: look_at(Check(args, name, scratch))
-                  for name in args.kinds or KINDS}
+    ratios = {name: look_at(Check(args, name)) for name in args.kinds or KINDS}
     worst = min(ratios, key=ratios.get)
     say(f"worst: {worst}, {ratios[worst]:.2f} (wanted {WANTED}); "
         f"{time.monotonic() - start:.0f} s in all")

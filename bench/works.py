@@ -5,9 +5,8 @@ import math
 from contenders_cells import FILES
 from data import Blob, Files, Rows, Tiny
 from data_cells import Cells
-from data_formats import (Chunks, Dlio, Fasta, Images, Place, Records, Text,
-                          Volumes)
-from data_tokens import Sequences
+from data_formats import (Chunks, Dlio, Fasta, Images, Place, Records,
+                          Sequences, Text, Volumes)
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 

@@ -24,7 +24,7 @@ static const struct command *list[MOST_EXPERIMENTS + 1];
 static int run_experiment(const struct pen_experiment *x, int argc,
 			  char **argv);
 
-struct command pen__cmd_sweep;
+struct command pen__cmd_sweep = { .name = "sweep" };
 
 static int run_sweep(int argc, char **argv)
 {
@@ -419,7 +419,7 @@ static int run_experiment(const struct pen_experiment *x, int argc, char **argv)
 	r.on_others = print_warming;
 	if (rc < 0)
 		rc = take_args(&r, command_of(x), argc, argv);
-	if (rc < 0 && (rc = x->prepare(&r, &err)))
+	if (rc < 0 && (rc = pen__run_prepare(&r, &err)))
 		rc = rc == PEN_END ? 128 + interrupted() : complain(&err);
 	else if (!rc)
 		rc = -1;

@@ -56,8 +56,8 @@ extern const struct command pen__cmd_load, pen__cmd_gen, pen__cmd_inspect,
 	pen__cmd_doctor, pen__cmd_compare, pen__cmd_tune, pen__cmd_vocab,
 	pen__cmd_ddict, pen__cmd_simulate;
 
-/* Made of the experiments' descriptions, by bench_commands(), before any of
- * these tables is looked at. */
+/* Made of the experiments' descriptions, all but its name, by bench_commands().
+ */
 extern struct command pen__cmd_sweep;
 int bench_commands(void);
 

@@ -195,9 +195,19 @@ static int run(int argc, char **argv)
 	return cmd->run(argc - 2, argv + 2);
 }
 
+/* The others do not wait for their descriptions to be read. */
+static bool looks_at_experiments(const char *name)
+{
+	return name[0] == '-' || !strcmp(name, "help") ||
+	       !strcmp(name, "bench") || !strcmp(name, "sweep") ||
+	       !strcmp(name, "report");
+}
+
 int main(int argc, char **argv)
 {
-	const int rc = bench_commands();
+	const int rc = argc < 2 || looks_at_experiments(argv[1])
+			       ? bench_commands()
+			       : EXIT_OK;
 
 	return rc ? rc : flushed(run(argc, argv));
 }

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "experiment/harness.h"
 #include "report/doc.h"
@@ -90,28 +89,19 @@ static int make_files(struct pen_run *r, const char *kind, struct pen_err *err)
 
 /* ---- one of them ---- */
 
-/* The example beside us: in the build tree, or where it is installed. */
+/* In the build's tree, or where it is installed. */
 static void find_program(char *path, size_t cap)
 {
 	static const char *const places[] = { "doc2vec",
 					      "../../examples/doc2vec",
-					      "../libexec/penstock/doc2vec" };
+					      "../libexec/penstock/doc2vec",
+					      NULL };
 	const char *given = getenv("PENSTOCK_DOC2VEC");
-	char dir[3800];
-	ssize_t n = readlink("/proc/self/exe", dir, sizeof(dir) - 1);
 
-	if (given && given[0]) {
+	if (given && given[0])
 		snprintf(path, cap, "%s", given);
-		return;
-	}
-	while (n > 0 && dir[n - 1] != '/')
-		n--;
-	dir[n > 0 ? n : 0] = '\0';
-	for (size_t i = 0; i < 3; i++) {
-		snprintf(path, cap, "%s%s", dir, places[i]);
-		if (!access(path, X_OK))
-			return;
-	}
+	else
+		pen__beside(places, path, cap);
 }
 
 static void put_figures(struct pen_text *j, const struct seqs *s,

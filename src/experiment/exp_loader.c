@@ -40,29 +40,21 @@ static int run_ahead(struct pen_run *r, const struct pen_trial *t,
 	struct pen_pass pass = { .content = true,
 				 .eat = ns > 0 ? step : NULL,
 				 .arg = r };
-	const struct pen_setting set[] = { { "prefetch", NULL, t->of->value },
-					   { .key = NULL } };
 
 	pen__json_num(j, "step_s", ns / 1e9);
-	return pen__run_pass_with(r, t, &pass, set, j, err);
+	return pen__run_pass_with(r, t, &pass, NULL, j, err);
 }
 
 static int prepare_ahead(struct pen_run *r, struct pen_err *err)
 {
-	const struct pen_taken *ahead = pen__value(r, "--ahead");
-
 	if (pen__given(r, "--busy") && !(pen__number(r, "--step") > 0))
 		return pen__fail(err, PEN_EINVAL, r->name,
 				 "--busy has no effect without --step");
-	for (size_t i = 0; i < ahead->n; i++) {
-		const uint64_t n = (uint64_t)ahead->v[i];
-		struct pen_setup *s = pen__setup_add(
-			r, n ? pen__show_grouped(n).s : "auto", "", n);
-
+	pen__run_vary(r);
+	for (struct pen_setup *s = r->setup; s < r->setup + r->n; s++)
 		snprintf(s->check, sizeof(s->check), "step=%.0f%s",
 			 pen__number(r, "--step"),
 			 pen__given(r, "--busy") ? " busy" : "");
-	}
 	return pen__run_data(r, err);
 }
 
@@ -88,25 +80,6 @@ struct pen_experiment pen__exp_prefetch = {
 };
 
 /* ---- samples a batch ---- */
-
-static int run_size(struct pen_run *r, const struct pen_trial *t,
-		    struct pen_text *j, struct pen_err *err)
-{
-	const struct pen_setting set[] = { { "batch_size", NULL, t->of->value },
-					   { .key = NULL } };
-
-	return pen__run_pass_with(r, t, NULL, set, j, err);
-}
-
-static int prepare_sizes(struct pen_run *r, struct pen_err *err)
-{
-	const struct pen_taken *size = pen__value(r, "--sizes");
-
-	for (size_t i = 0; i < size->n; i++)
-		pen__setup_add(r, pen__show_whole(size->v[i]).s, "",
-			       (uint64_t)size->v[i]);
-	return pen__run_data(r, err);
-}
 
 /*
  * Seconds of a batch = c + d x its samples, fitted so that all sizes have the
@@ -160,6 +133,4 @@ static void words_size(struct pen_text *t, const struct pen_variants *a)
 
 struct pen_experiment pen__exp_batch_size = {
 	.kind = { .experiment = "batch-size", .words = words_size },
-	.prepare = prepare_sizes,
-	.run = run_size,
 };

@@ -68,16 +68,19 @@ struct pen_experiment {
 	struct pen_pair sets[4], refuses[4];
 	struct pen_pair preset[2]; /* settings, unless they are given */
 	const char *shape;	   /* of data made; NULL: 32x32 */
+	/* A flag whose values are the variants, and the setting they are of. */
+	struct pen_pair vary[2];
 	/* A table as it goes: columns "title=key:width". */
 	const char *live;
 
 	size_t own; /* bytes of a state of its own */
-	/* All arguments are known: opens the data, adds setups. */
+	/* All may be NULL; of what is varied, a pass over the data is enough.
+	 * All arguments are known: opens the data, adds setups. */
 	int (*prepare)(struct pen_run *, struct pen_err *);
 	/* In a child: one setup, its figures into j. */
 	int (*run)(struct pen_run *, const struct pen_trial *,
 		   struct pen_text *j, struct pen_err *);
-	/* The rest may be NULL. A setting, a path (key NULL), or a flag that is
+	/* A setting, a path (key NULL), or a flag that is
 	 * left to it; 1: it is as any other. */
 	int (*take)(struct pen_run *, const char *key, const char *value,
 		    struct pen_err *);
@@ -177,6 +180,8 @@ void pen__run_close(struct pen_run *);
 /* A flag ("--x", value or NULL), a setting (key, value), or a path (NULL). */
 int pen__run_take(struct pen_run *, const char *key, const char *value,
 		  struct pen_err *);
+/* After all arguments. */
+int pen__run_prepare(struct pen_run *, struct pen_err *);
 /* All trials. PEN_END: it was stopped. */
 int pen__run_all(struct pen_run *, struct pen_err *);
 /* Rows of its setups, whoever ran them: the caller frees. NULL: no memory. */
@@ -193,6 +198,8 @@ bool pen__chosen(const struct pen_run *, const char *flag, size_t i);
 
 /* ---- for prepare ---- */
 
+/* A setup for every value of what the description varies. */
+void pen__run_vary(struct pen_run *);
 /* Looks at the data, or makes them: one npy file. */
 int pen__run_data(struct pen_run *, struct pen_err *);
 /* The file of rows alone, where there is nothing to look at. */
@@ -232,8 +239,8 @@ int pen__run_spec(const struct pen_run *, const struct pen_setting *,
  * caller's to fini in any case. */
 int pen__run_pass(struct pen_run *, const struct pen_trial *, struct pen_pass *,
 		  struct pen_text *j, struct pen_err *);
-/* The same with a copy of the spec, changed so; and the end of the pass, whose
- * figures stay. NULL: a plain one. */
+/* The same with a copy of the spec, changed so (NULL: by what the description
+ * varies); and the end of the pass, whose figures stay (NULL: a plain one). */
 int pen__run_pass_with(struct pen_run *, const struct pen_trial *,
 		       struct pen_pass *, const struct pen_setting *,
 		       struct pen_text *j, struct pen_err *);

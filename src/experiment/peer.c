@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/json.h"
+#include "report/jsonl.h"
 
 #define MOST (1u << 20) /* of what it prints */
 #define LOOK_MS 20
@@ -162,48 +162,40 @@ static void listen_to(const struct pen_peer *p, bool memory,
 
 /* ---- the answer ---- */
 
-static void text(const struct pen_jdoc *d, const char *key, char *to,
-		 size_t cap)
+static double number(const struct pen_line *row, const char *key)
 {
-	const char *s = pen__jdoc_text(d, pen__jdoc_get(d, 0, key));
+	const double v = pen__line_number(row, key);
 
-	snprintf(to, cap, "%s", s ? s : "");
-}
-
-static double number(const struct pen_jdoc *d, const char *key)
-{
-	double v = 0;
-
-	pen__jdoc_number(d, pen__jdoc_get(d, 0, key), &v);
 	return v >= 0 && v < 1e15 ? v : 0;
 }
 
 static int read_answer(const char *python, const struct pen_text *out,
 		       struct pen_answer *a, struct pen_err *err)
 {
-	const char *last = out->p;
-	struct pen_jdoc d;
-	char why[200];
-	int rc;
+	const char *last = out->p, *why;
+	struct pen_line row;
+	bool nomem;
+	int rc = 0;
 
 	for (size_t i = 0; i + 1 < out->n; i++)
 		if (out->p[i] == '\n')
 			last = out->p + i + 1;
-	rc = pen__jdoc_open(&d, last, (size_t)(out->p + out->n - last), python,
-			    err);
-	if (rc)
-		return rc;
-	text(&d, "error", why, sizeof(why));
-	text(&d, "content_sum", a->sum, sizeof(a->sum));
-	text(&d, "torch", a->torch, sizeof(a->torch));
-	text(&d, "penstock", a->own, sizeof(a->own));
-	a->samples = (uint64_t)number(&d, "samples");
-	a->seconds = number(&d, "seconds");
-	a->step_s = number(&d, "step_s");
-	a->wait_s = number(&d, "wait_s");
+	if (!pen__line_parse(&row, last, (size_t)(out->p + out->n - last),
+			     &nomem))
+		return pen__fail(err, nomem ? PEN_ENOMEM : PEN_EDATA, python,
+				 "gave no answer that is JSON");
+	snprintf(a->sum, sizeof(a->sum), "%s",
+		 pen__line_text(&row, "content_sum"));
+	a->torch = *pen__line_text(&row, "torch");
+	a->own = *pen__line_text(&row, "penstock");
+	a->samples = (uint64_t)number(&row, "samples");
+	a->seconds = number(&row, "seconds");
+	a->step_s = number(&row, "step_s");
+	a->wait_s = number(&row, "wait_s");
+	why = pen__line_text(&row, "error");
 	if (*why)
-		rc = pen__fail(err, PEN_ENOTSUP, python, "%s", why);
-	pen__jdoc_close(&d);
+		rc = pen__fail(err, PEN_ENOTSUP, python, "%.200s", why);
+	pen__line_fini(&row);
 	return rc;
 }
 

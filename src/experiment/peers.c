@@ -5,7 +5,6 @@
  */
 #include "experiment/peers.h"
 
-#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,38 +27,18 @@ static const char *python_of(const struct pen_run *r)
 	return given ? given : "/usr/bin/python3";
 }
 
-static bool has_module(const char *dir)
-{
-	char path[4200];
+#define MODULE "/penstock/__init__.py"
 
-	snprintf(path, sizeof(path), "%s/penstock/__init__.py", dir);
-	return !access(path, R_OK);
-}
-
-/* Beside the program: in the build's tree, or where it was installed. */
+/* In the build's tree, or where it was installed. */
 static void find_module(struct pen_peers *g)
 {
-	char exe[2048], pattern[2200];
-	const ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
-	glob_t found;
+	static const char *const places[] = {
+		"../../python" MODULE, "../lib/python3*/dist-packages" MODULE,
+		NULL
+	};
+	const bool found = pen__beside(places, g->module, sizeof(g->module));
 
-	if (n <= 0)
-		return;
-	exe[n] = '\0';
-	*strrchr(exe, '/') = '\0';
-	snprintf(g->module, sizeof(g->module), "%s/../../python", exe);
-	if (has_module(g->module))
-		return;
-	g->module[0] = '\0';
-	snprintf(pattern, sizeof(pattern), "%s/../lib/python3*/dist-packages",
-		 exe);
-	if (glob(pattern, 0, NULL, &found))
-		return;
-	for (size_t i = 0; i < found.gl_pathc && !g->module[0]; i++)
-		if (has_module(found.gl_pathv[i]))
-			snprintf(g->module, sizeof(g->module), "%s",
-				 found.gl_pathv[i]);
-	globfree(&found);
+	g->module[found ? strlen(g->module) - strlen(MODULE) : 0] = '\0';
 }
 
 static int probe(struct pen_run *r, const void *arg, struct pen_err *err)
@@ -75,8 +54,8 @@ static int probe(struct pen_run *r, const void *arg, struct pen_err *err)
 	pen__json_str(&q, "module", g->module);
 	pen__json_close(&q, '}');
 	rc = pen__peer_ask(&g->peer, &q, false, &a, err);
-	g->others = !rc && a.torch[0];
-	g->module_there = !rc && a.own[0];
+	g->others = !rc && a.torch;
+	g->module_there = !rc && a.own;
 	snprintf(g->why, sizeof(g->why), "%s",
 		 rc ? err->msg
 		    : "has no module torch (Debian: python3-torch; or name "

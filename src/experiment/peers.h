@@ -36,7 +36,7 @@ struct pen_answer {
 	char sum[32];
 	double seconds, step_s, wait_s;	 /* all; means of a step */
 	uint64_t base_bytes, peak_bytes; /* with memory */
-	char torch[32], own[32];	 /* versions; "": not there */
+	bool torch, own;		 /* Python has these modules */
 };
 
 /* ---- in C ---- */

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <glob.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -297,6 +298,28 @@ bool pen__names_workload(const char *name)
 	return pen__workload_find(name) ||
 	       (n > 5 && !strcmp(name + n - 5, ".yaml")) ||
 	       (n > 4 && !strcmp(name + n - 4, ".yml"));
+}
+
+bool pen__beside(const char *const *places, char *path, size_t cap)
+{
+	char dir[2048];
+	ssize_t n = readlink(SELF, dir, sizeof(dir));
+
+	while (n > 0 && dir[n - 1] != '/')
+		n--;
+	for (; *places; places++) {
+		glob_t found;
+
+		snprintf(path, cap, "%.*s%s", n > 0 ? (int)n : 0, dir, *places);
+		if (!access(path, R_OK))
+			return true;
+		if (!glob(path, 0, NULL, &found)) {
+			snprintf(path, cap, "%s", found.gl_pathv[0]);
+			globfree(&found);
+			return true;
+		}
+	}
+	return false;
 }
 
 static int remove_one(const char *path, const struct stat *st, int flag,

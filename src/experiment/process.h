@@ -38,6 +38,9 @@ int pen__process_call(struct pen_process *, const char *name,
 
 /* Is this one that `run` takes, or else data, for `load`? */
 bool pen__names_workload(const char *name);
+/* The first of some places that is there, from this program's folder on; names
+ * may be patterns. None is: false, and the last place. */
+bool pen__beside(const char *const *places, char *path, size_t cap);
 /* A folder and all in it, as far as that goes. */
 void pen__remove_tree(const char *dir);
 

@@ -155,6 +155,7 @@ static const struct {
 	TEXT("workers", kind.versus.workers),
 	RECORDS("example", examples, 2),
 	RECORDS("preset", preset, 2),
+	RECORDS("vary", vary, 2),
 	RECORDS("sets", sets, 1),
 	RECORDS("refuse", refuses, 2),
 	RECORDS("chart", kind.chart, 3),
@@ -196,15 +197,24 @@ static char *next_line(const char **at, char **room, size_t *left)
 
 	while (*from == '#' || *from == '\n')
 		from += *from == '#' ? strcspn(from, "\n") : 1;
-	for (; *from && (*from != '\n' || from[1] == ' ') && *left > 1;
-	     (*left)--) {
-		*to++ = *from == '\n' ? ' ' : *from;
-		from += *from == '\n' ? 1 + strspn(from + 1, " ") : 1;
+	for (;;) {
+		const size_t n = strcspn(from, "\n");
+
+		if (n + 2 > *left)
+			return NULL;
+		memcpy(to, from, n);
+		to += n;
+		from += n;
+		*left -= n + 1;
+		if (!*from || from[1] != ' ')
+			break;
+		*to++ = ' ';
+		from += 1 + strspn(from + 1, " ");
 	}
 	*to++ = '\0';
 	*at = from;
 	*room = to;
-	return *line && *left > 1 ? line : NULL;
+	return *line ? line : NULL;
 }
 
 static const char *read_lines(struct pen_experiment *, const char *at);
@@ -252,7 +262,7 @@ static const char *read_lines(struct pen_experiment *x, const char *at)
 		if (!ok)
 			return was;
 	}
-	return left > 1 ? NULL : was;
+	return *at ? was : NULL; /* there was no room for the rest */
 }
 
 int pen__experiments_read(struct pen_err *err)

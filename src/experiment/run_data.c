@@ -167,6 +167,26 @@ int pen__run_data(struct pen_run *r, struct pen_err *err)
 	return 0;
 }
 
+/* ---- variants that are values of one setting ---- */
+
+void pen__run_vary(struct pen_run *r)
+{
+	const struct pen_taken *v = pen__value(r, r->of->vary->first);
+
+	for (size_t i = 0; i < v->n; i++)
+		pen__setup_add(
+			r, v->v[i] > 0 ? pen__show_whole(v->v[i]).s : "auto",
+			"", (uint64_t)v->v[i]);
+}
+
+int pen__run_prepare(struct pen_run *r, struct pen_err *err)
+{
+	if (r->of->prepare)
+		return r->of->prepare(r, err);
+	pen__run_vary(r);
+	return pen__run_data(r, err);
+}
+
 /* ---- in a child ---- */
 
 bool pen__spec_is(const struct pen_spec *s, const char *key, const char *value)
@@ -308,9 +328,12 @@ int pen__run_pass_with(struct pen_run *r, const struct pen_trial *t,
 		       struct pen_pass *p, const struct pen_setting *set,
 		       struct pen_text *j, struct pen_err *err)
 {
+	const struct pen_setting vary[] = {
+		{ r->of->vary->second, NULL, t->of->value }, { .key = NULL }
+	};
 	struct pen_pass plain = { .content = true };
 	struct pen_spec *s;
-	int rc = pen__run_spec(r, set, &s, err);
+	int rc = pen__run_spec(r, set ? set : vary, &s, err);
 
 	if (rc)
 		return rc;

@@ -35,7 +35,7 @@ size_t pen__columns_parse(const char *text, struct pen_column *c)
 					: c->key);
 		width = strchr(c->key, ':');
 		if (width) {
-			c->width = atoi(width + 1);
+			c->width = (int)strtol(width + 1, NULL, 10);
 			*width = '\0';
 		}
 		u = pen__measure_of(c->key);
