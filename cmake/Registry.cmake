@@ -1,10 +1,13 @@
 # One line registers an implementation: pen_format(npy), pen_store(uring NEEDS
 # URING). The source file is compiled in and an entry is written to the list
-# that registry.c includes; a missing library leaves both out.
+# that registry.c includes; a missing library leaves both out. IN names the
+# source of several, which pen_sources() compiles.
 
 function(pen_register kind name)
-	cmake_parse_arguments(ARG "" "NEEDS" "" ${ARGN})
-	set_property(DIRECTORY APPEND PROPERTY PEN_REGISTERED ${name}.c)
+	cmake_parse_arguments(ARG "" "NEEDS;IN" "" ${ARGN})
+	if(NOT ARG_IN)
+		set_property(DIRECTORY APPEND PROPERTY PEN_REGISTERED ${name}.c)
+	endif()
 	if(ARG_NEEDS)
 		if(NOT ${ARG_NEEDS}_FOUND)
 			message(STATUS
@@ -17,7 +20,10 @@ function(pen_register kind name)
 		set_property(GLOBAL APPEND PROPERTY PEN_LIBS
 			PkgConfig::${ARG_NEEDS})
 	endif()
-	target_sources(pen_core PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/${name}.c)
+	if(NOT ARG_IN)
+		target_sources(pen_core PRIVATE
+			${CMAKE_CURRENT_SOURCE_DIR}/${name}.c)
+	endif()
 	set_property(GLOBAL APPEND PROPERTY PEN_ENTRIES_${kind}
 		"PEN_ENTRY(${name})\n")
 endfunction()

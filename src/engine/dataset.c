@@ -247,7 +247,7 @@ static int open_format(struct pen_dataset *ds, const struct pen_format_ops *ops,
 	char *fields = NULL;
 	int rc = 0;
 
-	if (s->cells && ops->opts != s->cells)
+	if (s->cells && !pen__opt_find(ops->opts, s->cells->name))
 		return pen__fail(err, PEN_EINVAL, s->paths[0],
 				 "is of format %s, which has no cells; convert "
 				 "takes h5ad, zarr and packed",

@@ -48,7 +48,8 @@ DOORS = {"codec/deflate.h", "ddict/dictionary.h", "format/format.h",
          "token/token.h"}
 ROOM = re.compile(r"^format/\w+/")
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
-ENTRY = re.compile(r"^\s*pen_(store|format|cells|sampler|codec|packer|token)\(\s*(\w+)", re.M)
+ENTRY = re.compile(r"^\s*pen_(store|format|cells|sampler|codec|packer|token)\(\s*(\w+)"
+                   r"(?:\s+IN\s+(\w+))?", re.M)
 GENERATED = re.compile(r"^(store|format|cells|sampler|codec|packer|token)_(list|absent)\.h$")
 
 
@@ -67,9 +68,9 @@ def implementations():
     for kind in MIDDLE | {"codec", "token"}:
         for short, path in files(f"src/{kind}", "CMakeLists.txt"):
             with open(path, encoding="utf-8") as f:
-                for found, name in ENTRY.findall(f.read()):
+                for found, name, of in ENTRY.findall(f.read()):
                     out[f"pen__{found}_{name}"] = os.path.join(
-                        os.path.dirname(short), f"{name}.c")
+                        os.path.dirname(short), f"{of or name}.c")
     return out
 
 
