@@ -1,14 +1,14 @@
 # One line registers an implementation: pen_format(npy), pen_store(uring NEEDS
 # URING). The source file is compiled in and an entry is written to the list
-# that registry.c includes; a missing library leaves both out. FILE names the
-# source where it is not NAME.c.
+# that registry.c includes; a missing library leaves both out. IN names the
+# source where it is not NAME.c; several may be in one.
 
 function(pen_register kind name)
-	cmake_parse_arguments(ARG "" "NEEDS;FILE" "" ${ARGN})
-	if(NOT ARG_FILE)
-		set(ARG_FILE ${name}.c)
+	cmake_parse_arguments(ARG "" "NEEDS;IN" "" ${ARGN})
+	if(NOT ARG_IN)
+		set(ARG_IN ${name})
 	endif()
-	set_property(DIRECTORY APPEND PROPERTY PEN_REGISTERED ${ARG_FILE})
+	set_property(DIRECTORY APPEND PROPERTY PEN_REGISTERED ${ARG_IN}.c)
 	if(ARG_NEEDS)
 		if(NOT ${ARG_NEEDS}_FOUND)
 			message(STATUS
@@ -21,7 +21,11 @@ function(pen_register kind name)
 		set_property(GLOBAL APPEND PROPERTY PEN_LIBS
 			PkgConfig::${ARG_NEEDS})
 	endif()
-	target_sources(pen_core PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/${ARG_FILE})
+	get_target_property(sources pen_core SOURCES)
+	if(NOT ${CMAKE_CURRENT_SOURCE_DIR}/${ARG_IN}.c IN_LIST sources)
+		target_sources(pen_core PRIVATE
+			${CMAKE_CURRENT_SOURCE_DIR}/${ARG_IN}.c)
+	endif()
 	set_property(GLOBAL APPEND PROPERTY PEN_ENTRIES_${kind}
 		"PEN_ENTRY(${name})\n")
 endfunction()
@@ -42,7 +46,7 @@ macro(pen_packer)
 	pen_register(packer ${ARGN})
 endmacro()
 macro(pen_decoder)
-	pen_register(decoder ${ARGN} FILE decode_${ARGV0}.c)
+	pen_register(decoder ${ARGN} IN decode_${ARGV0})
 endmacro()
 macro(pen_token)
 	pen_register(token ${ARGN})

@@ -298,7 +298,7 @@ static inline int drv_fetch(struct drv *d, const struct pen_unit *u,
 	    pen__crc32(u->crc_seed, o->p + u->offset, u->len) != u->crc)
 		return pen__fail(err, PEN_EDATA, o->name, "crc32 differs");
 	if (u->flags & PEN_UNIT_PLAIN) {
-		DRV_MUST(!(u->flags & PEN_UNIT_ENCODED));
+		DRV_MUST(!(u->flags & PEN_UNIT_COMPRESSED));
 		DRV_MUST(u->len == r->len[u->field]);
 		if (u->len)
 			memcpy(r->p[u->field], o->p + u->offset, u->len);
@@ -311,7 +311,7 @@ static inline int drv_fetch(struct drv *d, const struct pen_unit *u,
 		memcpy(raw, o->p + u->offset, u->len);
 	*out = raw;
 	*s = (struct pen_span){ raw, u->len };
-	if (!(u->flags & PEN_UNIT_ENCODED))
+	if (!(u->flags & PEN_UNIT_COMPRESSED))
 		return 0;
 	unpacked = malloc(u->size ? u->size : 1);
 	DRV_MUST(unpacked != NULL);

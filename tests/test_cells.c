@@ -100,7 +100,7 @@ static void check_row(const struct sample *s, uint32_t row, bool packed)
 		CHECK_EQ(u.len, s->sizes[g]);
 		CHECK_EQ(u.id, g);
 		CHECK_EQ(u.size, (group_end(s, g + 1) - group_end(s, g)) * 4);
-		CHECK(u.flags == (PEN_UNIT_SHARED | PEN_UNIT_ENCODED));
+		CHECK(u.flags == (PEN_UNIT_SHARED | PEN_UNIT_COMPRESSED));
 		data = (struct pen_span){
 			(const uint8_t *)&s->numbers[group_end(s, g)], u.size
 		};

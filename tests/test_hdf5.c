@@ -331,11 +331,11 @@ static void test_units(void)
 		  true },
 		{ "compact-latest.h5", PEN_UNIT_PLAIN, 1, true, true },
 		{ "l-latest-rows-none.h5", PEN_UNIT_PLAIN, 1, true, false },
-		{ "l-latest-rows-gzip.h5", PEN_UNIT_SHARED | PEN_UNIT_ENCODED,
-		  1, false, false },
+		{ "l-latest-rows-gzip.h5",
+		  PEN_UNIT_SHARED | PEN_UNIT_COMPRESSED, 1, false, false },
 		{ "l-latest-grid-none.h5", PEN_UNIT_SHARED, 6, false, false },
-		{ "l-latest-grid-all.h5", PEN_UNIT_SHARED | PEN_UNIT_ENCODED, 6,
-		  false, false },
+		{ "l-latest-grid-all.h5", PEN_UNIT_SHARED | PEN_UNIT_COMPRESSED,
+		  6, false, false },
 		{ "l-latest-row-gzip.h5", 0, 1, false, false },
 	};
 

@@ -116,7 +116,7 @@ static void test_units(void)
 	drv_close(&d);
 	CHECK_EQ(open_file(&d, "table-deflated.npz", kv, 3, NULL), 0);
 	d.f->ops->locate(d.f, 0, 2, &u);
-	CHECK_EQ(u.flags, PEN_UNIT_SHARED | PEN_UNIT_ENCODED);
+	CHECK_EQ(u.flags, PEN_UNIT_SHARED | PEN_UNIT_COMPRESSED);
 	CHECK_EQ(d.f->scratch_size, 0);
 	drv_close(&d);
 	kv[0].value = "file";

@@ -60,7 +60,7 @@ static void test_fill(void)
 	bool fresh;
 
 	CHECK_EQ(pen__units_init(&u, p, 0, 0, UINT64_MAX), 0);
-	unit.flags |= PEN_UNIT_ENCODED;
+	unit.flags |= PEN_UNIT_COMPRESSED;
 	unit.size = SIZE;
 	memset(bytes, 7, sizeof(bytes));
 	for (unit.id = 1; unit.id < 60; unit.id++) {
@@ -109,7 +109,7 @@ static void test_unpacked_in_place(void)
 
 	CHECK_EQ(pen__units_init(&u, p, 0, 0, UINT64_MAX), 0);
 	u.copied = SIZE;
-	unit.flags |= PEN_UNIT_ENCODED;
+	unit.flags |= PEN_UNIT_COMPRESSED;
 	unit.size = SIZE;
 	for (unit.id = 1; unit.id < 40; unit.id++) {
 		CHECK_EQ(pen__units_hold(&u, &unit, &l, &fresh), 0);

@@ -154,7 +154,7 @@ static void test_kept(void)
 		     golden_dir, golden_dir);
 	if (CHECK(l != NULL))
 		pen_dataset_warnings(l->ds, &w, formats_see);
-	CHECK(w.found_bad && w.nbad == 1 && !w.nnotes);
+	CHECK(w.found_note && w.nnotes == 1 && !w.nbad);
 	pen_loader_close(l);
 	CHECK_EQ(rename("moved", path), 0);
 }

@@ -248,7 +248,7 @@ static int open_format(struct pen_dataset *ds, const struct pen_format_ops *ops,
 	char *fields = NULL;
 	int rc = 0;
 
-	if (s->cells && ops->opts != s->cells)
+	if (s->cells && !pen__opt_find(ops->opts, s->cells->name))
 		return pen__fail(err, PEN_EINVAL, s->paths[0],
 				 "is of format %s, which has no cells; convert "
 				 "takes h5ad, zarr and packed",
@@ -498,7 +498,7 @@ static bool unpacks(const struct pen_dataset *ds)
 	f->ops->locate(f, object, k, u);
 	for (uint32_t i = 0; i < f->units_per_sample; i++)
 		packed |= u[i].object != PEN_NO_OBJECT &&
-			  u[i].flags & PEN_UNIT_ENCODED;
+			  u[i].flags & PEN_UNIT_COMPRESSED;
 	pen__free(u);
 	return packed;
 }

@@ -212,7 +212,7 @@ void pen__fetch_unit(struct pen_worker *w, struct pen_live *live)
 	s->live = live;
 	s->batch = NULL;
 	s->drained = w->l->drops;
-	if (!(live->unit.flags & PEN_UNIT_ENCODED) && !s->drained)
+	if (!(live->unit.flags & PEN_UNIT_COMPRESSED) && !s->drained)
 		s->dst = live->mem.p;
 	pen__slot_submit(w, s);
 }
@@ -236,7 +236,8 @@ static void complete_unit(struct pen_worker *w, struct pen_slot *s,
 {
 	struct pen_live *live = s->live;
 
-	if (!err->code && (s->unit.flags & PEN_UNIT_ENCODED) && !w->l->drops) {
+	if (!err->code && (s->unit.flags & PEN_UNIT_COMPRESSED) &&
+	    !w->l->drops) {
 		const struct pen_span raw = {
 			(const uint8_t *)s->io.data + s->skew, s->unit.len
 		};

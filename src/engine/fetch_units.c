@@ -103,7 +103,8 @@ static uint64_t payload_of(const struct pen_units *u,
 	const uint64_t n = pen__unit_payload(unit);
 	const uint32_t share = u->share[unit->field % PEN_UNIT_KINDS];
 
-	return unit->flags & PEN_UNIT_ENCODED && share < 1024 && n <= u->copied
+	return unit->flags & PEN_UNIT_COMPRESSED && share < 1024 &&
+			       n <= u->copied
 		       ? n / 1024 * share + share
 		       : n;
 }

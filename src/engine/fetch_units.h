@@ -78,7 +78,7 @@ void pen__units_fini(struct pen_units *); /* frees also what is held */
 /* Bytes a unit's payload takes. */
 static inline uint64_t pen__unit_payload(const struct pen_unit *u)
 {
-	return u->flags & PEN_UNIT_ENCODED ? u->size : u->len;
+	return u->flags & PEN_UNIT_COMPRESSED ? u->size : u->len;
 }
 
 /* Would these units (unused slots passed over) stay within limit bytes? */

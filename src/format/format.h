@@ -53,10 +53,10 @@ struct pen_index {
 enum pen_unit_flags {
 	PEN_UNIT_PLAIN = 1,  /* the bytes are the row of `field`, as they are */
 	PEN_UNIT_SHARED = 2, /* other samples need it, too: fetch once, by id */
-	PEN_UNIT_ENCODED = 4, /* goes through unpack() into `size` bytes */
-	PEN_UNIT_CRC32 = 8,   /* crc32 of the fetched bytes, continued from
-				 crc_seed, must be crc */
-	PEN_UNIT_CODED = 16,  /* the engine's: PLAIN, were it not decoded */
+	PEN_UNIT_COMPRESSED = 4, /* goes through unpack() into `size` bytes */
+	PEN_UNIT_CRC32 = 8,	 /* crc32 of the fetched bytes, continued from
+				    crc_seed, must be crc */
+	PEN_UNIT_CODED = 16,	 /* the engine's: PLAIN, were it not decoded */
 };
 
 #define PEN_NO_OBJECT UINT32_MAX
@@ -64,10 +64,10 @@ enum pen_unit_flags {
 struct pen_unit {
 	uint64_t offset, len;
 	uint64_t id;	 /* SHARED: the same for all samples that share it */
-	uint64_t size;	 /* ENCODED: bytes after unpack() */
+	uint64_t size;	 /* COMPRESSED: bytes after unpack() */
 	uint32_t object; /* PEN_NO_OBJECT: this slot is unused */
-	/* PLAIN: where it goes. ENCODED: which kind it is of; those of one kind
-	 * shrink alike when they are kept. */
+	/* PLAIN: where it goes. COMPRESSED: which kind it is of; those of one
+	 * kind shrink alike when they are kept. */
 	uint16_t field;
 	uint16_t flags;
 	uint32_t crc_seed, crc;

@@ -121,7 +121,7 @@ static bool see_units(const struct pen_format *f, struct pen_look *out)
 	out->first_bytes = u[0].len;
 	for (uint32_t i = 0; i < f->units_per_sample; i++)
 		out->packed |= u[i].object != PEN_NO_OBJECT &&
-			       (u[i].flags & PEN_UNIT_ENCODED);
+			       (u[i].flags & PEN_UNIT_COMPRESSED);
 	pen__free(u);
 	return true;
 }

@@ -47,14 +47,16 @@ MAY = {
 }
 # What the engine sees of the layers below it.
 INTERFACES = {"codec/deflate.h", "ddict/dictionary.h", "decode/decode.h",
-              "format/format.h", "sampler/sampler.h", "store/store.h", "store/tier.h",
-         "token/token.h"}
+              "format/format.h", "sampler/sampler.h", "store/store.h",
+              "store/tier.h", "token/token.h"}
 ROOM = re.compile(r"^format/\w+/")
 # The stages of the pipeline: a file of one includes the headers of those after
 # it. Containers between them (pool.h, fetch_units.h) are everybody's.
 STAGES = ["plan", "fetch", "unpack", "emit", "finish"]
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
-ENTRY = re.compile(r"^\s*pen_(store|format|decoder|cells|sampler|codec|packer|token)\(\s*(\w+)(?:\s+FILE\s+(\S+)\))?", re.M)
+ENTRY = re.compile(
+    r"^\s*pen_(store|format|decoder|cells|sampler|codec|packer|token)\(\s*(\w+)"
+    r"(?:\s+IN\s+(\w+))?", re.M)
 GENERATED = re.compile(r"^(store|format|decoder|cells|sampler|codec|packer|token)_(list|absent)\.h$")
 
 
@@ -73,11 +75,11 @@ def implementations():
     for kind in MIDDLE | {"codec", "token"}:
         for short, path in files(f"src/{kind}", "CMakeLists.txt"):
             with open(path, encoding="utf-8") as f:
-                for found, name, source in ENTRY.findall(f.read()):
+                for found, name, of in ENTRY.findall(f.read()):
                     if found == "decoder":
-                        source = f"decode_{name}.c"
+                        of = f"decode_{name}"
                     out[f"pen__{found}_{name}"] = os.path.join(
-                        os.path.dirname(short), source or f"{name}.c")
+                        os.path.dirname(short), f"{of or name}.c")
     return out
 
 

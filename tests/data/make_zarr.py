@@ -118,7 +118,8 @@ def make_anndata():
     refuse(f, "has no column tissu; did you mean 'tissue'?", 'obs=tissu')
     refuse('ad.zarr.zip', "did you mean 'tissue'?", 'obs=tissu')
     refuse(f, 'not a matrix', 'matrix=obs')
-    refuse(f + '/X/data', 'no such matrix')
+    case('part', f + '/X/data', samples(
+        x=zarr.open_array(path(f + '/X/data'), 'r')[...]))
 
 
 # ---- version 2 by hand ----
@@ -392,12 +393,158 @@ def make_alone():
     case('array', 'array.zarr', rows(m), 'matrix=.')
     zarr.save_array(path('plain'), m)
     case('plain', 'plain', rows(m), 'matrix=.')
-    refuse('array.zarr', 'no such matrix')
+    case('array-plain', 'array.zarr', samples(x=m))
+    refuse('array.zarr', 'for single cells', 'obs=kind')
+    refuse('array.zarr', 'for single cells', 'output=csr')
     g = zarr.group(zarr.DirectoryStore(path('around.zarr')))
     put_sparse(g, 'csr', sp.csr_matrix(m))
     shutil.move(path('around.zarr/csr'), path('csr.zarr'))
     case('csr', 'csr.zarr', rows(m), 'matrix=.')
     case('csr-csr', 'csr.zarr', lists(m), 'matrix=.', 'output=csr')
+
+
+# ---- plain arrays ----
+
+def samples(**fields):
+    """Along the first axis; names with a slash are written with __."""
+    fields = {k.replace('__', '/'): np.asarray(v) for k, v in fields.items()}
+    fields = {k: v.astype(v.dtype.newbyteorder('='))
+              for k, v in fields.items()}
+    n = len(next(iter(fields.values())))
+    return [{k: fields[k][i] for k in sorted(fields)} for i in range(n)]
+
+
+def plain(name, a, chunks, **kw):
+    """An array that zarr wrote, and what zarr reads of it."""
+    f = 'plain-%s.zarr' % name
+    z = zarr.open_array(path(f), 'w', shape=a.shape, chunks=chunks,
+                        dtype=a.dtype, **kw)
+    z[...] = a
+    got = zarr.open_array(path(f), 'r')[...]
+    assert np.array_equal(got, a, equal_nan=a.dtype.kind == 'f')
+    case('plain-' + name, f, samples(x=got))
+    return path(f)
+
+
+def make_plain():
+    a = rng.integers(0, 200, (13, 5, 6, 4))
+    for t in ('?', 'i1', '<i2', '>i2', '<i4', '>i4', '<i8', '>i8', 'u1', '<u2',
+              '>u2', '<u4', '<u8', '>u8', '<f2', '>f2', '<f4', '>f4', '<f8',
+              '>f8'):
+        name = np.dtype(t).name + ('-big' if t[0] == '>' else '')
+        plain(name, a.astype(t), (4, 2, 3, 3))
+        plain(name + '-raw', a.astype(t), (4, 5, 6, 4), compressor=None)
+    for i, chunks in enumerate([(1, 5, 6, 4), (1, 2, 6, 4), (13, 5, 6, 4),
+                                (13, 1, 1, 1), (5, 5, 6, 4), (3, 5, 4, 3),
+                                (20, 9, 9, 9)]):
+        for k, how in enumerate([None, numcodecs.Blosc(), numcodecs.Zlib(),
+                                 numcodecs.GZip(), numcodecs.Zstd(),
+                                 numcodecs.LZ4()]):
+            plain('chunks-%d-%d' % (i, k), a.astype('i4'), chunks,
+                  compressor=how)
+        plain('F-%d' % i, a.astype('>i4'), chunks, order='F')
+        plain('F-raw-%d' % i, a.astype('u2'), chunks, order='F',
+              compressor=None)
+    plain('shuffle', a.astype('i4'), (4, 5, 2, 4), filters=[
+        numcodecs.Shuffle(4)], compressor=numcodecs.Zlib())
+    plain('one', np.arange(29, dtype='i4'), (7,))
+    plain('deep', a.reshape(13, 5, 1, 3, 2, 1, 4), (2, 2, 1, 2, 2, 1, 3))
+    plain('slash', a, (4, 2, 3, 3), dimension_separator='/')
+    # chunks of nothing but the fill value are not stored
+    b = np.full((9, 4, 4), 7, '>i4')
+    b[4, 1, 1] = 1
+    for i, chunks in enumerate([(2, 2, 2), (1, 4, 4), (3, 4, 4)]):
+        for order in 'CF':
+            for how in None, numcodecs.Zlib():
+                f = plain('fill-%d-%s-%d' % (i, order, how is not None), b,
+                          chunks, order=order, compressor=how, fill_value=7,
+                          write_empty_chunks=False)
+                assert len(os.listdir(f)) == 2
+    plain('never', np.full((5, 3), 2.5), (2, 2), fill_value=2.5,
+          write_empty_chunks=False)
+    plain('nan', np.full((5, 3), np.nan, 'f4'), (2, 2), fill_value=np.nan,
+          write_empty_chunks=False)
+    case('plain-file', 'plain-deep.zarr', [{'x': a.reshape(
+        13, 5, 1, 3, 2, 1, 4)}], 'samples=file')
+    case('plain-file-F', 'plain-F-1.zarr', [{'x': a.astype('i4')}],
+         'samples=file')
+    case('plain-named', 'plain-one.zarr', samples(x=np.arange(29, dtype='i4')),
+         'fields=x')
+    zarr.save_array(path('plain-scalar.zarr'), np.array(4.5))
+    case('plain-scalar', 'plain-scalar.zarr', [{'x': np.float64(4.5)}],
+         'samples=file')
+    refuse('plain-scalar.zarr', 'no numeric array with an axis of samples')
+    zarr.save_array(path('plain-empty.zarr'), np.zeros((0, 3)))
+    refuse('plain-empty.zarr', 'has no samples')
+    zarr.save_array(path('plain-flat.zarr'), np.zeros((3, 0)))
+    refuse('plain-flat.zarr', 'declares 3 samples')
+    refuse('plain-one.zarr', 'has no array y; it is one: x', 'fields=y')
+    for how in zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED:
+        for name in 'int32', 'int32-big-raw', 'F-1', 'fill-0-C-1':
+            f = 'plain-%s-%d.zarr.zip' % (name, how)
+            zipped(f, 'plain-%s.zarr' % name, how=how)
+            case(f, f, samples(x=zarr.open_array(
+                path('plain-%s.zarr' % name), 'r')[...]))
+    # groups
+    g = zarr.open_group(path('plain-group.zarr'), 'w')
+    img, w = a[:, :, :, 0].astype('u1'), a[:, 0, 0].astype('f4')
+    g.array('img', img, chunks=(3, 5, 2))
+    g.array('y', np.arange(13), chunks=5)
+    g.array('deep/w', w, chunks=(4, 4), order='F')
+    g.array('other', np.arange(3))
+    g.array('setting', np.array(3))
+    g.array('names', np.array(['u'] * 13, object),
+            object_codec=numcodecs.VLenUTF8())
+    case('plain-group', 'plain-group.zarr',
+         samples(img=img, y=np.arange(13), deep__w=w))
+    case('plain-pick', 'plain-group.zarr', [
+        {'y': np.int64(i), 'img': img[i]} for i in range(13)], 'fields=y,img')
+    case('plain-other', 'plain-group.zarr', samples(other=np.arange(3)),
+         'fields=other')
+    refuse('plain-group.zarr', 'holds 13 samples, but other holds 3',
+           'fields=other,y')
+    refuse('plain-group.zarr', 'has no array nowhere', 'fields=nowhere')
+    refuse('plain-group.zarr', 'deep is a group', 'fields=deep')
+    refuse('plain-group.zarr', 'a field is made of numbers', 'fields=names')
+    g = zarr.open_group(path('plain-lengths.zarr'), 'w')
+    g.array('a', np.arange(30.))
+    g.array('b', np.arange(20.))
+    refuse('plain-lengths.zarr', 'choose with fields=a')
+    g = zarr.open_group(path('plain-sparse.zarr'), 'w')
+    put_sparse(g, 'm', sp.csr_matrix(counts()))
+    refuse('plain-sparse.zarr', 'group m is a sparse matrix')
+    g = zarr.open_group(path('plain-nothing.zarr'), 'w')
+    refuse('plain-nothing.zarr', 'has no numeric array')
+    # version 3, and shards
+    x = a.astype('f4')
+    for i, how in enumerate(CODECS):
+        v3_array('plain-v3-%s.zarr' % how, x, (4, 2, 6, 4), CODECS[how])
+        case('plain-v3-' + how, 'plain-v3-%s.zarr' % how, samples(x=x))
+        v3_array('plain-shard-%s.zarr' % how, x, (2, 1, 3, 4), CODECS[how],
+                 shard=(4, 4, 3, 8), big=i % 2 == 1, first=i % 3 == 1)
+        case('plain-shard-' + how, 'plain-shard-%s.zarr' % how, samples(x=x))
+    v3_array('plain-v3-0.zarr', b, (2, 2, 2), fill=7, skip=True, keys='v2')
+    case('plain-v3-0', 'plain-v3-0.zarr', samples(x=b))
+    v3_group('plain-v3-group.zarr')
+    v3_array('plain-v3-group.zarr/img', img, (3, 5, 2), CODECS['zstd'],
+             shard=(6, 5, 6))
+    v3_array('plain-v3-group.zarr/y', np.arange(13), (5,))
+    case('plain-v3-group', 'plain-v3-group.zarr',
+         samples(img=img, y=np.arange(13)))
+    # damaged
+    damaged = [('shape', [1 << 50, 5, 6, 4], 'declares'),
+               ('shape', [13, 1 << 40, 1 << 40, 4], ''),
+               ('shape', 'x', 'shape'), ('shape', [13, 5, 6], 'chunks'),
+               ('chunks', [0, 2, 3, 3], 'has a 0'),
+               ('chunks', [4, 2, 3], 'chunks'), ('dtype', 'i', 'numbers'),
+               ('chunks', [1 << 31, 1 << 31, 3, 3], '4 GiB'),
+               ('compressor', {'id': 'none'}, 'packed by none'),
+               ('shape', [1] * 33, 'axes'), ('fill_value', {}, 'fill_value')]
+    for i, (key, v, text) in enumerate(damaged):
+        f = 'plain-wrong-%d.zarr' % i
+        shutil.copytree(path('plain-int32.zarr'), path(f))
+        edit('.zarray', **{key: v})(path(f))
+        refuse(f, text)
 
 
 # ---- version 3, by hand ----
@@ -666,26 +813,42 @@ def make_absent():
         warn('whole-%s.zarr' % f, 'none')
         warn('whole-%s.zarr' % f, 'none', '', 'output=csr')
     n = len(os.listdir(path('whole-v2.zarr/X/data'))) - 1
-    for a in 'data', 'indices':
+    # indices that are all one number are wrong where a row has two of them;
+    # numbers that are all 0 are odd, and may be so
+    for a, bad, so in (('data', 'note', 'as zarr leaves out chunks of nothing '
+                        'else'),
+                       ('indices', 'bad', 'so that the matrix is wrong: copy '
+                        'the data again')):
         lost('whole-v2.zarr', 'lost-v2-%s.zarr' % a, lambda f: (
             os.remove(f + '/X/%s/1' % a), os.remove(f + '/X/%s/3' % a)),
-            'bad', '2 of %d chunks are not stored and read as the fill value, '
-            'so that the matrix is wrong: copy the data again: X/%s/1, X/%s/3'
-            % (n, a, a))
+            bad, '2 of %d chunks are not stored and read as the fill value, '
+            '%s: X/%s/1, X/%s/3' % (n, so, a, a))
         lost('whole-v2.zarr', 'lost-all-%s.zarr' % a, lambda f: [
             os.remove(f + '/X/%s/%d' % (a, i)) for i in range(n)],
-            'bad', '%d of %d chunks are not' % (n, n))
+            bad, '%d of %d chunks are not' % (n, n))
         lost('whole-blocks.zarr', 'lost-blocks-%s.zarr' % a, lambda f:
-             os.remove(f + '/X/%s/1' % a), 'bad', '1 of 2 chunks is not')
+             os.remove(f + '/X/%s/1' % a), bad, '1 of 2 chunks is not')
         lost('whole-v3.zarr', 'lost-v3-%s.zarr' % a, lambda f:
-             os.remove(f + '/X/%s/c/2' % a), 'bad', 'X/%s/c/2' % a)
+             os.remove(f + '/X/%s/c/2' % a), bad, 'X/%s/c/2' % a)
         for k in 'end', 'start':
             lost('whole-%s.zarr' % k, 'lost-%s-%s.zarr' % (k, a), lambda f:
-                 os.remove(f + '/X/%s/c/1' % a), 'bad', '4 of')
+                 os.remove(f + '/X/%s/c/1' % a), bad, '4 of')
             lost('whole-%s.zarr' % k, 'lost-inner-%s-%s.zarr' % (k, a),
                  lambda f: blank(os.path.relpath(f, mf.out) +
                                  '/X/%s/c/1' % a, 2, 4, k == 'start'),
-                 'bad', 'chunk 6 in X/%s/c/1' % a)
+                 bad, 'chunk 6 in X/%s/c/1' % a)
+    # one number a row: nothing proves that its gene is not the first
+    ones = np.zeros((40, 6), 'f4')
+    ones[:, 0] = 1
+    by_hand('ones.zarr', ones, chunks=8, write_empty_chunks=False)
+    assert len(os.listdir(path('ones.zarr/X/indices'))) == 1
+    warn('ones.zarr', 'note', 'as zarr leaves out chunks')
+    case('ones', 'ones.zarr', rows(ones))
+    ones[20, 0:2] = 1
+    by_hand('twos.zarr', ones, chunks=8, write_empty_chunks=False)
+    warn('twos.zarr', 'note', 'as zarr leaves out chunks')
+    lost('twos.zarr', 'lost-twos.zarr', lambda f:
+         os.remove(f + '/X/indices/2'), 'bad', 'so that the matrix is wrong')
     # rows without numbers at the start: what follows says whether it is so
     e = np.zeros((9, 4), 'f4')
     e[4:] = 1
@@ -1059,6 +1222,7 @@ def main():
     make_missing()
     make_obs_kinds()
     make_alone()
+    make_plain()
     make_v3()
     make_absent()
     make_many()

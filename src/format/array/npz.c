@@ -259,7 +259,7 @@ static void npz_locate(const struct pen_format *f, uint32_t object, uint64_t k,
 			u.len = m->csize;
 			u.size = m->usize;
 			if (v->n > 1)
-				u.flags = PEN_UNIT_SHARED | PEN_UNIT_ENCODED;
+				u.flags = PEN_UNIT_SHARED | PEN_UNIT_COMPRESSED;
 		} else {
 			if (p->crc)
 				u.flags |= PEN_UNIT_CRC32;
@@ -325,7 +325,7 @@ static int emit_field(const struct pen_format *f, const struct pen_row *r,
 	uint64_t first = u->flags & PEN_UNIT_SHARED ? r->k * v->step : 0;
 	int rc;
 
-	if (m->deflated && !(u->flags & PEN_UNIT_ENCODED)) {
+	if (m->deflated && !(u->flags & PEN_UNIT_COMPRESSED)) {
 		/* bind() asked for this much */
 		if (r->scratch->size < m->usize)
 			return member_fail(f, u, "no room to inflate", err);

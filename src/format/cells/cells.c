@@ -23,7 +23,8 @@ static const char *const outputs[] = { "dense", "csr", NULL };
 static const char *const joins[] = { "same", "inner", "outer", NULL };
 
 #define OFF(x) offsetof(struct pen_cells, x)
-const struct pen_opt pen__cells_opts[] = {
+const struct pen_opt pen__zarr_opts[] = {
+	PEN_PLAIN_OPTS,
 	{ .name = "matrix",
 	  .type = PEN_OPT_STR,
 	  .off = OFF(matrix),

@@ -78,6 +78,10 @@ void pen__cells_array_locate(const struct pen_cells_matrix *,
 			     const struct pen_chunked *, uint64_t row,
 			     struct pen_unit *);
 
+/* Has a row of a sparse matrix `least` numbers or more in chunks of the array
+ * that are not stored? */
+bool pen__cells_lacks(const struct pen_cells_matrix *,
+		      const struct pen_chunked *, uint64_t least);
 /* Does a row lie in chunk `number` (0), before it (-1) or behind it (1)? A row
  * without numbers is where it would be; *any says that it has some. */
 int pen__cells_side(const struct pen_cells_matrix *, const struct pen_chunked *,
@@ -228,6 +232,7 @@ struct pen_cells_common {
 };
 
 struct pen_cells {
+	struct pen_plain plain; /* first: what plain.c finds */
 	/* options */
 	char *matrix, *dtype, *genes, *obs, *filter;
 	char *var;
@@ -304,16 +309,15 @@ static inline int pen__cells_frame(const struct pen_cells *p)
 						     : PEN_CELLS_VAR;
 }
 
-extern const struct pen_opt pen__cells_opts[];
+/* Those of all, after those that only zarr has, for plain arrays. */
+extern const struct pen_opt pen__zarr_opts[];
+#define PEN_CELLS_OPTS (pen__zarr_opts + PEN_PLAIN_NOPTS)
 int pen__cells_open(struct pen_format *, struct pen_err *);
 void pen__cells_close(struct pen_format *);
 void pen__cells_warn(const struct pen_format *, void *arg,
 		     void (*see)(void *arg, const struct pen_err *));
 int pen__cells_index(const struct pen_format *, const struct pen_cells_source *,
 		     struct pen_peek *, struct pen_found *, struct pen_err *);
-/* The same of a file that may be one of a zarr store, or an archive. */
-int pen__cells_index_zarr(const struct pen_format *, struct pen_peek *,
-			  struct pen_found *, struct pen_err *);
 int pen__cells_bind(struct pen_format *, const struct pen_index *,
 		    struct pen_err *);
 void pen__cells_unbind(struct pen_format *);

@@ -18,6 +18,7 @@ struct pen_cells_node {
 	bool member; /* of the structures at addr: the last part of path */
 };
 
+struct pen_cells;
 struct pen_cells_source;
 
 /* Chunks of an array that are not stored, and read as its fill value. */
@@ -100,6 +101,10 @@ struct pen_cells_source {
 	/* An array for the blob: see format/chunked/chunks.h. */
 	int (*array)(struct pen_cells_file *, const struct pen_cells_node *,
 		     bool list, struct pen_buf *, struct pen_cells_shape *);
+	/* A file that has no cells but arrays, and options that leave it so: 1,
+	 * and what these are, 0 or an error. NULL: no such files. */
+	int (*plain)(struct pen_cells_file *, const struct pen_cells *,
+		     struct pen_found *);
 };
 
 extern const struct pen_cells_source pen__cells_in_hdf5;

@@ -6,7 +6,6 @@
  * whose rows cannot be had without reading all of it.
  */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 
 #include "base/mem.h"
@@ -29,18 +28,8 @@ struct matrix {
 	struct pen_buf rows, warned;
 };
 
-static int __attribute__((format(printf, 3, 4)))
-refuse(const struct matrix *m, int code, const char *fmt, ...)
-{
-	char where[256], text[256];
-	va_list ap;
-
-	snprintf(where, sizeof(where), "%.150s:%.100s", m->f.name, m->path);
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	return pen__fail(m->f.err, code, where, "%s", text);
-}
+#define refuse(m, code, ...)                                                   \
+	pen__cells_refuse(&(m)->f, code, (m)->path, __VA_ARGS__)
 
 /* ---- which matrix ---- */
 
@@ -218,11 +207,6 @@ static int put_array(struct matrix *m, const char *name,
 	if (rc >= 0)
 		rc = m->f.src->array(&m->f, &node, name != NULL, m->blob,
 				     shape);
-	/* where there is one gene only, indices are nothing but 0 */
-	if (rc >= 0)
-		pen__cells_warn_absent(&m->f, node.path, &shape->absent,
-				       name && (m->f.ncols != 1 ||
-						strcmp(name, "indices") != 0));
 	if (rc >= 0 && name && strcmp(name, "indices") == 0 &&
 	    (shape->dtype >= PEN_F16 || shape->dtype == PEN_BOOL))
 		rc = pen__cells_refuse(&m->f, PEN_EDATA, path,
@@ -292,16 +276,43 @@ static bool lacks_starts(const struct matrix *m, const struct pen_cells_list *l)
 		pen__cells_number(l->dtype, l->data.p + end * l->size) > 0);
 }
 
+/*
+ * Chunks of indices that are not stored read as one number, so that a row with
+ * two of its numbers in such has a gene twice, which nobody writes. Others may
+ * have been left out because they were nothing else (one number a row).
+ */
+static bool lacks_genes(const struct matrix *m, size_t indices, size_t starts)
+{
+	const struct pen_buf *b = m->blob;
+	struct pen_cells_matrix x = { .nrows = m->f.nrows,
+				      .nnz = m->nnz,
+				      .most = m->most,
+				      .sparse = true,
+				      .width = m->nnz <= UINT32_MAX ? 4 : 8 };
+	struct pen_bytes in;
+
+	if (b->bad)
+		return false;
+	in = pen__bytes(b->p + indices, b->n - indices);
+	if (!pen__chunked_take(&in, &x.indices))
+		return false;
+	x.indptr = b->p + starts;
+	return pen__cells_lacks(&x, &x.indices, 2);
+}
+
 static int put_sparse(struct matrix *m)
 {
 	struct pen_cells_shape data, indices;
 	struct pen_cells_list l = { 0 };
 	struct pen_cells_node node;
 	char path[300];
+	size_t at = 0, starts;
 	int rc = put_array(m, "data", &data);
 
-	if (rc >= 0)
+	if (rc >= 0) {
+		at = m->blob->n;
 		rc = put_array(m, "indices", &indices);
+	}
 	if (rc < 0)
 		return rc;
 	m->nnz = data.dim[0];
@@ -316,11 +327,19 @@ static int put_sparse(struct matrix *m)
 		rc = m->f.src->list(&m->f, &node, NULL, &l);
 	if (rc < 0)
 		return rc;
+	starts = m->blob->n + 9; /* after their width and number */
 	rc = put_starts(m, &l);
 	if (rc >= 0 && lacks_starts(m, &l))
 		pen__cells_warn_absent(&m->f, path, &l.absent, true);
 	pen__cells_list_close(&l);
-	return rc;
+	if (rc < 0)
+		return rc;
+	snprintf(path, sizeof(path), "%s/data", m->path);
+	pen__cells_warn_absent(&m->f, path, &data.absent, false);
+	snprintf(path, sizeof(path), "%s/indices", m->path);
+	pen__cells_warn_absent(&m->f, path, &indices.absent,
+			       indices.absent.n && lacks_genes(m, at, starts));
+	return 0;
 }
 
 /* A few bytes can declare any shape. */
@@ -331,6 +350,7 @@ static int put_dense(struct matrix *m)
 
 	if (rc < 0)
 		return rc;
+	pen__cells_warn_absent(&m->f, m->node.path, &shape.absent, false);
 	m->f.nrows = shape.dim[0];
 	m->f.ncols = shape.dim[1];
 	m->first = shape.first;
@@ -765,10 +785,12 @@ int pen__cells_index(const struct pen_format *f,
 	m.f.warned = &m.warned;
 	snprintf(m.f.name, sizeof(m.f.name), "%.199s", pk->name);
 	rc = src->open(&m.f, f->nobjects_hint);
-	if (rc >= 0)
+	if (rc >= 0 && src->plain && f->ops->opts == pen__zarr_opts)
+		rc = src->plain(&m.f, m.p, found);
+	if (rc == 0)
 		rc = put_file(&m, found);
 	pen__buf_fini(&m.rows);
 	pen__buf_fini(&m.warned);
 	src->close(&m.f);
-	return rc;
+	return rc < 0 ? rc : 0;
 }

@@ -217,6 +217,26 @@ int pen__cells_side(const struct pen_cells_matrix *m,
 	return from >= last ? 1 : to <= first ? -1 : 0;
 }
 
+bool pen__cells_lacks(const struct pen_cells_matrix *m,
+		      const struct pen_chunked *a, uint64_t least)
+{
+	uint64_t at, end, next, n;
+
+	for (uint64_t row = 0; a->layout == PEN_CHUNKED_GRID && row < m->nrows;
+	     row++) {
+		pen__cells_span(m, row, &at, &end);
+		for (n = 0; at < end; at = next) {
+			next = chunk_end(a, at, end);
+			if (pen__chunked_find(a, cell_of(a, 0, at)) ==
+			    a->nchunks)
+				n += next - at;
+		}
+		if (n >= least)
+			return true;
+	}
+	return false;
+}
+
 /* Where the run begins in its unit, and how long it and the unit are. */
 static bool piece(const struct pen_cells_run *r, uint64_t *at, uint64_t *n,
 		  uint64_t *size)

@@ -290,6 +290,10 @@ static int take_blob(struct pen_cells *p, uint64_t i, struct pen_span s,
 	n = pen__take_u32(&in);
 	if (n == PEN_CELLS_COMMON)
 		return take_common(p, &in, err);
+	if (s.p[0] == PEN_PLAIN_BLOB)
+		return pen__fail(err, PEN_ENOTSUP, NULL,
+				 "holds plain arrays, others before it single "
+				 "cells");
 	if (n != p->nmatrices)
 		return damaged(err);
 	v->matrix = p->matrices + i * p->nmatrices;

@@ -147,6 +147,10 @@ int pen__zarr_blocks(const struct pen_zarr *, const struct pen_zarr_array *,
 		     struct pen_chunks *, struct pen_zarr_blocks *,
 		     struct pen_err *);
 
+/* Arrays of a store that is not AnnData: see pen_cells_source.plain. */
+int pen__zarr_plain(struct pen_cells_file *, const struct pen_cells *,
+		    struct pen_found *);
+
 /*
  * All of a list: numbers in this machine's order, or texts, each as its length
  * (4 bytes) and its bytes. *out is the caller's to fini.

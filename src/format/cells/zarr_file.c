@@ -422,4 +422,5 @@ const struct pen_cells_source pen__cells_in_zarr = {
 	.inventory = zarr_inventory,
 	.children = zarr_children,
 	.array = zarr_array,
+	.plain = pen__zarr_plain,
 };

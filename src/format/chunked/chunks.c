@@ -339,7 +339,7 @@ void pen__chunked_unit(const struct pen_chunked *a, uint64_t i, uint64_t size,
 	u->size = size;
 	u->id = a->id0 + i;
 	u->field = a->kind;
-	u->flags = PEN_UNIT_SHARED | (a->filters.n ? PEN_UNIT_PACKED : 0);
+	u->flags = PEN_UNIT_SHARED | (a->filters.n ? PEN_UNIT_COMPRESSED : 0);
 }
 
 void pen__chunked_units(const struct pen_chunked *a, uint64_t cell, uint64_t n,

@@ -50,7 +50,8 @@ struct pen_plain {
 	uint32_t unit0[PEN_MAX_FIELDS + 1]; /* a field's first unit */
 };
 
-/* Its two options. */
+/* Its options. */
+#define PEN_PLAIN_NOPTS 2
 #define PEN_PLAIN_OPTS                                                         \
 	{ .name = "samples",                                                   \
 	  .type = PEN_OPT_ENUM,                                                \
@@ -83,6 +84,7 @@ struct pen_picker {
 	const char *name; /* of the file */
 	uint64_t size;	  /* bytes that can be stored of a sample, or more */
 	unsigned version;
+	bool whole; /* the file is one sample, so that any shape will do */
 	struct pen_plain_pick *c;
 	size_t n, cap;
 	unsigned nleft_out;

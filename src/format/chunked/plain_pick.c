@@ -144,7 +144,7 @@ static int check_guess(const struct pen_picker *w,
 }
 
 /* Keeps those that are fields together. */
-static int keep_fields(struct pen_picker *w, bool whole, struct pen_err *err)
+static int keep_fields(struct pen_picker *w, struct pen_err *err)
 {
 	struct pen_plain_pick left = { 0 };
 	const struct pen_plain_pick *largest = NULL;
@@ -158,7 +158,7 @@ static int keep_fields(struct pen_picker *w, bool whole, struct pen_err *err)
 	for (size_t i = 0; i < w->n; i++) {
 		const struct pen_plain_pick *c = &w->c[i];
 
-		if ((whole || c->ndim) &&
+		if ((w->whole || c->ndim) &&
 		    (!dlio || dlio_number(c->name) >= 0) &&
 		    (!largest || c->nbytes > largest->nbytes))
 			largest = c;
@@ -167,7 +167,7 @@ static int keep_fields(struct pen_picker *w, bool whole, struct pen_err *err)
 	for (size_t i = 0; i < w->n; i++) {
 		const struct pen_plain_pick c = w->c[i];
 
-		if (!whole && (!c.ndim || c.dim0 != dim0)) {
+		if (!w->whole && (!c.ndim || c.dim0 != dim0)) {
 			if (c.ndim && c.dim0 > left.dim0)
 				left = c;
 			continue;
@@ -207,17 +207,17 @@ static int refuse_sparse(const struct pen_picker *w, struct pen_err *err)
 			 name, w->src->noun);
 }
 
-static int pick_all(struct pen_picker *w, bool whole, struct pen_err *err)
+static int pick_all(struct pen_picker *w, struct pen_err *err)
 {
 	int rc = w->src->all(w, err);
 
 	if (rc < 0)
 		return rc;
-	if (w->any_sparse && !whole)
+	if (w->any_sparse && !w->whole)
 		return refuse_sparse(w, err);
 	rc = check_names(w, err);
 	if (rc >= 0 && w->n)
-		rc = keep_fields(w, whole, err);
+		rc = keep_fields(w, err);
 	if (rc < 0)
 		return rc;
 	if (!w->n)
@@ -225,7 +225,7 @@ static int pick_all(struct pen_picker *w, bool whole, struct pen_err *err)
 				 "has no numeric %s %s(%u of other "
 				 "kinds)",
 				 w->src->noun,
-				 whole ? "" : "with an axis of samples ",
+				 w->whole ? "" : "with an axis of samples ",
 				 w->nleft_out);
 	if (w->n > PEN_MAX_FIELDS)
 		return pen__fail(err, PEN_ENOTSUP, w->name,
@@ -266,8 +266,7 @@ static int pick_named(struct pen_picker *w, const char *list,
 /* ---- all of a file ---- */
 
 /* Samples that all fields have, of a size that is plausible. */
-static int count(struct pen_picker *w, bool whole, uint64_t *out,
-		 struct pen_err *err)
+static int count(struct pen_picker *w, uint64_t *out, struct pen_err *err)
 {
 	const uint64_t size = w->size;
 	const uint64_t most =
@@ -276,19 +275,19 @@ static int count(struct pen_picker *w, bool whole, uint64_t *out,
 					       : UINT64_MAX / 2);
 	uint64_t rows = 0, bytes = 0;
 
-	*out = whole ? 1 : w->c[0].dim0;
+	*out = w->whole ? 1 : w->c[0].dim0;
 	for (size_t i = 0; i < w->n; i++) {
 		const struct pen_plain_pick *c = &w->c[i];
 		uint64_t row;
 
-		if (!whole && (!c->ndim || c->dim0 != *out))
+		if (!w->whole && (!c->ndim || c->dim0 != *out))
 			return pen__fail(err, PEN_EDATA, w->name,
 					 "%s holds %" PRIu64 " samples, but %s "
 					 "holds %" PRIu64 "; name %ss of "
 					 "one length with fields=",
 					 c->name, c->ndim ? c->dim0 : 0,
 					 w->c[0].name, *out, w->src->noun);
-		row = whole || !c->dim0 ? c->nbytes : c->nbytes / c->dim0;
+		row = w->whole || !c->dim0 ? c->nbytes : c->nbytes / c->dim0;
 		bytes |= c->nbytes;
 		if (row > most || (rows += row) > most)
 			return pen__fail(err, PEN_EDATA, w->name,
@@ -297,7 +296,7 @@ static int count(struct pen_picker *w, bool whole, uint64_t *out,
 					 " bytes cannot hold",
 					 c->name, row, size);
 	}
-	if (*out > MOST_SAMPLES || (*out && !bytes && !whole))
+	if (*out > MOST_SAMPLES || (*out && !bytes && !w->whole))
 		return pen__fail(err, PEN_EDATA, w->name,
 				 "declares %" PRIu64 " samples, which such a "
 				 "file cannot hold",
@@ -308,19 +307,18 @@ static int count(struct pen_picker *w, bool whole, uint64_t *out,
 int pen__plain_index(const struct pen_plain *p, struct pen_picker *w,
 		     struct pen_found *found, struct pen_err *err)
 {
-	const bool whole = p->samples == PEN_SAMPLES_FILE;
 	struct pen_buf *b = &found->blob;
 	char where[256];
 	int rc;
 
-	rc = p->fields ? pick_named(w, p->fields, err)
-		       : pick_all(w, whole, err);
+	w->whole = p->samples == PEN_SAMPLES_FILE;
+	rc = p->fields ? pick_named(w, p->fields, err) : pick_all(w, err);
 	if (rc >= 0)
-		rc = count(w, whole, &found->nsamples, err);
+		rc = count(w, &found->nsamples, err);
 	if (rc < 0)
 		return rc;
 	pen__buf_le(b, PEN_PLAIN_BLOB, 1);
-	pen__buf_le(b, whole ? PEN_SAMPLES_FILE : PEN_SAMPLES_FIRST, 1);
+	pen__buf_le(b, w->whole ? PEN_SAMPLES_FILE : PEN_SAMPLES_FIRST, 1);
 	pen__buf_le(b, w->version, 1);
 	pen__buf_le(b, w->n, 1);
 	for (size_t i = 0; rc >= 0 && i < w->n; i++) {

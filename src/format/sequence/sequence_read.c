@@ -215,7 +215,7 @@ static void locate_blocks(const struct pen_format *f,
 				pen__column_at(block, first),
 			.id = (uint64_t)object << 32 | i,
 			.object = object,
-			.flags = PEN_UNIT_SHARED | PEN_UNIT_ENCODED,
+			.flags = PEN_UNIT_SHARED | PEN_UNIT_COMPRESSED,
 		};
 	}
 	for (; n < f->units_per_sample; n++, u++)
@@ -242,7 +242,7 @@ void pen__seq_locate(const struct pen_format *f, uint32_t object, uint64_t k,
 		u->len = f->ix->size_of(f->ix, object);
 		u->size = t->text;
 		u->id = (uint64_t)object << 32;
-		u->flags = PEN_UNIT_SHARED | PEN_UNIT_ENCODED;
+		u->flags = PEN_UNIT_SHARED | PEN_UNIT_COMPRESSED;
 		return;
 	}
 	/* neither beginnings nor ends ever go back from sample to sample */
