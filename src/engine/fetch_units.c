@@ -95,8 +95,8 @@ static void grow(struct pen_units *u)
 	pen__free(old);
 }
 
-/* Bytes a unit will take, as far as one knows: encoded ones may turn out to be
- * smaller than declared, and the last ones tell by how much. */
+/* Bytes a unit will take, as far as one knows: compressed ones may turn out to
+ * be smaller than declared, and the last ones tell by how much. */
 static uint64_t payload_of(const struct pen_units *u,
 			   const struct pen_unit *unit)
 {

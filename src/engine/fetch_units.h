@@ -60,7 +60,7 @@ struct pen_units {
 	uint64_t live_bytes;  /* held */
 	uint64_t most;	      /* bytes of all: held, idle and spare */
 	uint32_t nheld;
-	/* of their size that encoded units of a kind take, in 1024ths */
+	/* of their size that compressed units of a kind take, in 1024ths */
 	uint32_t share[PEN_UNIT_KINDS];
 	/* Encoded units up to this size are filled by a copy, so that they can
 	 * have less memory than they declare; larger ones are unpacked into it.
@@ -90,7 +90,7 @@ int pen__units_hold(struct pen_units *, const struct pen_unit *,
 /* One hold more of each, if all are held; most rows of a window find theirs
  * so. Unused slots are passed over. */
 bool pen__units_again(struct pen_units *, const struct pen_unit *, uint32_t n);
-/* The payload of an encoded unit, copied; it may be smaller than declared. */
+/* The payload of a compressed unit, copied; it may be smaller than declared. */
 int pen__units_fill(struct pen_units *, struct pen_live *, const void *,
 		    size_t n);
 /* Finds a unit that is held. */
