@@ -228,7 +228,7 @@ PEN_API void pen_kept_index_free(struct pen_kept_index *); /* NULL ok */
 
 /*
  * What this build has, so that programs need no list of their own. A kind is
- * "format", "store" or "sampler"; NULL past the last.
+ * "format", "store", "decoder" or "sampler"; NULL past the last.
  */
 PEN_API const char *pen_name_at(const char *kind, uint32_t i);
 /* One line about it, or NULL. */

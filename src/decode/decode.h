@@ -53,7 +53,7 @@ struct pen_decoder {
 	const struct pen_decoder_ops *ops;
 	void *priv; /* ops->priv_size bytes, options parsed */
 	/* What users write before the name of an option: "format." */
-	char prefix[96];
+	char prefix[112];
 };
 
 struct pen_decoder_ops {

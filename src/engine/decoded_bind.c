@@ -176,19 +176,21 @@ static int find_field(const struct pen_format *f, struct pen_coded *c,
 {
 	struct pen_near near = pen__near(c->name, strlen(c->name));
 	const struct pen_field *d = f->field;
+	char where[80];
 
+	snprintf(where, sizeof(where), "decode.%s", c->name);
 	for (c->field = 0; c->field < f->nfields; c->field++, d++) {
 		if (strcmp(d->name, c->name) == 0)
 			break;
 		pen__near_see(&near, d->name, strlen(d->name));
 	}
 	if (c->field == f->nfields)
-		return pen__fail(err, PEN_EINVAL, "decode",
+		return pen__fail(err, PEN_EINVAL, where,
 				 "the data has no field '%s'%s", c->name,
 				 pen__near_text(&near).s);
 	if (d->dtype != PEN_U8 || d->ndim != 1)
 		return pen__fail(
-			err, PEN_EINVAL, "decode",
+			err, PEN_EINVAL, where,
 			"field '%s' is %s of %u axes, not bytes: there "
 			"is nothing to decode",
 			c->name, pen_dtype_name(d->dtype), d->ndim);

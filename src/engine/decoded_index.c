@@ -105,8 +105,8 @@ int pen__decoded_see(const struct pen_format *f, const char *field, uint64_t k,
 	while (j < d->ncoded &&
 	       (!d->coded[j].by_head || strcmp(d->coded[j].name, field) != 0))
 		j++;
-	if (j == d->ncoded)
-		return 0;
+	if (j == d->ncoded || !pk)
+		return j < d->ncoded;
 	if (!see_up_to(&s->field[j], k + 1))
 		return pen__fail_nomem(err, pk->name, k * sizeof(h));
 	rc = pen__coded_look(&d->coded[j], pk, &h, &own);
@@ -193,9 +193,10 @@ static int append_heads(struct seen *s, struct pen_peek *pk,
 				*err = s->err;
 			return s->err.code;
 		}
-		if (sf->n &&
-		    (found->nsamples > UINT32_MAX || sf->n > found->nsamples ||
-		     !see_up_to(sf, found->nsamples)))
+		if (found->nsamples > UINT32_MAX)
+			return pen__fail(err, PEN_ENOTSUP, pk->name,
+					 "has over 2^32 values to decode");
+		if (sf->n && !see_up_to(sf, found->nsamples))
 			return pen__fail_nomem(err, pk->name, sf->n);
 		borrow_shapes(sf);
 		put_heads(sf, &found->blob);

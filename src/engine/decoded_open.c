@@ -30,7 +30,8 @@ static int add_decoder(struct pen_coded *c, const struct pen_decoder_ops *o,
 
 /* "a=b,c" as pairs; a word without = is the value of the first option. */
 static int take_options(struct pen_pairs *kv, const struct pen_opt *opts,
-			const char *text, struct pen_err *err)
+			const char *text, const char *where,
+			struct pen_err *err)
 {
 	char key[64], value[256];
 	int rc = 0;
@@ -44,7 +45,7 @@ static int take_options(struct pen_pairs *kv, const struct pen_opt *opts,
 		k = eq ? (size_t)(eq - text) : 0;
 		if (k >= sizeof(key) || n - k > sizeof(value) - 1 ||
 		    (!eq && (!opts || kv->n)))
-			return pen__fail(err, PEN_EINVAL, "decode",
+			return pen__fail(err, PEN_EINVAL, where,
 					 "'%.*s' is not an option: write "
 					 "KEY=VALUE",
 					 (int)(n < 60 ? n : 60), text);
@@ -70,17 +71,15 @@ static int add_auto(struct pen_coded *c, const char *prefix,
 	return rc;
 }
 
-static int unknown(const char *field, const char *name, struct pen_err *err)
+static int unknown(const char *where, const char *name, struct pen_err *err)
 {
 	struct pen_near near = pen__near(name, strlen(name));
 	const struct pen_decoder_ops *o;
-	char where[96];
 
 	for (unsigned i = 0; (o = pen__decoder_at(i)); i++)
 		pen__near_see(&near, o->name, strlen(o->name));
 	pen__near_see(&near, "none", 4);
 	pen__near_see(&near, "auto", 4);
-	snprintf(where, sizeof(where), "decode.%.64s", field);
 	return pen__fail(err, PEN_EINVAL, where,
 			 "'%.60s' is not a decoder%s; see `penstock decoders`",
 			 name, pen__near_text(&near).s);
@@ -94,26 +93,27 @@ static int open_asked(struct pen_coded *c, const struct pen_opts_kv *asked,
 	const char *options = asked->value + n + (asked->value[n] == ':');
 	const struct pen_decoder_ops *o;
 	struct pen_pairs kv = { 0 };
-	char name[64], prefix[96];
+	char name[64], where[80], prefix[112];
 	int rc;
 
 	*c = (struct pen_coded){ 0 };
 	snprintf(name, sizeof(name), "%.*s", (int)(n < 63 ? n : 63),
 		 asked->value);
+	snprintf(where, sizeof(where), "decode.%.63s", asked->key);
 	if (!*asked->key || strlen(asked->key) >= sizeof(c->name))
-		return pen__fail(err, PEN_EINVAL, "decode",
+		return pen__fail(err, PEN_EINVAL, where,
 				 "has no name of a field behind its dot");
 	memcpy(c->name, asked->key, strlen(asked->key) + 1);
-	snprintf(prefix, sizeof(prefix), "decode.%s=%.20s:", c->name, name);
+	snprintf(prefix, sizeof(prefix), "%s=%.20s:", where, name);
 	o = pen__decoder_find(name);
-	if (!o && ((strcmp(name, "none") != 0 && strcmp(name, "auto") != 0)))
-		return unknown(c->name, name, err);
+	if (!o && strcmp(name, "none") != 0 && strcmp(name, "auto") != 0)
+		return unknown(where, name, err);
 	if (!o && *options)
-		return pen__fail(err, PEN_EINVAL, "decode", "%s has no options",
+		return pen__fail(err, PEN_EINVAL, where, "%s has no options",
 				 name);
 	if (!o)
 		return *name == 'n' ? 0 : add_auto(c, prefix, err);
-	rc = take_options(&kv, o->opts, options, err);
+	rc = take_options(&kv, o->opts, options, where, err);
 	if (!rc)
 		rc = add_decoder(c, o, &kv, prefix, err);
 	pen__pairs_clear(&kv);

@@ -73,10 +73,14 @@ static int plain_spec(struct pen_spec **out, const struct pen_dataset *ds,
 		"too_long=auto",
 		"prefetch=2",
 	};
+	const char *how = pen__pairs_get(&ds->spec->for_decode, name);
 	int rc = pen_spec_copy(out, ds->spec, err);
 
 	if (rc)
 		return rc;
+	pen__pairs_clear(&(*out)->for_decode); /* of other fields */
+	if (how)
+		rc = pen__pairs_add(&(*out)->for_decode, name, how, err);
 	pen__pairs_clear(&(*out)->for_sampler);		/* of another sampler */
 	pen__pairs_drop(&(*out)->for_format, "fields"); /* from fields= */
 	for (size_t i = 0; !rc && i < sizeof(set) / sizeof(*set); i++)

@@ -111,8 +111,9 @@ struct pen_format {
 	/*
 	 * Set by the engine before index(), NULL: it does not look at values.
 	 * Else index() calls it for every sample's value of a field of bytes,
-	 * in order, where it comes by them. An error is noted: it is that of
-	 * the object only where the object has no other samples.
+	 * in order, where it comes by them; without a value it says whether it
+	 * looks at the field, 1 or 0. An error is noted: it is that of the
+	 * object only where the object has no other samples.
 	 */
 	int (*see)(const struct pen_format *, const char *field, uint64_t k,
 		   struct pen_peek *value, struct pen_found *,

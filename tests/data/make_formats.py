@@ -741,11 +741,23 @@ def make_decode():
     want('in-npz', 'z.npz decode.x=raw:float32,shape=2x3 '
          'format.samples=first',
          [{'x': a, 'y': np.int64(i)} for i, a in enumerate(raws)])
-    put('lines.txt', b''.join(b'{"n": %d}\n' % i for i in range(5)))
     whole = [example({'v': b'%d' % i}) for i in range(4)]
     put('whole/a.tfrecord', b''.join(map(frame, whole)))
     want('in-bytes', 'whole format.decode=false decode.bytes=none',
          [{'bytes': u8(b)} for b in whole])
+    # an npz a sample, with members that hold files
+    from PIL import Image
+    for how, save in ('stored', np.savez), ('packed', np.savez_compressed):
+        os.makedirs(os.path.join(out, how))
+        want_all = []
+        for i in range(4):
+            b = encoded(Image.fromarray(picture(9 + i, 12, 3)), 'PNG')
+            save(os.path.join(out, how, '%d.npz' % i), im=u8(b),
+                 a=u8(saved(arrays[i])), n=np.int64(i))
+            want_all.append({'im': pixels(b), 'a': arrays[i],
+                             'n': np.int64(i)})
+        want('npz-' + how, how + ' decode.im=png decode.a=npy', want_all)
+        refuse(how + ' decode.im=jpeg', 'not a JPEG file')
     # not to be decoded
     refuse('text decode.v=jepg', "did you mean 'jpeg'?")
     refuse('text decode.w=text', "no field 'w'")

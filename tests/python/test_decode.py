@@ -163,6 +163,46 @@ def test_labels_and_text(tmp_path):
     assert [int(got[i]) for i in range(5)] == list(range(5))
 
 
+def test_labels_beside_images(tmp_path):
+    """A column is read without decoding what is beside it."""
+    data = [encoded(i, "JPEG") for i in range(20)]
+    path = tmp_path / "r"
+    path.mkdir()
+    (path / "a.tfrecord").write_bytes(b"".join(
+        frame(example({"image": b, "cls": b" %d\n" % (i % 3),
+                       "label": np.int64(i)}))
+        for i, b in enumerate(data)))
+    loader = penstock.Loader(path, 4, "balanced", labels="field:cls",
+                             decode={"image": "jpeg", "cls": "int"})
+    for b in loader:
+        y, cls, label = (np.asarray(b[k]) for k in ("y", "cls", "label"))
+        assert np.array_equal(y, label % 3) and np.array_equal(cls, y)
+        for i, k in enumerate(label.tolist()):
+            assert np.array_equal(np.array(b["image"][i]), pixels(data[k]))
+    got = rows(penstock.Loader(path, 4, labels="field:label",
+                               decode={"image": "jpeg"}))
+    same(got, {i: pixels(b) for i, b in enumerate(data)})
+
+
+def test_arrays_of_bytes(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    a = np.arange(60, dtype=np.float32).reshape(10, 2, 3)
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f["x"] = np.frombuffer(a.tobytes(), np.uint8).reshape(10, 24)
+        f["y"] = np.arange(10)
+    for chunk in (None, (3, 24)):
+        with h5py.File(tmp_path / "a.h5", "a") as f:
+            x = f["x"][:]
+            del f["x"]
+            f.create_dataset("x", data=x, chunks=chunk,
+                             compression="gzip" if chunk else None)
+        ds = penstock.Dataset(tmp_path / "a.h5",
+                              decode={"x": "raw:float32,shape=2x3"})
+        assert all(np.array_equal(s["x"], b) for s, b in zip(ds, a))
+        with pytest.raises(penstock.Error, match="does not show"):
+            penstock.Dataset(tmp_path / "a.h5", decode={"x": "jpeg"})
+
+
 def test_refusals(tmp_path):
     path = records(tmp_path / "r", [encoded(i, "JPEG") for i in range(4)])
     for text, how in [

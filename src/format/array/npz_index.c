@@ -391,6 +391,54 @@ static void put_all(const struct pen_npz *p, const struct entries *es,
 	}
 }
 
+/* An array of bytes that is a sample's value, to be decoded. */
+static int show_value(const struct pen_format *f, struct pen_peek *pk,
+		      const struct pen_npz_entry *e, struct pen_found *found,
+		      struct pen_err *err)
+{
+	const struct pen_zip_member m = { .data = e->m.at,
+					  .csize = e->m.csize,
+					  .usize = e->m.usize };
+	char where[sizeof(err->where)];
+	struct member_peek mp = {
+		.pk = { .name = where,
+			.size = e->npy.a.nbytes,
+			.read = read_stored },
+		.object = pk,
+		.at = e->m.at + e->npy.a.at,
+	};
+	struct pen_buf b = { 0 };
+	int rc = 0;
+
+	snprintf(where, sizeof(where), "%s:%s.npy", pk->name, e->name);
+	if (e->m.deflated) {
+		rc = fetch_inflated(pk, &m, true, where, &b, err);
+		mp.pk.read = read_inflated;
+		mp.mem = b.p + e->npy.a.at;
+		mp.mem_len = mp.pk.size;
+	}
+	if (!rc)
+		rc = f->see(f, e->name, 0, &mp.pk, found, err);
+	pen__buf_fini(&b);
+	return rc;
+}
+
+static int show_values(const struct pen_format *f, struct pen_peek *pk,
+		       const struct entries *es, struct pen_found *found,
+		       struct pen_err *err)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; i < es->n && !rc; i++) {
+		const struct pen_npz_entry *e = &es->e[i];
+
+		if (e->npy.a.dtype == PEN_U8 && e->npy.a.ndim == 1 &&
+		    f->see(f, e->name, 0, NULL, found, NULL))
+			rc = show_value(f, pk, e, found, err);
+	}
+	return rc;
+}
+
 static int index_with(const struct pen_format *f, struct pen_peek *pk,
 		      struct entries *es, struct pen_found *found,
 		      struct pen_err *err)
@@ -411,6 +459,8 @@ static int index_with(const struct pen_format *f, struct pen_peek *pk,
 		return rc;
 	mode = resolve(f, es);
 	rc = count(pk, es, mode, &found->nsamples, err);
+	if (rc >= 0 && f->see && mode == PEN_SAMPLES_FILE)
+		rc = show_values(f, pk, es, found, err);
 	if (rc < 0)
 		return rc;
 	pen__buf_le(&found->blob, mode, 1);

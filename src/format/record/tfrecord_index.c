@@ -158,7 +158,8 @@ static int show_value(struct scan *s, const struct column *c,
 	struct pen_span bytes;
 	int rc;
 
-	if (!s->f->see || pen__feature_bytes(f, &bytes))
+	if (!s->f->see || !s->f->see(s->f, c->name, k, NULL, s->found, NULL) ||
+	    pen__feature_bytes(f, &bytes))
 		return 0;
 	value = pen__peek_bytes(bytes, s->pk->name);
 	rc = s->f->see(s->f, c->name, k, &value.pk, s->found, s->err);
