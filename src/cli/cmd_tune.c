@@ -72,22 +72,23 @@ static double rate_of(struct tune *t, const struct candidate *c,
 }
 
 /* As fast as it will go, and nothing but loading. */
-static size_t arguments(const struct tune *t, const char *seconds,
-			const char **argv)
+static void put_limits(const struct tune *t, const char *time,
+		       const char **argv)
 {
 	const char *const of_run[] = { "train.computation_time=0",
 				       "workflow.checkpoint=false",
 				       "workflow.evaluation=false",
 				       t->folder,
-				       seconds,
+				       time,
 				       t->cold ? "reader.page_cache=drop"
 					       : NULL };
-	const char *const of_load[] = { "epochs=0", "--seconds", seconds,
+	const char *const of_load[] = { "epochs=0", "--seconds", time,
 					t->cold ? "--drop-cache" : NULL };
-	const size_t n = t->workload ? 6 : 4;
 
-	memcpy(argv, t->workload ? of_run : of_load, n * sizeof(*argv));
-	return n;
+	if (t->workload)
+		memcpy(argv, of_run, sizeof(of_run));
+	else
+		memcpy(argv, of_load, sizeof(of_load));
 }
 
 static double run_one(struct tune *t, const struct candidate *c, double seconds)
@@ -108,7 +109,7 @@ static double run_one(struct tune *t, const struct candidate *c, double seconds)
 		argv[n++] = t->fixed[i];
 	for (size_t i = 0; i < c->n; i++)
 		argv[n++] = c->set[i];
-	arguments(t, time, argv + n);
+	put_limits(t, time, argv + n);
 	t->runs++;
 	if (!pen__process_doc(&done, argv, &d, &err)) {
 		rate = rate_of(t, c, &d, seconds);

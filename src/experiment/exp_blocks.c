@@ -239,17 +239,14 @@ static void put_census(struct pen_text *t, const struct pen_variants *a,
 {
 	struct pen_ranking c = ranking("", "");
 	const struct pen_variant *m;
-	struct pen_change by;
 
 	c.takes = census_only;
 	m = pen__rank(a, &c).best;
 	if (!m || m == best)
 		return;
-	by = pen__change_of(a, best, m, "samples_per_s");
 	pen__text_add(
 		t, "%s: %s of the best speed, memory %s; ", m->name,
-		by.differs ? pen__show_share(1 + by.share).s
-			   : "all (within noise)",
+		pen__part_of(a, best, m, "samples_per_s").s,
 		pen__show_change(
 			pen__median_of(a, m, "own_memory_bytes") /
 				pen__median_of(a, best, "own_memory_bytes") -

@@ -126,17 +126,44 @@ void pen__peers_close(struct pen_run *r)
 	pen__free(g->point);
 }
 
+static int run_steps(const struct pen_run *r, const struct pen_point *p,
+		     struct pen_answer *d, struct pen_err *err)
+{
+	const bool ahead = p->load_s > 0 &&
+			   !pen_spec_number(r->spec, "prefetch");
+	const uint64_t threads = p->workers ? p->workers : 1;
+	const struct pen_setting set[] = {
+		{ "path", p->floats ? p->path : NULL, 0 },
+		{ "batch_size", NULL, p->batch },
+		{ "threads", NULL, threads },
+		{ "prefetch", NULL,
+		  !ahead       ? 0
+		  : p->workers ? 2 * threads
+			       : 1 },
+		{ "shuffle", p->shuffle ? "true" : "false", 0 },
+		{ .key = NULL },
+	};
+	struct pen_spec *spec;
+	int rc = pen__run_spec(r, set, &spec, err);
+
+	if (rc)
+		return rc;
+	atomic_store(&r->shared->total, p->steps);
+	rc = pen__steps_run(p, spec, &r->shared->done, d, err);
+	pen_spec_free(spec);
+	return rc;
+}
+
 /* What the first batches of the user's data add up to. */
 static int count_given(struct pen_run *r, const void *arg, struct pen_err *err)
 {
 	const struct pen_point *p = arg;
-	const struct pen_point plain = { .steps = p->cached ? p->cached
-							    : p->steps,
-					 .batch = p->batch,
-					 .workers = pen__cpus() };
+	struct pen_point plain = { .steps = p->cached ? p->cached : p->steps,
+				   .batch = p->batch,
+				   .workers = pen__cpus() };
 
-	return pen__steps_run(&plain, r->spec, NULL,
-			      &((struct pen_peers *)r->own)->sums, err);
+	snprintf(plain.path, sizeof(plain.path), "%s", p->path);
+	return run_steps(r, &plain, &((struct pen_peers *)r->own)->sums, err);
 }
 
 static int use_given(struct pen_run *r, struct pen_point *p,
@@ -269,15 +296,9 @@ static const struct pen_point *point_of(const struct pen_run *r,
 	return &((const struct pen_peers *)r->own)->point[s->value];
 }
 
-void pen__peers_head(struct pen_text *j, const struct pen_run *r,
-		     const struct pen_setup *s)
+/* The work, in a row and in what Python is asked. */
+static void put_work(struct pen_text *j, const struct pen_point *p)
 {
-	const struct pen_point *p = point_of(r, s);
-
-	pen__json_str(j, "arm", s->name);
-	pen__json_str(j, "language", p->python ? "Python" : "C");
-	if (p->has_workers)
-		pen__json_int(j, "workers", p->workers);
 	if (p->length) {
 		pen__json_int(j, "length", p->length);
 		pen__json_int(j, "block_bytes", p->block);
@@ -290,25 +311,20 @@ void pen__peers_head(struct pen_text *j, const struct pen_run *r,
 	pen__json_bool(j, "shuffle", p->shuffle);
 	pen__json_num(j, "load_s", p->load_s);
 	pen__json_num(j, "compute_s", p->compute_s);
-	if (p->load[0])
-		pen__json_str(j, "load", p->load);
 }
 
-static int run_steps(const struct pen_run *r, const struct pen_point *p,
-		     struct pen_answer *d, struct pen_err *err)
+void pen__peers_head(struct pen_text *j, const struct pen_run *r,
+		     const struct pen_setup *s)
 {
-	const struct pen_setting made[] = {
-		{ "path", p->floats ? p->path : NULL, 0 }, { NULL, NULL, 0 }
-	};
-	struct pen_spec *spec;
-	int rc = pen__run_spec(r, made, &spec, err);
+	const struct pen_point *p = point_of(r, s);
 
-	if (rc)
-		return rc;
-	atomic_store(&r->shared->total, p->steps);
-	rc = pen__steps_run(p, spec, &r->shared->done, d, err);
-	pen_spec_free(spec);
-	return rc;
+	pen__json_str(j, "arm", s->name);
+	pen__json_str(j, "language", p->python ? "Python" : "C");
+	if (p->has_workers)
+		pen__json_int(j, "workers", p->workers);
+	put_work(j, p);
+	if (p->load[0])
+		pen__json_str(j, "load", p->load);
 }
 
 static int run_python(const struct pen_run *r, const struct pen_setup *of,
@@ -324,15 +340,9 @@ static int run_python(const struct pen_run *r, const struct pen_setup *of,
 	pen__json_str(&q, "variant", of->name);
 	pen__json_str(&q, "module", g->module);
 	pen__json_str(&q, "path", p->path);
-	pen__json_int(&q, "batch", p->batch);
 	pen__json_int(&q, "workers", p->workers);
-	pen__json_int(&q, "steps", p->steps);
 	pen__json_int(&q, "cached", p->cached);
-	pen__json_int(&q, "length", p->length);
-	pen__json_int(&q, "block_bytes", p->block);
-	pen__json_num(&q, "load_s", p->load_s);
-	pen__json_num(&q, "compute_s", p->compute_s);
-	pen__json_bool(&q, "shuffle", p->shuffle);
+	put_work(&q, p);
 	pen__json_bool(&q, "memory", p->memory);
 	pen__json_bool(&q, "floats", p->floats);
 	pen__json_close(&q, '}');

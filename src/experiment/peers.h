@@ -41,7 +41,8 @@ struct pen_answer {
 
 /* ---- in C ---- */
 
-int pen__steps_run(const struct pen_point *, const struct pen_spec *,
+/* The spec has all that is set; simulated loading is added to it. */
+int pen__steps_run(const struct pen_point *, struct pen_spec *,
 		   atomic_uint_fast64_t *done, struct pen_answer *,
 		   struct pen_err *);
 int pen__blocks_fill(const struct pen_point *, bool reuse, struct pen_answer *,

@@ -73,7 +73,6 @@ static uint64_t sum_up(bool floats, const void *p, size_t nbytes)
 
 struct run {
 	const struct pen_point *p;
-	const struct pen_spec *spec;
 	struct pen_loader *l;
 	struct pen_batch **kept;
 	uint64_t *ids;
@@ -121,7 +120,7 @@ static int next(struct run *r, uint64_t step, struct pen_batch **out,
 	rc = r->p->workers ? pen_loader_next(r->l, out, err)
 			   : next_alone(r, step, out, err);
 	if (rc == PEN_END)
-		rc = pen__fail(err, PEN_EDATA, pen_spec_path(r->spec, 0),
+		rc = pen__fail(err, PEN_EDATA, r->p->path,
 			       "ended after %llu batches, not %llu",
 			       (unsigned long long)step,
 			       (unsigned long long)r->p->steps);
@@ -175,9 +174,7 @@ static int loop(struct run *r, atomic_uint_fast64_t *done, struct pen_err *err)
 		look(r);
 		if (compute)
 			wait_until(after + compute);
-		if (done)
-			atomic_store_explicit(done, i + 1,
-					      memory_order_relaxed);
+		atomic_store_explicit(done, i + 1, memory_order_relaxed);
 	}
 	r->to->seconds = (double)(pen__now_ns() - start) / 1e9;
 	r->to->step_s = r->to->seconds / (double)p->steps;
@@ -185,43 +182,6 @@ static int loop(struct run *r, atomic_uint_fast64_t *done, struct pen_err *err)
 	r->looked_ns = 0;
 	look(r);
 	return 0;
-}
-
-/* ---- opening ---- */
-
-static int set(struct pen_spec *s, const char *key, uint64_t value,
-	       struct pen_err *err)
-{
-	char buf[32];
-
-	snprintf(buf, sizeof(buf), "%llu", (unsigned long long)value);
-	return pen_spec_set(s, key, buf, err);
-}
-
-static int open_loader(struct run *r, double *load_s, struct pen_err *err)
-{
-	const struct pen_point *p = r->p;
-	struct pen_spec *spec;
-	int rc = pen_spec_copy(&spec, r->spec, err);
-
-	if (rc)
-		return rc;
-	rc = set(spec, "batch_size", p->batch, err);
-	if (!rc)
-		rc = set(spec, "threads", p->workers ? p->workers : 1, err);
-	if (!rc && !pen_spec_number(spec, "prefetch") && p->load_s > 0)
-		rc = set(spec, "prefetch", p->workers ? 2 * p->workers : 1,
-			 err);
-	if (!rc)
-		rc = pen_spec_set(spec, "shuffle",
-				  p->shuffle ? "true" : "false", err);
-	if (p->workers && p->load_s > 0)
-		pen_spec_on_rows(spec, load_hook, load_s);
-	if (!rc)
-		rc = p->workers ? pen_loader_open(&r->l, spec, err)
-				: pen_loader_open_asked(&r->l, spec, err);
-	pen_spec_free(spec);
-	return rc;
 }
 
 static int keep(struct run *r, struct pen_err *err)
@@ -243,11 +203,11 @@ static int keep(struct run *r, struct pen_err *err)
 	return rc;
 }
 
-int pen__steps_run(const struct pen_point *p, const struct pen_spec *spec,
+int pen__steps_run(const struct pen_point *p, struct pen_spec *spec,
 		   atomic_uint_fast64_t *done, struct pen_answer *to,
 		   struct pen_err *err)
 {
-	struct run r = { .p = p, .spec = spec, .to = to };
+	struct run r = { .p = p, .to = to };
 	double load_s = p->load_s;
 	int rc;
 
@@ -257,7 +217,10 @@ int pen__steps_run(const struct pen_point *p, const struct pen_spec *spec,
 	r.ids = pen__calloc(p->batch, sizeof(*r.ids));
 	if (!r.ids)
 		return pen__fail_nomem(err, "batch", p->batch * 8);
-	rc = open_loader(&r, &load_s, err);
+	if (p->workers && load_s > 0)
+		pen_spec_on_rows(spec, load_hook, &load_s);
+	rc = p->workers ? pen_loader_open(&r.l, spec, err)
+			: pen_loader_open_asked(&r.l, spec, err);
 	if (!rc && p->cached)
 		rc = keep(&r, err);
 	if (!rc)
