@@ -18,6 +18,20 @@ size_t pen__swap_size(enum pen_dtype t)
 	return t == PEN_C64 || t == PEN_C128 || t == PEN_C160 ? n / 2 : n;
 }
 
+void pen__swap(enum pen_dtype t, uint8_t *p, size_t n)
+{
+	const size_t size = pen__swap_size(t);
+
+	for (size_t i = 0; i + size <= n; i += size) {
+		for (size_t j = 0; j < size / 2; j++) {
+			const uint8_t c = p[i + j];
+
+			p[i + j] = p[i + size - 1 - j];
+			p[i + size - 1 - j] = c;
+		}
+	}
+}
+
 static inline __attribute__((always_inline)) void
 swap_into(uint8_t *dst, const uint8_t *src, size_t n)
 {

@@ -59,5 +59,7 @@ void pen__tile_copy(const struct pen_tile *, size_t item, size_t swap,
 		    uint8_t *dst, const uint8_t *src);
 /* Bytes that swap as one: complex numbers are two of them. */
 size_t pen__swap_size(enum pen_dtype);
+/* n bytes of numbers into the other byte order, in place. */
+void pen__swap(enum pen_dtype, uint8_t *p, size_t n);
 
 #endif

@@ -2,7 +2,8 @@
  * Stores of zarr from memory, in directories, where no checksum of an archive
  * is in the way. The input is files, one after another: a byte with the length
  * of the name, two with that of the content, then both; the first byte of all
- * picks options. What the format promises is checked by format_driver.h.
+ * picks options: of cells, or of plain arrays. What the format promises is
+ * checked by format_driver.h.
  *
  * Seeds: tests/data/make_zarr.py --seeds DIR
  */
@@ -35,6 +36,23 @@ static int read_of(struct pen_peek *pk, uint32_t object, uint64_t off,
 	return drv_peek(&d.obj[object].pk, off, buf, len, err);
 }
 
+static void dirs(struct pen_peek *pk, void (*see)(void *arg, const char *dir),
+		 void *arg)
+{
+	char dir[sizeof(d.obj[0].name)];
+
+	(void)pk;
+	for (uint64_t i = 0; i < d.ix.nobjects; i++) {
+		const char *slash = strrchr(d.obj[i].name, '/');
+		const size_t n = slash ? (size_t)(slash - d.obj[i].name) : 0;
+
+		memcpy(dir, d.obj[i].name, n);
+		dir[n] = '\0';
+		if (n)
+			see(arg, dir);
+	}
+}
+
 static void add_files(struct pen_bytes *b)
 {
 	while (pen__bytes_left(b) > 3 && d.ix.nobjects < DRV_MAX) {
@@ -50,6 +68,7 @@ static void add_files(struct pen_bytes *b)
 		memcpy(o->name, name, n);
 		o->name[n] = '\0';
 		o->pk.find = find;
+		o->pk.dirs = dirs;
 		o->pk.read_of = read_of;
 	}
 }
@@ -57,17 +76,23 @@ static void add_files(struct pen_bytes *b)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const unsigned pick = size ? data[0] : 0;
-	const struct pen_opts_kv kv[] = {
+	const struct pen_opts_kv cells[] = {
 		{ "output", pick & 1 ? "csr" : "dense" },
 		{ "matrix", pick & 2 ? "." : "X" },
 		{ "obs", "kind" },
 	};
+	const struct pen_opts_kv plain[] = {
+		{ "samples", pick & 1 ? "file" : "auto" },
+		{ "fields", "x" },
+	};
+	const bool arrays = pick & 8;
 	struct pen_bytes b = pen__bytes(data, size);
 	struct drv_rows rows = { 0 };
 	struct pen_err err;
 
 	pen__take_u8(&b);
-	if (drv_start(&d, pen__format_find("zarr"), kv, pick & 4 ? 2 : 3,
+	if (drv_start(&d, pen__format_find("zarr"), arrays ? plain : cells,
+		      arrays ? (pick & 2 ? 2 : 1) : (pick & 4 ? 2 : 3),
 		      &err) < 0)
 		return 0;
 	add_files(&b);

@@ -12,7 +12,6 @@
 #include "format/cells/cells.h"
 #include "format/cells/zarr.h"
 
-#define MOST_DIRS ((size_t)1 << 20)
 #define MOST_ABSENT ((uint64_t)64 << 20) /* bytes that need not be stored */
 
 struct walk {
@@ -112,21 +111,30 @@ static int add(struct walk *k, struct pen_err *err)
 	return pen__picker_add(&k->w, 0, &d, err);
 }
 
+/* A directory that is a node, not one of its chunks. */
 static void see_dir(void *arg, const char *dir)
 {
+	static const char *const docs[] = { "zarr.json", ".zarray", ".zgroup" };
 	struct walk *k = arg;
+	struct pen_zarr_part part;
+	char key[sizeof(k->w.path) + 16];
+	bool node = false;
 
-	if (k->n == k->cap && !k->nomem) {
+	if (k->nomem || strlen(dir) + 16 > sizeof(k->w.path))
+		return;
+	for (size_t i = 0; i < 3; i++) {
+		snprintf(key, sizeof(key), "%s/%s", dir, docs[i]);
+		node |= pen__zarr_find(k->z, key, &part);
+	}
+	if (node && k->n == k->cap) {
 		const size_t cap = k->cap ? k->cap * 2 : 64;
-		void *p = cap > MOST_DIRS
-				  ? NULL
-				  : pen__realloc(k->dir, cap, sizeof(*k->dir));
+		void *p = pen__realloc(k->dir, cap, sizeof(*k->dir));
 
 		k->nomem = !p;
 		k->dir = p ? p : k->dir;
 		k->cap = p ? cap : k->cap;
 	}
-	if (k->nomem || strlen(dir) + 16 > sizeof(k->w.path))
+	if (!node || k->nomem)
 		return;
 	k->dir[k->n] = pen__strdup(dir);
 	k->nomem = !k->dir[k->n];

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
+#include "format/array.h"
 #include "format/cells/zarr.h"
 
 #define MOST_ABSENT ((uint64_t)64 << 20) /* bytes that need not be stored */
@@ -216,14 +217,12 @@ static void put_numbers(struct reader *r, const uint8_t *p, uint64_t n)
 	const size_t size = r->a->item;
 	uint8_t *to = r->out->p + r->out->n;
 
-	for (uint64_t i = 0; i < n; i++)
-		for (size_t k = 0; !p && k < size; k++)
-			to[i * size + k] = r->a->fill[k];
+	for (uint64_t i = 0; !p && i < n; i++)
+		memcpy(to + i * size, r->a->fill, size);
 	if (p)
 		memcpy(to, p, n * size);
-	for (uint64_t i = 0; p && r->a->swap && i < n; i++)
-		for (size_t k = 0; k < size; k++)
-			to[i * size + k] = p[i * size + size - 1 - k];
+	if (p && r->a->swap)
+		pen__swap((enum pen_dtype)r->a->dtype, to, n * size);
 	r->out->n += n * size;
 }
 

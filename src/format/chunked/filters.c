@@ -33,39 +33,38 @@ static const struct filter {
 	uint16_t id;
 	const char *name;
 	const char *codec; /* NULL: not one of these */
+	const char *zarr;  /* what zarr calls it; NULL: it has none such */
 } filters[] = {
-	{ DEFLATE, "deflate", "zlib" },
-	{ SHUFFLE, "shuffle", NULL },
-	{ FLETCHER32, "fletcher32", NULL },
-	{ 4, "szip", NULL },
-	{ 5, "nbit", NULL },
-	{ 6, "scaleoffset", NULL },
-	{ 305, "lzo", NULL },
-	{ 307, "bzip2", NULL },
-	{ LZF, "lzf", "lzf" },
-	{ BLOSC, "blosc", "blosc" },
-	{ LZ4, "lz4", "lz4" },
-	{ 32008, "bitshuffle", NULL },
-	{ 32013, "zfp", NULL },
-	{ ZSTD, "zstd", "zstd" },
-	{ 32017, "sz", NULL },
-	{ 32024, "sz3", NULL },
-	{ 32026, "blosc2", NULL },
-	{ GZIP, "gzip", "gzip" },
-	{ INFLATE, "inflate", "inflate" },
-	{ LZ4_SIZED, "lz4", "lz4" },
-	{ CRC32C, "crc32c", NULL },
+	{ DEFLATE, "deflate", "zlib", "zlib" },
+	{ SHUFFLE, "shuffle", NULL, "shuffle" },
+	{ FLETCHER32, "fletcher32", NULL, NULL },
+	{ 4, "szip", NULL, NULL },
+	{ 5, "nbit", NULL, NULL },
+	{ 6, "scaleoffset", NULL, NULL },
+	{ 305, "lzo", NULL, NULL },
+	{ 307, "bzip2", NULL, NULL },
+	{ LZF, "lzf", "lzf", NULL },
+	{ BLOSC, "blosc", "blosc", "blosc" },
+	{ LZ4, "lz4", "lz4", NULL },
+	{ 32008, "bitshuffle", NULL, NULL },
+	{ 32013, "zfp", NULL, NULL },
+	{ ZSTD, "zstd", "zstd", "zstd" },
+	{ 32017, "sz", NULL, NULL },
+	{ 32024, "sz3", NULL, NULL },
+	{ 32026, "blosc2", NULL, NULL },
+	{ GZIP, "gzip", "gzip", "gzip" },
+	{ INFLATE, "inflate", "inflate", "inflate" },
+	{ LZ4_SIZED, "lz4", "lz4", "lz4" },
+	{ CRC32C, "crc32c", NULL, "crc32c" },
 };
 
-/* What zarr calls things. */
-static const struct {
-	const char *name;
-	uint16_t id;
-} zarr_names[] = {
-	{ "blosc", BLOSC },	{ "zstd", ZSTD },     { "gzip", GZIP },
-	{ "zlib", DEFLATE },	{ "lz4", LZ4_SIZED }, { "shuffle", SHUFFLE },
-	{ "inflate", INFLATE }, { "crc32c", CRC32C },
-};
+static const struct filter *find_zarr(const char *name)
+{
+	for (size_t i = 0; i < sizeof(filters) / sizeof(filters[0]); i++)
+		if (filters[i].zarr && strcmp(filters[i].zarr, name) == 0)
+			return &filters[i];
+	return NULL;
+}
 
 static const struct filter *find(unsigned id)
 {
@@ -116,24 +115,19 @@ int pen__filters_known(const struct pen_filters *p, const char *where,
 int pen__filters_add(struct pen_filters *p, const char *name, uint32_t item,
 		     const char *where, struct pen_err *err)
 {
-	const size_t n = sizeof(zarr_names) / sizeof(zarr_names[0]);
-	const struct filter *f;
-	size_t i = 0;
+	const struct filter *f = find_zarr(name);
 
-	while (i < n && strcmp(zarr_names[i].name, name) != 0)
-		i++;
-	if (i == n)
+	if (!f)
 		return pen__fail(err, PEN_ENOTSUP, where,
 				 "is packed by %.40s, which is not read; "
 				 "blosc, zstd, gzip, zlib, lz4, shuffle and "
 				 "crc32c are: anndata.read_zarr(this)"
 				 ".write_zarr(that) packs it by blosc",
 				 name);
-	if (p->n == PEN_FILTERS || (zarr_names[i].id == SHUFFLE && !item))
+	if (p->n == PEN_FILTERS || (f->id == SHUFFLE && !item))
 		return pen__fail(err, PEN_ENOTSUP, where,
 				 item ? "went through too many filters"
 				      : "is shuffled in items of 0 bytes");
-	f = find(zarr_names[i].id);
 	if (f->codec && !pen__codec_find(f->codec))
 		return refuse(f, f->id, where, err);
 	p->f[p->n].id = f->id;
@@ -144,12 +138,7 @@ int pen__filters_add(struct pen_filters *p, const char *name, uint32_t item,
 
 bool pen__filters_are(const struct pen_filters *p, const char *name)
 {
-	const size_t n = sizeof(zarr_names) / sizeof(zarr_names[0]);
-
-	for (size_t i = 0; p->n == 1 && i < n; i++)
-		if (zarr_names[i].id == p->f[0].id)
-			return strcmp(zarr_names[i].name, name) == 0;
-	return false;
+	return p->n == 1 && find_zarr(name)->id == p->f[0].id;
 }
 
 uint64_t pen__filters_ratio(const struct pen_filters *p)

@@ -139,20 +139,6 @@ static void copy_items(const struct pen_plain_view *v, uint8_t *dst,
 		pen__tile_copy(&t, item, pen__swap_size(v->a.dtype), dst, src);
 }
 
-static void swap_row(const struct pen_plain_view *v, uint8_t *p, size_t n)
-{
-	const size_t size = pen__swap_size(v->a.dtype);
-
-	for (size_t i = 0; i < n; i += size) {
-		for (size_t j = 0; j < size / 2; j++) {
-			const uint8_t c = p[i + j];
-
-			p[i + j] = p[i + size - 1 - j];
-			p[i + size - 1 - j] = c;
-		}
-	}
-}
-
 /*
  * What cell number `cell` of a sample holds of it, into its place in the row.
  * src: the chunk's bytes where the sample begins in it; NULL: fill value.
@@ -255,7 +241,7 @@ static int emit_chunks(const struct pen_format *f, const struct pen_row *r,
 			if (rc < 0)
 				return rc;
 			if (v->a.swap)
-				swap_row(v, dst, (size_t)v->row);
+				pen__swap(v->a.dtype, dst, (size_t)v->row);
 			continue;
 		}
 		if (u->object != PEN_NO_OBJECT)

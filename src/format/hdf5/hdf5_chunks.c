@@ -4,7 +4,6 @@
  * chunk lies inside it, has at least a byte, and chunks do not overlap.
  * The arrays among the indexes are in hdf5_arrays.c.
  */
-#include "format/array.h"
 #include "format/hdf5/hdf5_int.h"
 
 #define MOST_LEVELS 16
@@ -231,16 +230,6 @@ static int walk(struct pen_h5_walk *w)
 					   : pen__h5_extensible_array(w);
 }
 
-/* Element by element in this machine's order; a complex one is two of them. */
-static void take_fill(const struct pen_h5_data *d, uint8_t *to)
-{
-	const enum pen_dtype t = (enum pen_dtype)d->type.dtype;
-	const size_t part = d->type.swap ? pen__swap_size(t) : 1;
-
-	for (size_t i = 0; i < pen_dtype_size(t); i++)
-		to[i] = d->fill[i / part * part + part - 1 - i % part];
-}
-
 void pen__h5_put(const struct pen_h5_data *d, const struct pen_chunks *cs,
 		 struct pen_chunked_put *a)
 {
@@ -259,7 +248,8 @@ void pen__h5_put(const struct pen_h5_data *d, const struct pen_chunks *cs,
 	};
 	if (a->layout == PEN_CHUNKED_GRID && !cs->n)
 		a->layout = PEN_CHUNKED_EMPTY;
-	take_fill(d, a->fill);
+	memcpy(a->fill, d->fill, sizeof(a->fill));
+	pen__h5_swap(&d->type, a->fill, d->type.size);
 	for (uint32_t i = 0; i < a->ndim; i++) {
 		a->dim[i] = d->space.dim[i];
 		a->chunk[i] = d->chunk[i];

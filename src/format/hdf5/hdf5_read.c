@@ -116,19 +116,8 @@ static int read_chunks(struct reader *r)
 
 void pen__h5_swap(const struct pen_h5_type *t, uint8_t *p, size_t n)
 {
-	size_t size;
-
-	if (t->dtype < 0 || !t->swap)
-		return;
-	size = pen__swap_size((enum pen_dtype)t->dtype);
-	for (size_t i = 0; i + size <= n; i += size) {
-		for (size_t j = 0; j < size / 2; j++) {
-			const uint8_t c = p[i + j];
-
-			p[i + j] = p[i + size - 1 - j];
-			p[i + size - 1 - j] = c;
-		}
-	}
+	if (t->dtype >= 0 && t->swap)
+		pen__swap((enum pen_dtype)t->dtype, p, n);
 }
 
 int pen__h5_read(struct pen_h5 *h, const struct pen_h5_data *d,
