@@ -9,10 +9,9 @@
  * allocated for it.
  */
 #include <inttypes.h>
-#include <spng.h>
 
-#include "base/mem.h"
 #include "codec/deflate.h"
+#include "codec/png_memory.h"
 #include "decode/decode_image.h"
 
 #define HEADER 33 /* signature and the header chunk */
@@ -118,47 +117,11 @@ static int png_head(const struct pen_decoder *d, struct pen_peek *pk,
 
 /* ---- decode ---- */
 
-/*
- * The library's allocator gets no argument of ours, and says "damaged" of some
- * images when zlib had no memory: so a failed allocation is noted here.
- */
-static _Thread_local bool no_memory;
-
-static void *noted(void *p)
-{
-	no_memory = no_memory || !p;
-	return p;
-}
-
-static void *take_memory(size_t n)
-{
-	return noted(pen__alloc(n, 1));
-}
-
-static void *take_zeros(size_t n, size_t size)
-{
-	return noted(pen__calloc(n, size));
-}
-
-static void *grow_memory(void *p, size_t n)
-{
-	return noted(pen__realloc(p, n, 1));
-}
-
 /* The library has a context per image; it is kept where the thread keeps its
  * things, so that one left by a fault of the mapping it read from is freed. */
 static void free_ctx(void *ctx)
 {
 	spng_ctx_free(ctx);
-}
-
-static spng_ctx *new_ctx(void)
-{
-	struct spng_alloc mem = { take_memory, grow_memory, take_zeros,
-				  pen__free };
-
-	no_memory = false;
-	return spng_ctx_new2(&mem, 0);
 }
 
 static int decode(spng_ctx *ctx, int format, int flags,
@@ -210,7 +173,7 @@ static int png_decode(const struct pen_decoder *d, const struct pen_encoded *v,
 		spng_ctx_free(k->p);
 	if (k) {
 		k->free = free_ctx;
-		k->p = new_ctx();
+		k->p = pen__png_new(0);
 	}
 	if (!k || !k->p)
 		return pen__fail_nomem(err, "png", 0);

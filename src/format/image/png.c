@@ -2,10 +2,9 @@
  * PNG files: one image, one sample, decoded by the decoder png. They are
  * written here, through libspng.
  */
-#include <spng.h>
 #include <stdio.h>
 
-#include "base/mem.h"
+#include "codec/png_memory.h"
 #include "format/whole_files.h"
 #include "format/image/image.h"
 
@@ -39,42 +38,6 @@ static const struct pen_opt png_opts[] = {
 	PEN_IMAGE_MAX_PIXELS,
 	{ .name = NULL },
 };
-
-/*
- * The library's allocator gets no argument of ours: so a failed allocation is
- * noted here.
- */
-static _Thread_local bool no_memory;
-
-static void *noted(void *p)
-{
-	no_memory = no_memory || !p;
-	return p;
-}
-
-static void *take_memory(size_t n)
-{
-	return noted(pen__alloc(n, 1));
-}
-
-static void *take_zeros(size_t n, size_t size)
-{
-	return noted(pen__calloc(n, size));
-}
-
-static void *grow_memory(void *p, size_t n)
-{
-	return noted(pen__realloc(p, n, 1));
-}
-
-static spng_ctx *new_ctx(void)
-{
-	struct spng_alloc mem = { take_memory, grow_memory, take_zeros,
-				  pen__free };
-
-	no_memory = false;
-	return spng_ctx_new2(&mem, SPNG_CTX_ENCODER);
-}
 
 static int encode(const struct png *p, spng_ctx *ctx, struct pen_image *m,
 		  const void *pixels, struct pen_out *out, struct pen_err *err)
@@ -130,7 +93,7 @@ static int png_write(const struct pen_format *f, const struct pen_table *t,
 			       "holds uint8 or uint16 of a shape like 224x224 "
 			       "or 224x224x3, with at most 4 channels");
 	} else {
-		ctx = new_ctx();
+		ctx = pen__png_new(SPNG_CTX_ENCODER);
 		rc = ctx ? encode(f->priv, ctx, &m, pixels, out, err)
 			 : pen__fail_nomem(err, "png", 0);
 	}
