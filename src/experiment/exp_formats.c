@@ -103,6 +103,7 @@ static int write_samples(const struct pen_run *r, const char *path, size_t i,
 			 (unsigned long long)f->first, forms[i].format);
 		rc = pen__fresh_write(&r->made, f, err);
 	}
+	f->path = path;
 	return rc;
 }
 

@@ -485,10 +485,11 @@ static double expect(const struct pen_quality *q, uint64_t epoch, uint64_t pos,
 		     uint64_t m)
 {
 	const struct pen_quality_setup *s = &q->set;
+	const uint64_t length = s->length;
 	double sum = 0, first = 0, first_share = 0;
 	uint64_t first_start = UINT64_MAX;
 
-	if (!s->mixed || m > s->length || s->repeats)
+	if (!s->mixed || !length || m > length || s->repeats)
 		return NAN;
 	if (s->chunk == 1)
 		return 0; /* each comes once */
@@ -496,9 +497,9 @@ static double expect(const struct pen_quality *q, uint64_t epoch, uint64_t pos,
 		uint64_t start, end;
 		double share;
 
-		if (!mixed_at(q, epoch, pos % s->length, &start, &end))
+		if (!mixed_at(q, epoch, pos % length, &start, &end))
 			return NAN;
-		n = end - pos % s->length < left ? end - pos % s->length : left;
+		n = end - pos % length < left ? end - pos % length : left;
 		share = pen__quality_same_chunk(s->chunk, end - start);
 		if (first_start == UINT64_MAX) {
 			first_start = start;

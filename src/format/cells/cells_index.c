@@ -618,6 +618,7 @@ static int put_vars(struct matrix *m, struct pen_buf *common)
 		if (common->bad)
 			rc = pen__fail_nomem(m->f.err, m->f.name, body.n);
 	}
+	m->common = NULL;
 	pen__buf_fini(&body);
 	pen__buf_fini(&columns);
 	return rc;

@@ -268,7 +268,7 @@ int pen__h5ad_inventory(struct pen_cells_file *f, const char *frame,
 	if (rc == 0)
 		return 0;
 	if (rc > 0 && node.group)
-		rc = list_columns(&l, node.addr);
+		(void)list_columns(&l, node.addr);
 	else if (rc > 0)
 		list_members(&l, node.addr);
 	if (l.why.code == PEN_ENOMEM || l.why.code == PEN_EIO || out->bad) {

@@ -488,7 +488,7 @@ static int take_sharding(const struct reading *r, uint32_t v)
 	const uint32_t at = pen__jdoc_get(r->j, conf, "index_location");
 	const uint32_t shape = pen__jdoc_get(r->j, conf, "chunk_shape");
 	struct pen_zarr_array *a = r->a;
-	uint32_t n;
+	uint32_t n = 0;
 	int rc = take_dims(r, shape, "chunk_shape", a->chunk, &n);
 
 	if (rc < 0)
