@@ -19,22 +19,23 @@ static void test_packer(void)
 		uint32_t len[1000], n = 0;
 		uint64_t over;
 
-		if (!CHECK_EQ(pen__packer_new(&p, r.rows, r.pack, 1000, &err),
-			      0))
+		if (!CHECK_EQ(
+			    pen__row_packer_new(&p, r.rows, r.pack, 1000, &err),
+			    0))
 			return;
 		p->split = r.split;
 		for (; n < 900; n++) {
 			len[n] = (uint32_t)pen__rng_below(&g, r.pack);
 			if (i % 3 == 0)
 				len[n] /= 8;
-			if (!pen__packer_add(p, len[n]))
+			if (!pen__row_packer_add(p, len[n]))
 				break;
 		}
 		packs(&r, len, n, &over);
-		CHECK_EQ(pen__packer_place(p), over);
-		while ((over = pen__packer_place(p)) > 0)
-			pen__packer_drop(p, over);
-		pen__packer_sort(p);
+		CHECK_EQ(pen__row_packer_place(p), over);
+		while ((over = pen__row_packer_place(p)) > 0)
+			pen__row_packer_drop(p, over);
+		pen__row_packer_sort(p);
 		for (uint32_t k = 1; k < p->npieces; k++) {
 			const struct pen_piece *a = &p->piece[p->order[k - 1]];
 			const struct pen_piece *b = &p->piece[p->order[k]];
@@ -48,20 +49,20 @@ static void test_packer(void)
 			used += p->tokens;
 			room += (uint64_t)r.rows * r.pack;
 		}
-		pen__packer_free(p);
+		pen__row_packer_free(p);
 	}
 	CHECK(room && used * 100 > room * 95);
 	for (uint64_t n = 1;; n++) {
 		int rc;
 
 		pen__mem_fail_nth(n, false);
-		rc = pen__packer_new(&p, 3, 10, 20, &err);
+		rc = pen__row_packer_new(&p, 3, 10, 20, &err);
 		pen__mem_fail_nth(0, false);
 		if (!rc)
 			break;
 		CHECK(rc == PEN_ENOMEM && !p);
 	}
-	pen__packer_free(p);
+	pen__row_packer_free(p);
 }
 
 static void test_fill(void)

@@ -199,8 +199,8 @@ static int batcher_new(struct pen_batcher **out, struct pen_loader *l,
 	(*out)->l = l;
 	(*out)->s = s;
 	if (c->pack)
-		rc = pen__packer_new(&(*out)->packer, c->rows, c->pack,
-				     l->batch, err);
+		rc = pen__row_packer_new(&(*out)->packer, c->rows, c->pack,
+					 l->batch, err);
 	if (!rc && c->pack)
 		(*out)->packer->split = c->split;
 	return rc;
@@ -230,7 +230,7 @@ static int open_by_length(struct pen_loader *l, struct pen_err *err)
 static void batcher_free(struct pen_batcher *c)
 {
 	if (c)
-		pen__packer_free(c->packer);
+		pen__row_packer_free(c->packer);
 	pen__free(c);
 }
 
@@ -360,7 +360,7 @@ static int batch_of_rows(struct pen_batcher *c, uint64_t epoch, uint64_t pos,
 	uint64_t at = pos, len, over;
 
 	out->full = true;
-	pen__packer_clear(p);
+	pen__row_packer_clear(p);
 	for (;; at++) {
 		if (at >= length && c->l->tail != PEN_TAIL_PAD) {
 			out->full = p->tokens == c->l->by_length.budget;
@@ -368,11 +368,11 @@ static int batch_of_rows(struct pen_batcher *c, uint64_t epoch, uint64_t pos,
 		}
 		if (length_at(c, epoch, at, &len, err))
 			return PEN_ENOMEM;
-		if (!pen__packer_add(p, len))
+		if (!pen__row_packer_add(p, len))
 			break;
 	}
-	while (p->nsamples > 1 && (over = pen__packer_place(p)) > 0) {
-		pen__packer_drop(p, over);
+	while (p->nsamples > 1 && (over = pen__row_packer_place(p)) > 0) {
+		pen__row_packer_drop(p, over);
 		out->full = true;
 	}
 	out->pos = pos + p->nsamples;
@@ -459,16 +459,16 @@ static int pack_step(struct pen_batcher *c, const struct pen_step *step,
 	struct pen_row_packer *p = c->packer;
 	uint64_t len = 0;
 
-	pen__packer_clear(p);
+	pen__row_packer_clear(p);
 	for (uint32_t i = 0; i < step->n; i++) {
 		if (length_at(c, step->at.epoch, step->first + i, &len, err))
 			return PEN_ENOMEM;
-		if (!pen__packer_add(p, len))
+		if (!pen__row_packer_add(p, len))
 			return pen__fail(err, PEN_EDATA, "pack",
 					 "lengths are not what they were");
 	}
-	pen__packer_place(p); /* as it was when the step was cut */
-	pen__packer_sort(p);
+	pen__row_packer_place(p); /* as it was when the step was cut */
+	pen__row_packer_sort(p);
 	b->nrows = p->npieces;
 	for (uint32_t r = 0; r < b->nrows; r++) {
 		const struct pen_piece *x = &p->piece[p->order[r]];

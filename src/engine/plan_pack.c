@@ -9,8 +9,8 @@
 
 #define NONE UINT32_MAX
 
-int pen__packer_new(struct pen_row_packer **out, uint32_t nrows, uint32_t pack,
-		    uint32_t cap, struct pen_err *err)
+int pen__row_packer_new(struct pen_row_packer **out, uint32_t nrows,
+			uint32_t pack, uint32_t cap, struct pen_err *err)
 {
 	struct pen_row_packer *p = pen__calloc(1, sizeof(*p));
 	const size_t nbits = (size_t)pack + 1, nwords = nbits / 64 + 1;
@@ -33,7 +33,7 @@ int pen__packer_new(struct pen_row_packer **out, uint32_t nrows, uint32_t pack,
 	p->words = pen__calloc(nwords / 64 + 1, sizeof(*p->words));
 	if (!p->piece || !p->order || !p->ids || !p->key || !p->tmp ||
 	    !p->room || !p->next || !p->head || !p->bits || !p->words) {
-		pen__packer_free(p);
+		pen__row_packer_free(p);
 		*out = NULL;
 		return pen__fail_nomem(err, "pack", nbits + cap);
 	}
@@ -41,7 +41,7 @@ int pen__packer_new(struct pen_row_packer **out, uint32_t nrows, uint32_t pack,
 	return 0;
 }
 
-void pen__packer_free(struct pen_row_packer *p)
+void pen__row_packer_free(struct pen_row_packer *p)
 {
 	if (!p)
 		return;
@@ -58,13 +58,13 @@ void pen__packer_free(struct pen_row_packer *p)
 	pen__free(p);
 }
 
-void pen__packer_clear(struct pen_row_packer *p)
+void pen__row_packer_clear(struct pen_row_packer *p)
 {
 	p->npieces = p->nsamples = 0;
 	p->tokens = 0;
 }
 
-bool pen__packer_add(struct pen_row_packer *p, uint64_t len)
+bool pen__row_packer_add(struct pen_row_packer *p, uint64_t len)
 {
 	const uint64_t all = (uint64_t)p->nrows * p->pack;
 	const uint64_t took = p->split || len < p->pack ? len : p->pack;
@@ -150,7 +150,7 @@ static void clear_rows(struct pen_row_packer *p)
 		push(p, r, p->pack);
 }
 
-uint64_t pen__packer_place(struct pen_row_packer *p)
+uint64_t pen__row_packer_place(struct pen_row_packer *p)
 {
 	uint64_t over = 0;
 
@@ -179,7 +179,7 @@ uint64_t pen__packer_place(struct pen_row_packer *p)
 	return over;
 }
 
-void pen__packer_drop(struct pen_row_packer *p, uint64_t elements)
+void pen__row_packer_drop(struct pen_row_packer *p, uint64_t elements)
 {
 	uint64_t gone = 0;
 
@@ -195,7 +195,7 @@ void pen__packer_drop(struct pen_row_packer *p, uint64_t elements)
 /* Pieces of a row were placed from its start on, so going through them as they
  * were placed leaves only rows to be sorted. Those without elements are in the
  * first row, and come first. */
-void pen__packer_sort(struct pen_row_packer *p)
+void pen__row_packer_sort(struct pen_row_packer *p)
 {
 	uint32_t *at = p->next; /* its lists are not needed any more */
 	uint32_t sum = 0, first = 0;

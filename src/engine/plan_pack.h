@@ -38,17 +38,17 @@ struct pen_row_packer {
 	uint64_t *key, *tmp;
 };
 
-int pen__packer_new(struct pen_row_packer **out, uint32_t nrows, uint32_t pack,
-		    uint32_t cap, struct pen_err *err);
-void pen__packer_free(struct pen_row_packer *);
-void pen__packer_clear(struct pen_row_packer *);
+int pen__row_packer_new(struct pen_row_packer **out, uint32_t nrows,
+			uint32_t pack, uint32_t cap, struct pen_err *err);
+void pen__row_packer_free(struct pen_row_packer *);
+void pen__row_packer_clear(struct pen_row_packer *);
 /* One more sample; false: it is left out, because all of them have more
  * elements than there is room for, or too many pieces. */
-bool pen__packer_add(struct pen_row_packer *, uint64_t len);
+bool pen__row_packer_add(struct pen_row_packer *, uint64_t len);
 /* Gives every piece its row; returns the elements that found no room. */
-uint64_t pen__packer_place(struct pen_row_packer *);
+uint64_t pen__row_packer_place(struct pen_row_packer *);
 /* Leaves out samples from the end that have as many elements, or one more. */
-void pen__packer_drop(struct pen_row_packer *, uint64_t elements);
-void pen__packer_sort(struct pen_row_packer *); /* once all are placed */
+void pen__row_packer_drop(struct pen_row_packer *, uint64_t elements);
+void pen__row_packer_sort(struct pen_row_packer *); /* once all are placed */
 
 #endif
