@@ -406,23 +406,13 @@ static bool better(const struct pen_mark *a, const struct pen_mark *than)
 }
 
 /* The setup that is fastest, when it is one beyond noise; else NULL. */
-static int find_fastest(const struct pen_group *g, const char **setup,
-			struct pen_err *err)
+static const char *find_fastest(const struct pen_variants *a)
 {
 	const struct pen_ranking c = ranking("", "");
-	struct pen_ranked o;
-	struct pen_variants a;
-	int rc = pen__variants_init(&a, &pen__exp_blocks.kind, g->row, g->n,
-				    err);
+	const struct pen_ranked o = pen__rank(a, &c);
 
-	*setup = NULL;
-	if (rc)
-		return rc;
-	o = pen__rank(&a, &c);
-	if (o.nalike == 1 && o.n > 1)
-		*setup = pen__line_text(o.best->row, "setup");
-	pen__variants_fini(&a);
-	return 0;
+	return o.nalike == 1 && o.n > 1 ? pen__line_text(o.best->row, "setup")
+					: NULL;
 }
 
 static void add_notes(const struct pen_group *g, struct marks *m,
@@ -480,8 +470,9 @@ struct plot {
 	struct pen_shown (*show)(double);
 };
 
-static int put_plot(struct pen_text *t, const struct pen_group *g,
-		    const struct plot *p, struct pen_err *err)
+static int put_plot(struct pen_text *t, const struct pen_variants *a,
+		    const struct pen_group *g, const struct plot *p,
+		    struct pen_err *err)
 {
 	char id[32], y[48], row[32];
 	struct pen_chart c = { .id = id,
@@ -490,12 +481,9 @@ static int put_plot(struct pen_text *t, const struct pen_group *g,
 			       .about = p->about,
 			       .x = { p->x, p->show, 0 },
 			       .y = { y, pen__show_count, 0 } };
-	const char *winner = NULL;
 	struct marks m;
 	int rc = make_marks(g, p->figure, &m, err);
 
-	if (!rc)
-		rc = find_fastest(g, &winner, err);
 	snprintf(id, sizeof(id), "g%zu-%s", g->number, p->name);
 	snprintf(row, sizeof(row), "g%zu", g->number);
 	snprintf(y, sizeof(y), "%.16s/s", pen__line_unit(g->row[0]));
@@ -504,7 +492,7 @@ static int put_plot(struct pen_text *t, const struct pen_group *g,
 		c.y.max = fmax(c.y.max, m.mark[i].y);
 	}
 	if (!rc && m.n) {
-		add_notes(g, &m, winner);
+		add_notes(g, &m, find_fastest(a));
 		c.mark = m.mark;
 		c.n = m.n;
 		pen__text_add(t, "<h3>%s</h3>\n<figure id=\"%s\">\n", p->title,
@@ -520,8 +508,8 @@ static int put_plot(struct pen_text *t, const struct pen_group *g,
 
 /* ---- the page ---- */
 
-static int show(struct pen_text *t, const struct pen_group *g,
-		struct pen_err *err)
+static int show(struct pen_text *t, const struct pen_variants *a,
+		const struct pen_group *g, struct pen_err *err)
 {
 	static const struct plot speed = {
 		"speed",
@@ -543,9 +531,9 @@ static int show(struct pen_text *t, const struct pen_group *g,
 		n_eff_of,
 		pen__show_number,
 	};
-	int rc = put_plot(t, g, &speed, err);
+	int rc = put_plot(t, a, g, &speed, err);
 
-	return rc ? rc : put_plot(t, g, &mixing, err);
+	return rc ? rc : put_plot(t, a, g, &mixing, err);
 }
 
 struct pen_experiment pen__exp_blocks = {
