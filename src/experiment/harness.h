@@ -66,10 +66,10 @@ struct pen_experiment {
 	/* Flags and "key=" (also "key*=", all that begin so) that are no choice
 	 * of the user's: the experiment sets them, or why else. */
 	struct pen_pair sets[4], refuses[4];
-	struct pen_pair preset[2]; /* settings, unless they are given */
-	const char *shape;	   /* of data made; NULL: 32x32 */
+	struct pen_pair preset; /* a setting, unless it is given */
+	const char *shape;	/* of data made; NULL: 32x32 */
 	/* A flag whose values are the variants, and the setting they are of. */
-	struct pen_pair vary[2];
+	struct pen_pair vary;
 	/* A table as it goes: columns "title=key:width". */
 	const char *live;
 

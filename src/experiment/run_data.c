@@ -170,7 +170,7 @@ int pen__run_data(struct pen_run *r, struct pen_err *err)
 
 void pen__run_vary(struct pen_run *r)
 {
-	const struct pen_taken *v = pen__value(r, r->of->vary->first);
+	const struct pen_taken *v = pen__value(r, r->of->vary.first);
 
 	for (size_t i = 0; i < v->n; i++)
 		pen__setup_add(
@@ -328,7 +328,7 @@ int pen__run_pass_with(struct pen_run *r, const struct pen_trial *t,
 		       struct pen_text *j, struct pen_err *err)
 {
 	const struct pen_setting vary[] = {
-		{ r->of->vary->second, NULL, t->of->value }, { .key = NULL }
+		{ r->of->vary.second, NULL, t->of->value }, { .key = NULL }
 	};
 	struct pen_pass plain = { .content = true };
 	struct pen_spec *s;
