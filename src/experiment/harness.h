@@ -235,12 +235,9 @@ bool pen__spec_has(const struct pen_spec *, const char *key);
  */
 int pen__run_spec(const struct pen_run *, const struct pen_setting *,
 		  struct pen_spec **, struct pen_err *);
-/* A pass as the trial says, with content summed up, into j. The pass is the
- * caller's to fini in any case. */
-int pen__run_pass(struct pen_run *, const struct pen_trial *, struct pen_pass *,
-		  struct pen_text *j, struct pen_err *);
-/* The same with a copy of the spec, changed so (NULL: by what the description
- * varies); and the end of the pass, whose figures stay (NULL: a plain one). */
+/* A pass as the trial says, with a copy of the spec, changed so (NULL: by what
+ * the description varies), into j; the figures of the pass stay (NULL: a plain
+ * one, with content summed up). */
 int pen__run_pass_with(struct pen_run *, const struct pen_trial *,
 		       struct pen_pass *, const struct pen_setting *,
 		       struct pen_text *j, struct pen_err *);

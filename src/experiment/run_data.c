@@ -297,8 +297,8 @@ static double over(double v, double s)
 	return s > 0 ? v / s : 0;
 }
 
-int pen__run_pass(struct pen_run *r, const struct pen_trial *t,
-		  struct pen_pass *p, struct pen_text *j, struct pen_err *err)
+static int run_pass(struct pen_run *r, const struct pen_trial *t,
+		    struct pen_pass *p, struct pen_text *j, struct pen_err *err)
 {
 	int rc;
 
@@ -339,7 +339,7 @@ int pen__run_pass_with(struct pen_run *r, const struct pen_trial *t,
 	p = p ? p : &plain;
 	p->spec = s;
 	p->max_batches = p->max_batches ? p->max_batches : r->batches;
-	rc = pen__run_pass(r, t, p, j, err);
+	rc = run_pass(r, t, p, j, err);
 	pen__pass_fini(p);
 	p->spec = NULL;
 	pen_spec_free(s);
