@@ -304,19 +304,12 @@ static void words(struct pen_text *t, const struct pen_variants *a)
 
 /* ---- charts ---- */
 
-struct marks {
-	struct pen_mark *mark;
-	size_t n;
-	char *words; /* of all, WORDS bytes each */
-};
-#define WORDS 640
-
 static double rate_of(const struct pen_line *r)
 {
 	return pen__line_number(r, "samples_per_s");
 }
 
-static void describe_run(const struct pen_line *r, char *buf)
+static void describe_run(const struct pen_line *r, struct pen_mark *m)
 {
 	const double n_eff = pen__line_number(r, "quality.n_eff");
 	char mixed[64] = "", rest[96] = "";
@@ -327,7 +320,7 @@ static void describe_run(const struct pen_line *r, char *buf)
 	if (!isnan(pen__line_rest(r)))
 		snprintf(rest, sizeof(rest), ", %s after the first batch",
 			 pen__show_count(pen__line_rest(r)).s);
-	snprintf(buf, WORDS,
+	snprintf(m->words, sizeof(m->words),
 		 "%s x %s rows, %.16s, %s; %s %.16s/s%s; memory %s; batch p50 "
 		 "%s, p99 %s%s",
 		 pen__show_whole(chunks_of(r)).s,
@@ -350,6 +343,7 @@ static void fill_mark(struct pen_mark *m, const struct pen_line *r, double most,
 	m->square = !strcmp(pen__line_text(r, "method"), "csr");
 	m->hollow = pen__line_true(r, "cold");
 	m->colour = pen__colour_at(log2(fmax(1, chunks_of(r))) / MOST_LOG2);
+	describe_run(r, m);
 }
 
 /* Large ones first, so that they do not cover small ones. */
@@ -362,40 +356,27 @@ static int by_area(const void *a, const void *b)
 	return (x->row > y->row) - (x->row < y->row);
 }
 
-/* A mark for each row that has both figures. */
-static int make_marks(const struct pen_group *g,
-		      double (*figure)(const struct pen_line *),
-		      struct marks *m, struct pen_err *err)
+/* A mark for each row that has both figures; how many. */
+static size_t make_marks(const struct pen_group *g,
+			 double (*figure)(const struct pen_line *),
+			 struct pen_mark *m)
 {
 	double most = 0;
+	size_t n = 0;
 
-	*m = (struct marks){ pen__calloc(g->n, sizeof(*m->mark)), 0,
-			     pen__alloc(g->n, WORDS) };
-	if (!m->mark || !m->words)
-		return pen__fail_nomem(err, "chart", g->n * WORDS);
 	for (size_t i = 0; i < g->n; i++)
 		most = fmax(most, pen__line_number(g->row[i], "block_rows"));
 	for (size_t i = 0; i < g->n; i++) {
 		const double x = figure(g->row[i]);
-		struct pen_mark *to = &m->mark[m->n];
 
 		if (isnan(x) || x < 0 || isnan(rate_of(g->row[i])) ||
 		    pen__line_true(g->row[i], "oom"))
 			continue;
-		fill_mark(to, g->row[i], most, x);
-		to->row = i;
-		to->words = m->words + m->n * WORDS;
-		describe_run(g->row[i], m->words + m->n * WORDS);
-		m->n++;
+		fill_mark(&m[n], g->row[i], most, x);
+		m[n++].row = i;
 	}
-	qsort(m->mark, m->n, sizeof(*m->mark), by_area);
-	return 0;
-}
-
-static void drop_marks(struct marks *m)
-{
-	pen__free(m->mark);
-	pen__free(m->words);
+	qsort(m, n, sizeof(*m), by_area);
+	return n;
 }
 
 /* A warm run before a cold one, then the faster. */
@@ -406,33 +387,21 @@ static bool better(const struct pen_mark *a, const struct pen_mark *than)
 }
 
 /* The setup that is fastest, when it is one beyond noise; else NULL. */
-static int find_fastest(const struct pen_group *g, const char **setup,
-			struct pen_err *err)
+static const char *find_fastest(const struct pen_variants *a)
 {
 	const struct pen_ranking c = ranking("", "");
-	struct pen_ranked o;
-	struct pen_variants a;
-	int rc = pen__variants_init(&a, &pen__exp_blocks.kind, g->row, g->n,
-				    err);
+	const struct pen_ranked o = pen__rank(a, &c);
 
-	*setup = NULL;
-	if (rc)
-		return rc;
-	o = pen__rank(&a, &c);
-	if (o.nalike == 1 && o.n > 1)
-		*setup = pen__line_text(o.best->row, "setup");
-	pen__variants_fini(&a);
-	return 0;
+	return o.nalike == 1 && o.n > 1 ? pen__line_text(o.best->row, "setup")
+					: NULL;
 }
 
-static void add_notes(const struct pen_group *g, struct marks *m,
+static void add_notes(const struct pen_group *g, struct pen_mark *m, size_t n,
 		      const char *winner)
 {
 	struct pen_mark *best = NULL, *census = NULL;
 
-	for (size_t i = 0; i < m->n; i++) {
-		struct pen_mark *k = &m->mark[i];
-
+	for (struct pen_mark *k = m; k < m + n; k++) {
 		if (winner && better(k, best) &&
 		    !strcmp(pen__line_text(g->row[k->row], "setup"), winner))
 			best = k;
@@ -480,8 +449,9 @@ struct plot {
 	struct pen_shown (*show)(double);
 };
 
-static int put_plot(struct pen_text *t, const struct pen_group *g,
-		    const struct plot *p, struct pen_err *err)
+static int put_plot(struct pen_text *t, const struct pen_variants *a,
+		    const struct pen_group *g, const struct plot *p,
+		    struct pen_err *err)
 {
 	char id[32], y[48], row[32];
 	struct pen_chart c = { .id = id,
@@ -490,23 +460,21 @@ static int put_plot(struct pen_text *t, const struct pen_group *g,
 			       .about = p->about,
 			       .x = { p->x, p->show, 0 },
 			       .y = { y, pen__show_count, 0 } };
-	const char *winner = NULL;
-	struct marks m;
-	int rc = make_marks(g, p->figure, &m, err);
+	struct pen_mark *m = pen__calloc(g->n, sizeof(*m));
 
-	if (!rc)
-		rc = find_fastest(g, &winner, err);
+	if (!m)
+		return pen__fail_nomem(err, "chart", g->n * sizeof(*m));
 	snprintf(id, sizeof(id), "g%zu-%s", g->number, p->name);
 	snprintf(row, sizeof(row), "g%zu", g->number);
 	snprintf(y, sizeof(y), "%.16s/s", pen__line_unit(g->row[0]));
-	for (size_t i = 0; !rc && i < m.n; i++) {
-		c.x.max = fmax(c.x.max, m.mark[i].x);
-		c.y.max = fmax(c.y.max, m.mark[i].y);
+	c.mark = m;
+	c.n = make_marks(g, p->figure, m);
+	for (size_t i = 0; i < c.n; i++) {
+		c.x.max = fmax(c.x.max, m[i].x);
+		c.y.max = fmax(c.y.max, m[i].y);
 	}
-	if (!rc && m.n) {
-		add_notes(g, &m, winner);
-		c.mark = m.mark;
-		c.n = m.n;
+	if (c.n) {
+		add_notes(g, m, c.n, find_fastest(a));
 		pen__text_add(t, "<h3>%s</h3>\n<figure id=\"%s\">\n", p->title,
 			      id);
 		pen__chart_scatter(t, &c);
@@ -514,14 +482,14 @@ static int put_plot(struct pen_text *t, const struct pen_group *g,
 		pen__text_add(t, "<figcaption>%s</figcaption>\n</figure>\n",
 			      p->about);
 	}
-	drop_marks(&m);
-	return rc;
+	pen__free(m);
+	return 0;
 }
 
 /* ---- the page ---- */
 
-static int show(struct pen_text *t, const struct pen_group *g,
-		struct pen_err *err)
+static int show(struct pen_text *t, const struct pen_variants *a,
+		const struct pen_group *g, struct pen_err *err)
 {
 	static const struct plot speed = {
 		"speed",
@@ -543,9 +511,9 @@ static int show(struct pen_text *t, const struct pen_group *g,
 		n_eff_of,
 		pen__show_number,
 	};
-	int rc = put_plot(t, g, &speed, err);
+	int rc = put_plot(t, a, g, &speed, err);
 
-	return rc ? rc : put_plot(t, g, &mixing, err);
+	return rc ? rc : put_plot(t, a, g, &mixing, err);
 }
 
 struct pen_experiment pen__exp_blocks = {

@@ -147,7 +147,6 @@ struct pen_squeeze {
 bool pen__squeeze_open(struct pen_squeeze *, const char *in);
 void pen__squeeze_close(struct pen_squeeze *);
 int pen__squeeze_enter(const struct pen_squeeze *, struct pen_err *);
-void pen__squeeze_drop(struct pen_squeeze *);
 /* For a pass, without a cgroup: drops pages when it is time. */
 int pen__squeeze_batch(void *squeeze, const struct pen_batch *,
 		       struct pen_err *);

@@ -53,8 +53,8 @@ int pen__run_open(struct pen_run *r, const struct pen_experiment *x,
 	if (!r->own || !r->value || !r->shared)
 		return pen__fail_nomem(err, r->name, sizeof(*r->value));
 	rc = pen_spec_new(&r->spec, err);
-	if (!rc && x->preset->first)
-		rc = pen_spec_set(r->spec, x->preset->first, x->preset->second,
+	if (!rc && x->preset.first)
+		rc = pen_spec_set(r->spec, x->preset.first, x->preset.second,
 				  err);
 	for (const struct pen_flag *f = x->flag; !rc && f < x->flag + x->nflags;
 	     f++)

@@ -66,10 +66,10 @@ struct pen_experiment {
 	/* Flags and "key=" (also "key*=", all that begin so) that are no choice
 	 * of the user's: the experiment sets them, or why else. */
 	struct pen_pair sets[4], refuses[4];
-	struct pen_pair preset[2]; /* settings, unless they are given */
-	const char *shape;	   /* of data made; NULL: 32x32 */
+	struct pen_pair preset; /* a setting, unless it is given */
+	const char *shape;	/* of data made; NULL: 32x32 */
 	/* A flag whose values are the variants, and the setting they are of. */
-	struct pen_pair vary[2];
+	struct pen_pair vary;
 	/* A table as it goes: columns "title=key:width". */
 	const char *live;
 
@@ -235,12 +235,9 @@ bool pen__spec_has(const struct pen_spec *, const char *key);
  */
 int pen__run_spec(const struct pen_run *, const struct pen_setting *,
 		  struct pen_spec **, struct pen_err *);
-/* A pass as the trial says, with content summed up, into j. The pass is the
- * caller's to fini in any case. */
-int pen__run_pass(struct pen_run *, const struct pen_trial *, struct pen_pass *,
-		  struct pen_text *j, struct pen_err *);
-/* The same with a copy of the spec, changed so (NULL: by what the description
- * varies); and the end of the pass, whose figures stay (NULL: a plain one). */
+/* A pass as the trial says, with a copy of the spec, changed so (NULL: by what
+ * the description varies), into j; the figures of the pass stay (NULL: a plain
+ * one, with content summed up). */
 int pen__run_pass_with(struct pen_run *, const struct pen_trial *,
 		       struct pen_pass *, const struct pen_setting *,
 		       struct pen_text *j, struct pen_err *);

@@ -124,23 +124,24 @@ static bool add_flag(struct pen_experiment *x, char **piece, size_t n)
 
 /* ---- lines ---- */
 
-/* Of a word that is given several times the pieces go into records, which
- * begin with as many pointers. */
+/* The pieces of a line go into a record, which begins with pointers to texts;
+ * of some words there are several. */
 #define OF(member) offsetof(struct pen_experiment, member)
-#define RECORDS(word, member, least)                                           \
+#define RECORDS(word, member, least, most)                                     \
 	{                                                                      \
-		word, OF(member),                                              \
+		word, OF(member), least, most,                                 \
 			sizeof(((struct pen_experiment *)NULL)->member),       \
-			sizeof(((struct pen_experiment *)NULL)->member[0]),    \
-			least                                                  \
+			sizeof(((struct pen_experiment *)NULL)->member[0])     \
 	}
-#define TEXT(word, member)                                                     \
+#define RECORD(word, member, least, most)                                      \
 	{                                                                      \
-		word, OF(member), sizeof(char *), sizeof(char *), 1            \
+		word, OF(member), least, most, 1, 1                            \
 	}
+#define TEXT(word, member) RECORD(word, member, 1, 1)
 static const struct {
 	const char *word;
-	size_t at, bytes, each, least;
+	size_t at, least, most; /* pieces */
+	size_t bytes, each;	/* of all records, and one */
 } words[] = {
 	TEXT("title", kind.title),
 	TEXT("columns", kind.columns),
@@ -153,16 +154,18 @@ static const struct {
 	TEXT("shape", shape),
 	TEXT("live", live),
 	TEXT("workers", kind.versus.workers),
-	RECORDS("example", examples, 2),
-	RECORDS("preset", preset, 2),
-	RECORDS("vary", vary, 2),
-	RECORDS("sets", sets, 1),
-	RECORDS("refuse", refuses, 2),
-	RECORDS("chart", kind.chart, 3),
-	RECORDS("best", kind.best, 2),
-	{ "versus", OF(kind.versus), sizeof(struct pen_versus),
-	  sizeof(struct pen_versus), 5 },
+	RECORD("versus", kind.versus, 5, 7),
+	RECORD("vary", vary, 2, 2),
+	RECORD("preset", preset, 2, 2),
+	RECORDS("example", examples, 2, 2),
+	RECORDS("sets", sets, 1, 2),
+	RECORDS("refuse", refuses, 2, 2),
+	RECORDS("chart", kind.chart, 3, 3),
+	RECORDS("best", kind.best, 2, 5),
 };
+_Static_assert(offsetof(struct pen_versus, vars) == 4 * sizeof(char *) &&
+		       offsetof(struct pen_ranking, also) == 4 * sizeof(char *),
+	       "pointers to texts come first");
 
 static bool keep(struct pen_experiment *x, const char *word, char **piece,
 		 size_t n)
@@ -173,14 +176,16 @@ static bool keep(struct pen_experiment *x, const char *word, char **piece,
 	       strcmp(words[i].word, word) != 0)
 		i++;
 	if (i == sizeof(words) / sizeof(words[0]) || n < words[i].least ||
-	    n * sizeof(*piece) > words[i].each)
+	    n > words[i].most)
 		return false;
 	/* the last of several records stays empty: the end of them */
 	last = words[i].bytes - words[i].each;
 	for (at = 0; at == 0 || at < last; at += words[i].each) {
-		char **to = (char **)((char *)x + words[i].at + at);
+		char *to = (char *)x + words[i].at + at;
+		const char *there;
 
-		if (*to)
+		memcpy(&there, to, sizeof(there));
+		if (there)
 			continue;
 		memcpy(to, piece, n * sizeof(*piece));
 		return true;

@@ -171,7 +171,7 @@ int pen__run_data(struct pen_run *r, struct pen_err *err)
 
 void pen__run_vary(struct pen_run *r)
 {
-	const struct pen_taken *v = pen__value(r, r->of->vary->first);
+	const struct pen_taken *v = pen__value(r, r->of->vary.first);
 
 	for (size_t i = 0; i < v->n; i++)
 		pen__setup_add(
@@ -298,8 +298,8 @@ static double over(double v, double s)
 	return s > 0 ? v / s : 0;
 }
 
-int pen__run_pass(struct pen_run *r, const struct pen_trial *t,
-		  struct pen_pass *p, struct pen_text *j, struct pen_err *err)
+static int run_pass(struct pen_run *r, const struct pen_trial *t,
+		    struct pen_pass *p, struct pen_text *j, struct pen_err *err)
 {
 	int rc;
 
@@ -329,7 +329,7 @@ int pen__run_pass_with(struct pen_run *r, const struct pen_trial *t,
 		       struct pen_text *j, struct pen_err *err)
 {
 	const struct pen_setting vary[] = {
-		{ r->of->vary->second, NULL, t->of->value }, { .key = NULL }
+		{ r->of->vary.second, NULL, t->of->value }, { .key = NULL }
 	};
 	struct pen_pass plain = { .content = true };
 	struct pen_spec *s;
@@ -340,7 +340,7 @@ int pen__run_pass_with(struct pen_run *r, const struct pen_trial *t,
 	p = p ? p : &plain;
 	p->spec = s;
 	p->max_batches = p->max_batches ? p->max_batches : r->batches;
-	rc = pen__run_pass(r, t, p, j, err);
+	rc = run_pass(r, t, p, j, err);
 	pen__pass_fini(p);
 	p->spec = NULL;
 	pen_spec_free(s);

@@ -148,7 +148,7 @@ static void unmap_pages(const char *path)
 		fclose(f);
 }
 
-void pen__squeeze_drop(struct pen_squeeze *q)
+static void drop(struct pen_squeeze *q)
 {
 	const uint64_t start = pen__now_ns();
 	char path[4096];
@@ -171,6 +171,6 @@ int pen__squeeze_batch(void *arg, const struct pen_batch *b,
 	for (uint32_t i = 0; i < b->ntensors; i++)
 		q->used += b->tensors[i].nbytes;
 	if (!q->group[0] && q->used >= q->limit)
-		pen__squeeze_drop(q);
+		drop(q);
 	return 0;
 }

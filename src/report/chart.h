@@ -27,9 +27,9 @@ struct pen_mark {
 	double area; /* relative to the largest: 0..1 */
 	bool square, hollow;
 	struct pen_colour colour;
-	const char *words; /* not escaped yet */
-	const char *note;  /* written beside it; NULL: nothing */
-	size_t row;	   /* of the table, for looking it up */
+	char words[640];  /* not escaped yet */
+	const char *note; /* written beside it; NULL: nothing */
+	size_t row;	  /* of the table, for looking it up */
 };
 
 struct pen_chart {

@@ -19,11 +19,12 @@ static void count_rows(struct pen_text *t, const struct pen_variants *a)
 }
 
 /* Every value as it stands. */
-static int show_cells(struct pen_text *t, const struct pen_group *g,
-		      struct pen_err *err)
+static int show_cells(struct pen_text *t, const struct pen_variants *a,
+		      const struct pen_group *g, struct pen_err *err)
 {
 	static const char *const names[] = { "key", "value", NULL };
 
+	(void)a;
 	(void)err;
 	for (size_t i = 0; i < g->n; i++) {
 		const struct pen_line *r = g->row[i];

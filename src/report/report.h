@@ -78,8 +78,8 @@ struct pen_kind {
 	void (*check)(const struct pen_line *, char *buf, size_t cap);
 	const char *by; /* shows those with most of this figure first */
 	/* Charts and tables of its own, before the others; may be NULL. */
-	int (*show)(struct pen_text *, const struct pen_group *,
-		    struct pen_err *);
+	int (*show)(struct pen_text *, const struct pen_variants *,
+		    const struct pen_group *, struct pen_err *);
 };
 /* Fills the descriptions of all experiments, before any is looked at; that of
  * an experiment, by its name (NULL: none). */

@@ -225,7 +225,7 @@ int pen__variants_show(struct pen_text *t, const struct pen_kind *k,
 			put_chart(t, &a, &k->chart[i], b, id);
 	}
 	if (!rc && k->show)
-		rc = k->show(t, g, err);
+		rc = k->show(t, &a, g, err);
 	if (!rc && k->columns)
 		put_table(t, &a, g->number);
 	if (!rc && k->runs)
