@@ -56,26 +56,25 @@ static uint64_t chunk_size(const struct pen_chunked *a, uint64_t at)
 static void locate_grid(const struct pen_chunked *a, uint64_t row,
 			uint64_t from, uint64_t to, struct pen_unit *u)
 {
-	uint64_t next, cell;
+	uint64_t next, cell, i;
 
 	if (from >= to)
 		return;
 	cell = cell_of(a, row, from);
-	if (a->filters.n) {
-		pen__chunked_units(a, cell, cell_of(a, row, to - 1) + 1 - cell,
-				   u);
-		return;
-	}
+	i = pen__chunked_from(a, cell);
 	for (; from < to; from = next, cell++, u++) {
-		const uint64_t i = pen__chunked_find(a, cell);
-
 		next = chunk_end(a, from, to);
-		if (i == a->nchunks)
+		if (!pen__chunked_has(a, i, cell))
 			continue;
+		if (a->filters.n) {
+			pen__chunked_unit(a, i++, chunk_size(a, from), u);
+			continue;
+		}
 		u->object = pen__chunked_object(a, i);
 		u->offset =
 			pen__chunked_u64(a->offsets, i) + within(a, row, from);
 		u->len = (next - from) * a->item;
+		i++;
 	}
 }
 

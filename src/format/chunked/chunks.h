@@ -144,18 +144,55 @@ static inline uint32_t pen__chunked_object(const struct pen_chunked *a,
 
 /* ---- which chunks ---- */
 
-/* The place in the map of a cell's chunk, or nchunks. */
-uint64_t pen__chunked_find(const struct pen_chunked *, uint64_t cell);
-/* A chunk of a place in the map as a unit; size: unpacked. */
-void pen__chunked_unit(const struct pen_chunked *, uint64_t i, uint64_t size,
-		       struct pen_unit *);
-/*
- * The units of n cells that follow one another. Of those that are stored
- * object is 0, the file itself, or the number of another one plus 1; others are
- * left as they are.
- */
-void pen__chunked_units(const struct pen_chunked *, uint64_t cell, uint64_t n,
-			struct pen_unit *);
+/* The place in the map of the first chunk whose cell is not before this. */
+static inline uint64_t pen__chunked_from(const struct pen_chunked *a,
+					 uint64_t cell)
+{
+	uint64_t lo = 0, hi = a->nchunks;
+
+	if (!a->cells)
+		return cell < hi ? cell : hi;
+	while (lo < hi) {
+		const uint64_t mid = lo + (hi - lo) / 2;
+
+		if (pen__chunked_u64(a->cells, mid) < cell)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* Is the one at that place the cell's? */
+static inline bool pen__chunked_has(const struct pen_chunked *a, uint64_t i,
+				    uint64_t cell)
+{
+	return i < a->nchunks &&
+	       (!a->cells || pen__chunked_u64(a->cells, i) == cell);
+}
+
+/* The place of a cell's chunk, or nchunks. */
+static inline uint64_t pen__chunked_find(const struct pen_chunked *a,
+					 uint64_t cell)
+{
+	const uint64_t i = pen__chunked_from(a, cell);
+
+	return pen__chunked_has(a, i, cell) ? i : a->nchunks;
+}
+
+/* A chunk of a place in the map as a unit, of object 0, the file itself, or the
+ * number of another one plus 1; size: unpacked. */
+static inline void pen__chunked_unit(const struct pen_chunked *a, uint64_t i,
+				     uint64_t size, struct pen_unit *u)
+{
+	u->object = pen__chunked_object(a, i);
+	u->offset = pen__chunked_u64(a->offsets, i);
+	u->len = a->sizes ? pen__chunked_u32(a->sizes, i) : size;
+	u->size = size;
+	u->id = a->id0 + i;
+	u->field = a->kind;
+	u->flags = PEN_UNIT_SHARED | (a->filters.n ? PEN_UNIT_COMPRESSED : 0);
+}
 
 /* ---- from what is stored to numbers ---- */
 

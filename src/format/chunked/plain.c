@@ -43,11 +43,13 @@ void pen__plain_shape(const struct pen_format *f, uint32_t object, uint64_t k,
 static void locate_chunks(const struct pen_plain_view *v, uint64_t k,
 			  struct pen_unit *u)
 {
-	pen__chunked_units(&v->a, v->whole ? 0 : k / v->per * v->ncross,
-			   v->ncross, u);
+	const uint64_t cell = v->whole ? 0 : k / v->per * v->ncross;
+	uint64_t i = pen__chunked_from(&v->a, cell);
+
 	for (uint32_t j = 0; j < v->ncross; j++) {
-		if (u[j].object == PEN_NO_OBJECT)
+		if (!pen__chunked_has(&v->a, i, cell + j))
 			continue;
+		pen__chunked_unit(&v->a, i++, v->a.chunk_bytes, &u[j]);
 		if (v->alone)
 			u[j].flags = 0;
 		if (!v->in_rows)
@@ -173,10 +175,12 @@ static void copy_cell(const struct pen_plain_view *v, const int64_t *dims,
 			       shape[i] == chunk[i];
 		}
 	}
-	sn = v->a.item;
-	for (unsigned i = 0; v->a.fortran && i < n; i++) {
-		from[i] = sn;
-		sn *= (uint64_t)chunk[i];
+	if (v->a.fortran) {
+		sn = v->a.item;
+		for (unsigned i = 0; i < n; i++) {
+			from[i] = sn;
+			sn *= (uint64_t)chunk[i];
+		}
 	}
 	dst += off;
 	for (;;) {
