@@ -5,7 +5,7 @@
 #include "experiment/experiment.h"
 #include "test.h"
 
-static struct pen_blocks *list;
+static struct pen_block_sizes *list;
 static size_t n;
 
 static int parse(const char *text)
@@ -117,10 +117,10 @@ static struct pen_batch sparse_batch(void)
 static void test_convert(void)
 {
 	struct pen_batch b = sparse_batch();
-	struct pen_sums first = { 0 };
+	struct pen_sparse_sums first = { 0 };
 
 	for (int r = PEN_READ_RAW; r <= PEN_READ_CSR; r++) {
-		struct pen_convert c = { .reader = (enum pen_reader)r };
+		struct pen_sparse_reader c = { .reader = (enum pen_reader)r };
 		struct pen_err err = { 0 };
 
 		CHECK_EQ(pen__convert_batch(&c, &b, &err), 0);
@@ -138,7 +138,7 @@ static void test_convert(void)
 static void test_made(void)
 {
 	struct pen_batch b = sparse_batch();
-	struct pen_convert c = { .reader = PEN_READ_CSR };
+	struct pen_sparse_reader c = { .reader = PEN_READ_CSR };
 	struct pen_err err = { 0 };
 	const int32_t *col;
 	const float *val;
@@ -150,13 +150,13 @@ static void test_made(void)
 	CHECK(col[2] == 1 && col[3] == 4 && col[4] == 9); /* sorted */
 	CHECK(val[2] == 4 && val[3] == 5 && val[4] == 3);
 	pen__convert_fini(&c);
-	c = (struct pen_convert){ .reader = PEN_READ_TABLE };
+	c = (struct pen_sparse_reader){ .reader = PEN_READ_TABLE };
 	CHECK_EQ(pen__convert_batch(&c, &b, &err), 0);
 	CHECK_EQ(((int64_t *)c.part[0].p)[1], 0);
 	CHECK_EQ(((int64_t *)c.part[0].p)[2], 2);
 	CHECK_EQ(((int64_t *)c.part[1].p)[4], 4);
 	pen__convert_fini(&c);
-	c = (struct pen_convert){ .reader = PEN_READ_COO };
+	c = (struct pen_sparse_reader){ .reader = PEN_READ_COO };
 	CHECK_EQ(pen__convert_batch(&c, &b, &err), 0);
 	CHECK_EQ(((int32_t *)c.part[0].p)[4], 2);
 	CHECK_EQ(((int32_t *)c.part[1].p)[0], 3);
@@ -166,7 +166,7 @@ static void test_made(void)
 static void test_refused(void)
 {
 	struct pen_batch b = sparse_batch();
-	struct pen_convert c = { .reader = PEN_READ_COO };
+	struct pen_sparse_reader c = { .reader = PEN_READ_COO };
 	struct pen_err err = { 0 };
 
 	tensor[0].dtype = PEN_F64;
@@ -185,7 +185,9 @@ static void test_convert_memory(void)
 	for (int r = PEN_READ_TABLE; r <= PEN_READ_CSR; r++)
 		for (uint64_t k = 1; k <= 4; k++) {
 			struct pen_batch b = sparse_batch();
-			struct pen_convert c = { .reader = (enum pen_reader)r };
+			struct pen_sparse_reader c = {
+				.reader = (enum pen_reader)r
+			};
 			struct pen_err err = { 0 };
 			int rc;
 

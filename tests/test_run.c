@@ -141,7 +141,7 @@ static void check_au(const struct done *d, unsigned epoch)
 
 		for (size_t i = 0; i < r->nphases; i++) {
 			const struct pen_phase *p = &r->phase[i];
-			const struct pen_steps *s;
+			const struct pen_step_times *s;
 			size_t from = head, to;
 			double in = 0, t = p->seconds, inside = 0;
 

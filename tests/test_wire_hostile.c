@@ -209,7 +209,7 @@ static void few_files(void)
 
 /* --- frames --- */
 
-static void no_kick(struct pen_wire *w, struct pen_peer *p)
+static void no_kick(struct pen_wire *w, struct pen_wire_peer *p)
 {
 	(void)w, (void)p;
 }
@@ -233,7 +233,7 @@ static int echo_back(void *arg, int from, const void *req, size_t n,
 
 struct victim {
 	struct pen_wire wire;
-	struct pen_peer peers[2];
+	struct pen_wire_peer peers[2];
 	struct pen_call call;
 };
 

@@ -111,7 +111,7 @@ static const char *roughly(double s)
 	return buf;
 }
 
-static void show_progress(struct pen_run *r, const char *title)
+static void show_progress(struct pen_session *r, const char *title)
 {
 	const double total = (double)atomic_load(&r->shared->total);
 	const double part =
@@ -135,7 +135,7 @@ static void show_progress(struct pen_run *r, const char *title)
 	fflush(stderr);
 }
 
-static void print_error(struct pen_run *r, const struct pen_err *err)
+static void print_error(struct pen_session *r, const struct pen_err *err)
 {
 	(void)r;
 	complain(err);
@@ -164,7 +164,7 @@ bool print_others(const struct pen_others *others)
 
 static bool said_busy; /* that the machine is */
 
-static void print_busy(struct pen_run *r, const struct pen_line *const *row,
+static void print_busy(struct pen_session *r, const struct pen_line *const *row,
 		       size_t n)
 {
 	struct pen_text t = { 0 };
@@ -176,13 +176,15 @@ static void print_busy(struct pen_run *r, const struct pen_line *const *row,
 	print_paragraphs(&t, false);
 }
 
-static void print_warming(struct pen_run *r, const struct pen_others *others)
+static void print_warming(struct pen_session *r,
+			  const struct pen_others *others)
 {
 	if (r->of->live && !r->json)
 		said_busy = print_others(others);
 }
 
-static void print_live(const struct pen_line *row, const struct pen_column *c)
+static void print_live(const struct pen_line *row,
+		       const struct pen_figure_column *c)
 {
 	const double v = pen__line_number(row, c->key);
 	const char *cache = pen__line_true(row, "cold") ? "cold" : "warm";
@@ -216,7 +218,7 @@ static void print_end(const struct pen_line *row)
 }
 
 /* By itself, or beside those that came before. */
-static bool is_wrong(const struct pen_run *r, const struct pen_line *row,
+static bool is_wrong(const struct pen_session *r, const struct pen_line *row,
 		     char *why, size_t cap)
 {
 	const struct pen_line **of =
@@ -234,11 +236,11 @@ static bool is_wrong(const struct pen_run *r, const struct pen_line *row,
 	return wrong;
 }
 
-static void print_row(struct pen_run *r, const struct pen_line *row,
+static void print_row(struct pen_session *r, const struct pen_line *row,
 		      const struct pen_text *line)
 {
 	char why[200] = "ran out of memory";
-	struct pen_column c[PEN_MOST_COLUMNS];
+	struct pen_figure_column c[PEN_MOST_COLUMNS];
 	size_t n, i = 0;
 
 	if (r->json)
@@ -270,7 +272,7 @@ static void print_row(struct pen_run *r, const struct pen_line *row,
 
 /* ---- the result ---- */
 
-static int print_all(struct pen_run *r, const struct pen_line *const *row,
+static int print_all(struct pen_session *r, const struct pen_line *const *row,
 		     size_t n)
 {
 	struct pen_text out = { 0 }, words = { 0 };
@@ -306,7 +308,7 @@ static int print_all(struct pen_run *r, const struct pen_line *const *row,
 	return EXIT_DATA;
 }
 
-static int print_result(struct pen_run *r)
+static int print_result(struct pen_session *r)
 {
 	const struct pen_line **row;
 	struct pen_err err = { 0 };
@@ -325,7 +327,7 @@ static int print_result(struct pen_run *r)
 }
 
 /* The end of all: what was left out, where the rows are. */
-static void print_ending(const struct pen_run *r, bool stopped)
+static void print_ending(const struct pen_session *r, bool stopped)
 {
 	if (r->json)
 		return;
@@ -343,7 +345,7 @@ static void print_ending(const struct pen_run *r, bool stopped)
 
 /* ---- the command ---- */
 
-static void print_notes_of(const struct pen_run *r)
+static void print_notes_of(const struct pen_session *r)
 {
 	if (!r->json && r->notes.n)
 		print_lines(r->notes.p);
@@ -364,7 +366,7 @@ static void print_notes_of(const struct pen_run *r)
 }
 
 /* All trials, and what came of them. The exit code. */
-static int run_all(struct pen_run *r)
+static int run_all(struct pen_session *r)
 {
 	struct pen_err err = { 0 };
 	const int rc = pen__run_all(r, &err);
@@ -382,7 +384,7 @@ static int run_all(struct pen_run *r)
 	return code < 0 ? EXIT_OK : code;
 }
 
-static int take_args(struct pen_run *r, const struct command *cmd, int argc,
+static int take_args(struct pen_session *r, const struct command *cmd, int argc,
 		     char **argv)
 {
 	struct args a = { .cmd = cmd, .argc = argc, .argv = argv };
@@ -409,7 +411,7 @@ static const struct command *command_of(const struct pen_experiment *x)
 static int run_experiment(const struct pen_experiment *x, int argc, char **argv)
 {
 	struct pen_err err = { 0 };
-	struct pen_run r;
+	struct pen_session r;
 	int rc = pen__run_open(&r, x, &err) ? complain(&err) : -1;
 
 	r.stop = interrupt_asked;

@@ -16,7 +16,7 @@
 
 struct part { /* what one owner has of a call */
 	struct pen_remote r;
-	struct pen_pick pick;
+	struct pen_key_pick pick;
 	bool sent, done;
 };
 
@@ -63,10 +63,10 @@ void pen__partition_fini(struct pen_partition *d)
 	d->at = NULL;
 }
 
-static struct pen_pick part_of(const struct pen_partition *d, int owner)
+static struct pen_key_pick part_of(const struct pen_partition *d, int owner)
 {
-	return (struct pen_pick){ d->at + d->from[owner],
-				  d->from[owner + 1] - d->from[owner] };
+	return (struct pen_key_pick){ d->at + d->from[owner],
+				      d->from[owner + 1] - d->from[owner] };
 }
 
 /* --- getting --- */
@@ -96,7 +96,7 @@ static struct got *new_got(struct pen_ddict *d, uint64_t n, struct pen_err *err)
 }
 
 static int ask_local(struct got *g, int owner, const struct pen_key *k,
-		     const struct pen_pick *p, struct pen_err *err)
+		     const struct pen_key_pick *p, struct pen_err *err)
 {
 	struct pen_seg *s = g->d->seg[g->d->first + owner];
 	int rc = pen__seg_pin(s, &g->pin[owner], err);
@@ -109,7 +109,7 @@ static int ask_local(struct got *g, int owner, const struct pen_key *k,
 }
 
 static int ask_remote(struct got *g, int owner, const struct pen_key *k,
-		      const struct pen_pick *p, struct pen_err *err)
+		      const struct pen_key_pick *p, struct pen_err *err)
 {
 	struct part *t = &g->part[g->nparts++];
 	int rc;
@@ -141,7 +141,7 @@ static int ask_all(struct got *g, const struct pen_key *k, uint64_t n,
 	/* what travels first, then what is here */
 	for (int pass = 0; pass < 2; pass++)
 		for (int o = 0; o < d->width && !rc; o++) {
-			const struct pen_pick p = part_of(&g->partition, o);
+			const struct pen_key_pick p = part_of(&g->partition, o);
 			const bool here = d->seg[d->first + o] != NULL;
 
 			if (!p.n || here != (pass == 1))
@@ -164,7 +164,7 @@ PEN_API int pen_ddict_ask(struct pen_ddict *d, const struct pen_key *k,
 	if (!g)
 		return PEN_ENOMEM;
 	if (d->width == 1 && d->mine)
-		rc = ask_local(g, 0, k, &(struct pen_pick){ NULL, n }, err);
+		rc = ask_local(g, 0, k, &(struct pen_key_pick){ NULL, n }, err);
 	else
 		rc = ask_all(g, k, n, err);
 	if (rc) {
@@ -256,7 +256,7 @@ static int ask_rank(struct pen_ddict *d, struct pen_remote *r, int to,
 		    enum pen_op op, const struct pen_key *k,
 		    struct pen_err *err)
 {
-	const struct pen_pick p = { NULL, k ? 1 : 0 };
+	const struct pen_key_pick p = { NULL, k ? 1 : 0 };
 	int rc = pen__remote_make(r, op, k, NULL, &p, err);
 
 	if (!rc)
@@ -268,7 +268,7 @@ PEN_API int pen_ddict_contains(struct pen_ddict *d, struct pen_key k,
 			       struct pen_err *err)
 {
 	const int owner = d->first + pen__ddict_owner(d, k);
-	const struct pen_pick one = { NULL, 1 };
+	const struct pen_key_pick one = { NULL, 1 };
 	struct pen_value v = { 0 };
 	struct pen_remote r = { 0 };
 	struct pen_pin pin;
@@ -294,7 +294,7 @@ PEN_API int pen_ddict_contains(struct pen_ddict *d, struct pen_key k,
 
 /* One owner's keys, of a call, in order. */
 static int put_local(struct pen_seg *s, const struct pen_key *k,
-		     const struct pen_value *v, const struct pen_pick *p,
+		     const struct pen_value *v, const struct pen_key_pick *p,
 		     struct pen_err *err)
 {
 	struct pen_value *values;
@@ -315,18 +315,20 @@ static int put_local(struct pen_seg *s, const struct pen_key *k,
 }
 
 /* How many of them go in one message. */
-static struct pen_pick cut(const struct pen_value *v, struct pen_pick rest)
+static struct pen_key_pick cut(const struct pen_value *v,
+			       struct pen_key_pick rest)
 {
 	uint64_t bytes = 0, i = 0;
 
 	while (i < rest.n && i < PUT_KEYS && (!i || bytes < PUT_BYTES))
 		bytes += v[rest.at[i++]].len;
-	return (struct pen_pick){ rest.at, i };
+	return (struct pen_key_pick){ rest.at, i };
 }
 
 /* What came of a message with some of *rest, which are taken off. */
 static int put_sent(struct pen_ddict *d, struct pen_remote *r, uint64_t n,
-		    struct pen_pick *rest, uint64_t *naps, struct pen_err *err)
+		    struct pen_key_pick *rest, uint64_t *naps,
+		    struct pen_err *err)
 {
 	struct pen_put put = { 0 };
 	int rc = pen__remote_wait(d, r, err);
@@ -347,14 +349,14 @@ static int put_sent(struct pen_ddict *d, struct pen_remote *r, uint64_t n,
 }
 
 static int put_remote(struct pen_ddict *d, int to, const struct pen_key *k,
-		      const struct pen_value *v, struct pen_pick rest,
+		      const struct pen_value *v, struct pen_key_pick rest,
 		      struct pen_err *err)
 {
 	uint64_t naps = 0;
 	int rc = 0;
 
 	while (rest.n && !rc) {
-		const struct pen_pick p = cut(v, rest);
+		const struct pen_key_pick p = cut(v, rest);
 		struct pen_remote r;
 
 		rc = pen__remote_make(&r, PEN_OP_PUT, k, v, &p, err);
@@ -442,7 +444,7 @@ int pen__puts_end(struct pen_puts *p, struct pen_err *err)
 		*err = p->err;
 	for (int i = 0; i < d->size; i++) {
 		struct part *t = &p->part[i];
-		struct pen_pick all = part_of(&p->partition, i % d->width);
+		struct pen_key_pick all = part_of(&p->partition, i % d->width);
 
 		if (t->sent) {
 			const int failed = put_sent(d, &t->r, t->pick.n, &all,

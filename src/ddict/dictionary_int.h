@@ -78,7 +78,7 @@ enum pen_op {
 	PEN_OP_STATS,
 	PEN_OP_KEYS,
 };
-struct pen_pick {
+struct pen_key_pick {
 	const uint32_t *at; /* which of an array; NULL: all in order */
 	uint64_t n;
 };
@@ -93,7 +93,7 @@ struct pen_remote {
  * PUT their values; the values stay the caller's until it is done.
  */
 int pen__remote_make(struct pen_remote *, enum pen_op, const struct pen_key *,
-		     const struct pen_value *, const struct pen_pick *,
+		     const struct pen_value *, const struct pen_key_pick *,
 		     struct pen_err *err);
 /* PEN_EINVAL in a forked child; else to be waited for. */
 int pen__remote_send(struct pen_ddict *, struct pen_remote *, int to,
@@ -101,7 +101,7 @@ int pen__remote_send(struct pen_ddict *, struct pen_remote *, int to,
 int pen__remote_wait(struct pen_ddict *, struct pen_remote *,
 		     struct pen_err *err);
 /* Checks the reply to GET, HAS and POP: values[at[i]], in the reply. */
-int pen__remote_values(struct pen_remote *, const struct pen_pick *,
+int pen__remote_values(struct pen_remote *, const struct pen_key_pick *,
 		       struct pen_value *values, struct pen_err *err);
 /* Checks the reply to a PUT of n: how many were put. */
 int pen__remote_put_done(const struct pen_remote *, uint64_t n,

@@ -23,13 +23,13 @@ struct head {
 	uint64_t n;
 };
 
-static uint64_t pick(const struct pen_pick *p, uint64_t i)
+static uint64_t pick(const struct pen_key_pick *p, uint64_t i)
 {
 	return p->at ? p->at[i] : i;
 }
 
 /* What the keys take, and whether some of them are bytes. */
-static uint64_t measure(const struct pen_key *k, const struct pen_pick *p,
+static uint64_t measure(const struct pen_key *k, const struct pen_key_pick *p,
 			bool *has_bytes)
 {
 	uint64_t bytes = 0;
@@ -45,7 +45,7 @@ static uint64_t measure(const struct pen_key *k, const struct pen_pick *p,
 }
 
 static uint8_t *encode_keys(uint8_t *to, const struct pen_key *k,
-			    const struct pen_pick *p)
+			    const struct pen_key_pick *p)
 {
 	for (uint64_t i = 0; i < p->n; i++, to += 8)
 		memcpy(to, &k[pick(p, i)].number, 8);
@@ -53,7 +53,7 @@ static uint8_t *encode_keys(uint8_t *to, const struct pen_key *k,
 }
 
 static uint8_t *encode_bytes(uint8_t *to, const struct pen_key *k,
-			     const struct pen_pick *p)
+			     const struct pen_key_pick *p)
 {
 	for (uint64_t i = 0; i < p->n; i++) {
 		const struct pen_key *key = k + pick(p, i);
@@ -66,7 +66,7 @@ static uint8_t *encode_bytes(uint8_t *to, const struct pen_key *k,
 }
 
 static uint8_t *encode_kinds(uint8_t *to, const struct pen_key *k,
-			     const struct pen_pick *p)
+			     const struct pen_key_pick *p)
 {
 	for (uint64_t i = 0; i < p->n; i++)
 		to[i] = k[pick(p, i)].bytes != NULL;
@@ -75,7 +75,7 @@ static uint8_t *encode_kinds(uint8_t *to, const struct pen_key *k,
 
 int pen__remote_make(struct pen_remote *r, enum pen_op op,
 		     const struct pen_key *k, const struct pen_value *v,
-		     const struct pen_pick *p, struct pen_err *err)
+		     const struct pen_key_pick *p, struct pen_err *err)
 {
 	const bool put = op == PEN_OP_PUT;
 	bool has_bytes;
@@ -143,7 +143,7 @@ static int fail_reply(const struct pen_remote *r, struct pen_err *err)
 			 r->call.to);
 }
 
-int pen__remote_values(struct pen_remote *r, const struct pen_pick *p,
+int pen__remote_values(struct pen_remote *r, const struct pen_key_pick *p,
 		       struct pen_value *values, struct pen_err *err)
 {
 	struct pen_bytes b = pen__bytes(r->call.reply, r->call.reply_len);

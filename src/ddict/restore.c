@@ -39,8 +39,8 @@ static int file_name(char *buf, const char *path, uint32_t i, uint32_t n,
 PEN_API int pen_ddict_persist(struct pen_ddict *d, const char *path,
 			      struct pen_err *err)
 {
-	const struct pen_image about = { (uint32_t)(d->rank % d->width),
-					 (uint32_t)d->width, spread_of(d) };
+	const struct pen_snapshot about = { (uint32_t)(d->rank % d->width),
+					    (uint32_t)d->width, spread_of(d) };
 	char name[PATH_MAX];
 	int rc = 0;
 
@@ -55,7 +55,7 @@ PEN_API int pen_ddict_persist(struct pen_ddict *d, const char *path,
 
 static int map_own(struct pen_ddict *d, struct pen_err *err)
 {
-	struct pen_image about;
+	struct pen_snapshot about;
 	char name[PATH_MAX];
 	int rc;
 

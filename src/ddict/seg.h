@@ -299,19 +299,19 @@ void pen__shard_stats(struct pen_seg *, struct pen_shard_stats *);
 void pen__shard_count(struct pen_seg *, uint64_t nputs, uint64_t ngets,
 		      uint64_t nserved);
 
-/* --- image.c --- */
-struct pen_image {
+/* --- snapshot.c --- */
+struct pen_snapshot {
 	uint32_t shard, nshards;
 	uint64_t spread; /* how keys were dealt; 0: any way */
 };
 /* Under no lock; takes it. The file has its name only when complete. */
-int pen__image_save(struct pen_seg *, const char *path, struct pen_image,
+int pen__image_save(struct pen_seg *, const char *path, struct pen_snapshot,
 		    struct pen_err *err);
 /* Maps a saved shard; verify: all of its bytes are looked at. */
 int pen__image_open(struct pen_seg **out, const char *path, bool verify,
-		    struct pen_image *about, struct pen_err *err);
+		    struct pen_snapshot *about, struct pen_err *err);
 int pen__image_map(struct pen_seg *, const char *where, bool verify,
-		   struct pen_image *about, struct pen_err *err);
+		   struct pen_snapshot *about, struct pen_err *err);
 /*
  * fn(arg) touches a shard that may be a saved one: a file that was cut short is
  * PEN_ESTALE and not a signal. fn must hold nothing then.

@@ -321,8 +321,8 @@ static int write_file(struct pen_seg *s, struct out *o, struct image *m,
 	return 0;
 }
 
-int pen__image_save(struct pen_seg *s, const char *path, struct pen_image about,
-		    struct pen_err *err)
+int pen__image_save(struct pen_seg *s, const char *path,
+		    struct pen_snapshot about, struct pen_err *err)
 {
 	struct image m = { .version = VERSION,
 			   .head = HEAD,
@@ -412,7 +412,7 @@ struct opening {
 	struct pen_seg *s;
 	const char *where;
 	bool verify;
-	struct pen_image about;
+	struct pen_snapshot about;
 	struct pen_err *err;
 };
 
@@ -424,13 +424,13 @@ static int check_all(void *arg)
 
 	if (!rc)
 		rc = check_body(o->s, m, o->where, o->verify, o->err);
-	o->about = (struct pen_image){ m->shard, m->nshards, m->spread };
+	o->about = (struct pen_snapshot){ m->shard, m->nshards, m->spread };
 	find_witness(o->s);
 	return rc;
 }
 
 int pen__image_map(struct pen_seg *s, const char *where, bool verify,
-		   struct pen_image *about, struct pen_err *err)
+		   struct pen_snapshot *about, struct pen_err *err)
 {
 	struct opening o = { s, where, verify, { 0 }, err };
 	const size_t n = strlen(where);
@@ -455,7 +455,7 @@ int pen__image_map(struct pen_seg *s, const char *where, bool verify,
 }
 
 int pen__image_open(struct pen_seg **out, const char *path, bool verify,
-		    struct pen_image *about, struct pen_err *err)
+		    struct pen_snapshot *about, struct pen_err *err)
 {
 	struct pen_seg *s = pen__calloc(1, sizeof(*s));
 	struct stat st;

@@ -83,7 +83,7 @@ static int wire_new(struct pen_wire **out, const struct pen_comm *comm,
 		return pen__fail_nomem(err, "wire", sizeof(*w->peers));
 	}
 	for (int i = 0; i < w->size; i++) {
-		struct pen_peer *p = &w->peers[i];
+		struct pen_wire_peer *p = &w->peers[i];
 
 		p->wire = w;
 		p->rank = i;
@@ -105,7 +105,7 @@ void pen__wire_close(struct pen_wire *w)
 }
 
 struct card {
-	char host[sizeof(((struct pen_peer *)0)->host)];
+	char host[sizeof(((struct pen_wire_peer *)0)->host)];
 	int node;
 	struct pen_alive process;
 };

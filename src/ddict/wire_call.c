@@ -37,7 +37,7 @@ static void finish(struct pen_call *c, int code)
 		pen__futex_wake(&c->state);
 }
 
-static void finish_failed(struct pen_call *c, const struct pen_peer *p,
+static void finish_failed(struct pen_call *c, const struct pen_wire_peer *p,
 			  int code, const char *why)
 {
 	char where[96];
@@ -78,10 +78,10 @@ int pen__wire_wait(struct pen_wire *w, struct pen_call *const *calls, size_t n,
 
 /* --- numbers of calls; under the peer's lock --- */
 
-static int grow_slots(struct pen_peer *p)
+static int grow_slots(struct pen_wire_peer *p)
 {
 	const uint32_t n = p->nslots ? p->nslots * 2 : 16;
-	struct pen_slot *s;
+	struct pen_wire_slot *s;
 
 	if (n > INT_MAX)
 		return PEN_ENOMEM;
@@ -89,15 +89,15 @@ static int grow_slots(struct pen_peer *p)
 	if (!s)
 		return PEN_ENOMEM;
 	for (uint32_t i = p->nslots; i < n; i++)
-		s[i] = (struct pen_slot){ .next = i + 1 };
+		s[i] = (struct pen_wire_slot){ .next = i + 1 };
 	p->slots = s;
 	p->nslots = n;
 	return 0;
 }
 
-static int take_slot(struct pen_peer *p, struct pen_call *c, uint64_t *id)
+static int take_slot(struct pen_wire_peer *p, struct pen_call *c, uint64_t *id)
 {
-	struct pen_slot *s;
+	struct pen_wire_slot *s;
 
 	if (p->free == p->nslots && grow_slots(p))
 		return PEN_ENOMEM;
@@ -108,9 +108,9 @@ static int take_slot(struct pen_peer *p, struct pen_call *c, uint64_t *id)
 	return 0;
 }
 
-static void free_slot(struct pen_peer *p, uint64_t id)
+static void free_slot(struct pen_wire_peer *p, uint64_t id)
 {
-	struct pen_slot *s = &p->slots[(uint32_t)id];
+	struct pen_wire_slot *s = &p->slots[(uint32_t)id];
 
 	s->call = NULL;
 	s->age++;
@@ -119,7 +119,7 @@ static void free_slot(struct pen_peer *p, uint64_t id)
 }
 
 /* The call that a reply may end: one whose request has left altogether. */
-static struct pen_call *find_call(struct pen_peer *p, uint64_t id)
+static struct pen_call *find_call(struct pen_wire_peer *p, uint64_t id)
 {
 	const uint32_t i = (uint32_t)id;
 	struct pen_call *c = NULL;
@@ -135,7 +135,7 @@ static struct pen_call *find_call(struct pen_peer *p, uint64_t id)
 
 /* --- sending --- */
 
-void pen__msg_push(struct pen_peer *p, struct pen_msg *m)
+void pen__msg_push(struct pen_wire_peer *p, struct pen_msg *m)
 {
 	m->next = NULL;
 	*p->last = m;
@@ -153,7 +153,7 @@ static bool total_of(const struct iovec *iov, int n, uint64_t *total)
 
 static void call(struct pen_wire *w, struct pen_call *c, uint8_t kind)
 {
-	struct pen_peer *p;
+	struct pen_wire_peer *p;
 	bool idle;
 	int rc;
 
@@ -255,7 +255,7 @@ void pen__msg_advance(struct pen_msg *m, size_t n)
 	}
 }
 
-void pen__msg_next(struct pen_peer *p, struct pen_msg **done)
+void pen__msg_next(struct pen_wire_peer *p, struct pen_msg **done)
 {
 	struct pen_msg *m = p->first;
 
@@ -275,7 +275,8 @@ void pen__msg_next(struct pen_peer *p, struct pen_msg **done)
 
 /* --- receiving --- */
 
-static int begin_reply(struct pen_peer *p, const struct pen_frame *f, void **to)
+static int begin_reply(struct pen_wire_peer *p, const struct pen_frame *f,
+		       void **to)
 {
 	struct pen_call *c = find_call(p, f->id);
 
@@ -300,7 +301,8 @@ static int begin_reply(struct pen_peer *p, const struct pen_frame *f, void **to)
 	return 0;
 }
 
-int pen__wire_begin(struct pen_peer *p, const struct pen_frame *f, void **to)
+int pen__wire_begin(struct pen_wire_peer *p, const struct pen_frame *f,
+		    void **to)
 {
 	*to = NULL;
 	if (f->len > PEN_PIECE || f->total > PEN_MSG_MAX || f->at > f->total ||
@@ -321,7 +323,7 @@ int pen__wire_begin(struct pen_peer *p, const struct pen_frame *f, void **to)
 	}
 }
 
-static void end_failed(struct pen_peer *p, struct pen_call *c)
+static void end_failed(struct pen_wire_peer *p, struct pen_call *c)
 {
 	struct pen_err e = c->err;
 
@@ -333,7 +335,7 @@ static void end_failed(struct pen_peer *p, struct pen_call *c)
 	finish(c, c->err.code);
 }
 
-static int end_reply(struct pen_peer *p, const struct pen_frame *f)
+static int end_reply(struct pen_wire_peer *p, const struct pen_frame *f)
 {
 	struct pen_call *c = find_call(p, f->id);
 
@@ -354,7 +356,7 @@ static int end_reply(struct pen_peer *p, const struct pen_frame *f)
 	return 0;
 }
 
-int pen__wire_end(struct pen_peer *p, const struct pen_frame *f)
+int pen__wire_end(struct pen_wire_peer *p, const struct pen_frame *f)
 {
 	switch (f->kind) {
 	case PEN_ASK:
@@ -374,7 +376,7 @@ int pen__wire_end(struct pen_peer *p, const struct pen_frame *f)
 /* --- a peer that is gone --- */
 
 /* Requests end with their calls; answers are collected. */
-static struct pen_msg *empty_queue(struct pen_peer *p)
+static struct pen_msg *empty_queue(struct pen_wire_peer *p)
 {
 	struct pen_msg *answers = NULL, *next;
 
@@ -390,9 +392,9 @@ static struct pen_msg *empty_queue(struct pen_peer *p)
 	return answers;
 }
 
-void pen__peer_gone(struct pen_peer *p, int code, const char *why)
+void pen__peer_gone(struct pen_wire_peer *p, int code, const char *why)
 {
-	struct pen_slot *slots;
+	struct pen_wire_slot *slots;
 	struct pen_msg *answers;
 	uint32_t n;
 

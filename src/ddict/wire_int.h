@@ -38,7 +38,7 @@ struct pen_frame {
 };
 
 /* A reply on its way out. */
-struct pen_answer {
+struct pen_wire_answer {
 	struct pen_msg msg;
 	struct pen_reply reply;
 	struct pen_err err;
@@ -56,12 +56,12 @@ struct pen_intake {
 };
 
 /* A call under way, by the number its reply comes with. */
-struct pen_slot {
+struct pen_wire_slot {
 	struct pen_call *call; /* NULL: free, next is the following free one */
 	uint32_t age, next;
 };
 
-struct pen_peer {
+struct pen_wire_peer {
 	struct pen_wire *wire;
 	int rank;
 	char host[64];
@@ -70,7 +70,7 @@ struct pen_peer {
 
 	pthread_mutex_t lock; /* of all up to here */
 	struct pen_msg *first, **last;
-	struct pen_slot *slots;
+	struct pen_wire_slot *slots;
 	uint32_t nslots, free; /* free: the first, or nslots */
 	int code;	       /* 0, or why there is no more asking it */
 	char why[160];
@@ -97,7 +97,7 @@ struct pen_transport {
 	 * There is a message in the peer's queue that was empty before; its
 	 * lock is held. Any thread.
 	 */
-	void (*kick)(struct pen_wire *, struct pen_peer *);
+	void (*kick)(struct pen_wire *, struct pen_wire_peer *);
 };
 
 extern const struct pen_transport pen__wire_tcp;
@@ -120,24 +120,24 @@ struct pen_wire {
 	struct pen_wire_server server;
 	int rank, size;
 	pid_t pid; /* that has the thread: a forked child has none */
-	struct pen_peer *peers; /* one a rank; the own one is not used */
-	void *priv;		/* the transport's */
+	struct pen_wire_peer *peers; /* one a rank; the own one is not used */
+	void *priv;		     /* the transport's */
 	char why[320];
 
 	/* the wire's thread only */
-	struct pen_answer *answers; /* free ones, by msg.next */
-	struct pen_intake *intakes; /* free ones */
+	struct pen_wire_answer *answers; /* free ones, by msg.next */
+	struct pen_intake *intakes;	 /* free ones */
 	_Atomic bool closing;
 };
 
-static inline struct pen_peer *pen__wire_peer(struct pen_wire *w, int rank)
+static inline struct pen_wire_peer *pen__wire_peer(struct pen_wire *w, int rank)
 {
 	return &w->peers[rank];
 }
 
 /* --- sending; under the peer's lock --- */
 
-void pen__msg_push(struct pen_peer *, struct pen_msg *);
+void pen__msg_push(struct pen_wire_peer *, struct pen_msg *);
 /* The frame of the piece that the message is in. */
 struct pen_frame pen__msg_frame(const struct pen_msg *);
 /* Up to `most` iovecs of up to n bytes from where the message stands. */
@@ -149,11 +149,11 @@ void pen__msg_advance(struct pen_msg *, size_t n);
  * The piece of the peer's first message has left. When that was all of it, and
  * it is an answer, it is put before *done, for pen__answers_sent().
  */
-void pen__msg_next(struct pen_peer *, struct pen_msg **done);
+void pen__msg_next(struct pen_wire_peer *, struct pen_msg **done);
 /* Wire's thread, no lock held. */
 void pen__answers_sent(struct pen_wire *, struct pen_msg *done);
 /* Queues one without content: PEN_BYE, PEN_PING. */
-int pen__wire_say(struct pen_peer *, enum pen_frame_kind);
+int pen__wire_say(struct pen_wire_peer *, enum pen_frame_kind);
 
 /* --- receiving; wire's thread, no lock held --- */
 
@@ -161,18 +161,20 @@ int pen__wire_say(struct pen_peer *, enum pen_frame_kind);
  * A frame came: where its piece goes (NULL: it is dropped). Nonzero: that is no
  * frame that this peer may send now, and it has to be cut off.
  */
-int pen__wire_begin(struct pen_peer *, const struct pen_frame *, void **to);
+int pen__wire_begin(struct pen_wire_peer *, const struct pen_frame *,
+		    void **to);
 /* Its piece is there, too: requests are served, calls end. */
-int pen__wire_end(struct pen_peer *, const struct pen_frame *);
+int pen__wire_end(struct pen_wire_peer *, const struct pen_frame *);
 /* What these two do with pieces of requests. */
-int pen__request_begin(struct pen_peer *, const struct pen_frame *, void **to);
-int pen__request_end(struct pen_peer *, const struct pen_frame *);
-void pen__requests_drop(struct pen_peer *); /* those not whole yet */
+int pen__request_begin(struct pen_wire_peer *, const struct pen_frame *,
+		       void **to);
+int pen__request_end(struct pen_wire_peer *, const struct pen_frame *);
+void pen__requests_drop(struct pen_wire_peer *); /* those not whole yet */
 /*
  * The peer is gone: ends all that waits for it with this code and reason.
  * After PEN_BYE that is no error, and later calls get PEN_ECLOSED.
  */
-void pen__peer_gone(struct pen_peer *, int code, const char *why);
+void pen__peer_gone(struct pen_wire_peer *, int code, const char *why);
 
 /* Frees what is kept for the next; the thread has ended, all peers are gone. */
 void pen__wire_drain(struct pen_wire *);

@@ -102,7 +102,7 @@ static void wake(struct mpi *m)
 		pen__futex_wake(&m->kicks);
 }
 
-static void mpi_kick(struct pen_wire *w, struct pen_peer *p)
+static void mpi_kick(struct pen_wire *w, struct pen_wire_peer *p)
 {
 	make_ready(w->priv, p->rank);
 	wake(w->priv);
@@ -114,7 +114,7 @@ static void mpi_kick(struct pen_wire *w, struct pen_peer *p)
  * Copies the peer's next piece; 0: there is none. *lost: some of it is not
  * there any more, in a file that was mapped and cut short.
  */
-static size_t pack(struct pen_peer *p, char *to, struct pen_msg **done,
+static size_t pack(struct pen_wire_peer *p, char *to, struct pen_msg **done,
 		   bool *more, bool *lost)
 {
 	struct pen_msg *msg;
@@ -182,7 +182,7 @@ static int send_some(struct mpi *m, struct pen_err *err)
 
 /* --- receiving --- */
 
-static int take_in(struct pen_peer *p, const char *buf, size_t n)
+static int take_in(struct pen_wire_peer *p, const char *buf, size_t n)
 {
 	struct pen_frame f;
 	void *to;
@@ -204,7 +204,7 @@ static int take_in(struct pen_peer *p, const char *buf, size_t n)
 static void on_message(struct mpi *m, const char *buf,
 		       const struct pen_channel_done *d)
 {
-	struct pen_peer *p;
+	struct pen_wire_peer *p;
 
 	if (d->from < 0 || d->from >= m->wire->size || d->from == m->wire->rank)
 		return;
@@ -239,7 +239,7 @@ static int look(struct mpi *m, struct pen_err *err)
 
 static void end_peer(struct mpi *m, int rank)
 {
-	struct pen_peer *p = &m->wire->peers[rank];
+	struct pen_wire_peer *p = &m->wire->peers[rank];
 
 	if (p->said_bye && m->said_bye)
 		pen__peer_gone(p, PEN_ECLOSED, "has closed");
@@ -261,7 +261,7 @@ static void keep_company(struct mpi *m, uint64_t now)
 		return;
 	m->looked = now;
 	for (int i = 0; i < m->wire->size; i++) {
-		struct pen_peer *p = &m->wire->peers[i];
+		struct pen_wire_peer *p = &m->wire->peers[i];
 
 		if (i == m->wire->rank || p->gone)
 			continue;
@@ -285,7 +285,7 @@ static void call_roll(struct mpi *m, uint64_t now)
 	m->called = now;
 	space = pen__alive_space();
 	for (int i = 0; i < w->size; i++) {
-		struct pen_peer *p = &w->peers[i];
+		struct pen_wire_peer *p = &w->peers[i];
 
 		if (i == w->rank || p->gone ||
 		    p->node != w->peers[w->rank].node ||
@@ -314,7 +314,7 @@ static void say_bye(struct mpi *m)
 
 	m->said_bye = true;
 	for (int i = 0; i < m->wire->size; i++) {
-		struct pen_peer *p = &m->wire->peers[i];
+		struct pen_wire_peer *p = &m->wire->peers[i];
 
 		if (i != m->wire->rank && !p->gone && pen__wire_say(p, PEN_BYE))
 			pen__peer_gone(p, PEN_EIO, lost);
@@ -326,7 +326,7 @@ static bool over(struct mpi *m)
 	if (!m->said_bye)
 		say_bye(m);
 	for (int i = 0; i < m->wire->size; i++) {
-		struct pen_peer *p = &m->wire->peers[i];
+		struct pen_wire_peer *p = &m->wire->peers[i];
 		bool idle;
 
 		if (i == m->wire->rank || p->gone)

@@ -15,21 +15,22 @@
 #define KEEP_BYTES ((size_t)1 << 20)
 #define KEEP_IOV 4096
 
-static struct pen_answer *answer_of(struct pen_msg *m)
+static struct pen_wire_answer *answer_of(struct pen_msg *m)
 {
-	_Static_assert(offsetof(struct pen_answer, msg) == 0, "first member");
-	return (struct pen_answer *)m;
+	_Static_assert(offsetof(struct pen_wire_answer, msg) == 0,
+		       "first member");
+	return (struct pen_wire_answer *)m;
 }
 
 /* --- answers --- */
 
-static struct pen_answer *take_answer(struct pen_wire *w)
+static struct pen_wire_answer *take_answer(struct pen_wire *w)
 {
-	struct pen_answer *a = w->answers;
+	struct pen_wire_answer *a = w->answers;
 
 	if (!a)
 		return pen__calloc(1, sizeof(*a));
-	w->answers = (struct pen_answer *)a->msg.next;
+	w->answers = (struct pen_wire_answer *)a->msg.next;
 	a->served = false;
 	a->reply.n = 0;
 	a->reply.len = 0;
@@ -37,21 +38,21 @@ static struct pen_answer *take_answer(struct pen_wire *w)
 	return a;
 }
 
-static void fini_answer(struct pen_answer *a)
+static void fini_answer(struct pen_wire_answer *a)
 {
 	pen__free(a->reply.iov);
 	pen__free(a->reply.room);
 	pen__free(a);
 }
 
-static void tell_sent(struct pen_wire *w, struct pen_answer *a)
+static void tell_sent(struct pen_wire *w, struct pen_wire_answer *a)
 {
 	if (a->served && w->server.sent)
 		w->server.sent(w->server.arg, &a->reply);
 	a->served = false;
 }
 
-static void drop_answer(struct pen_wire *w, struct pen_answer *a)
+static void drop_answer(struct pen_wire *w, struct pen_wire_answer *a)
 {
 	tell_sent(w, a);
 	if (a->reply.cap > KEEP_IOV || a->reply.room_cap > KEEP_BYTES) {
@@ -72,7 +73,7 @@ void pen__answers_sent(struct pen_wire *w, struct pen_msg *done)
 	}
 }
 
-static void send_answer(struct pen_peer *p, struct pen_answer *a)
+static void send_answer(struct pen_wire_peer *p, struct pen_wire_answer *a)
 {
 	struct pen_wire *w = p->wire;
 	bool gone, idle;
@@ -90,9 +91,9 @@ static void send_answer(struct pen_peer *p, struct pen_answer *a)
 		drop_answer(w, a);
 }
 
-int pen__wire_say(struct pen_peer *p, enum pen_frame_kind kind)
+int pen__wire_say(struct pen_wire_peer *p, enum pen_frame_kind kind)
 {
-	struct pen_answer *a = take_answer(p->wire);
+	struct pen_wire_answer *a = take_answer(p->wire);
 
 	if (!a)
 		return PEN_ENOMEM;
@@ -139,8 +140,8 @@ void *pen__reply_room(struct pen_reply *r, size_t n)
 
 /* --- serving --- */
 
-static int serve(struct pen_peer *p, const struct pen_intake *in,
-		 struct pen_answer *a)
+static int serve(struct pen_wire_peer *p, const struct pen_intake *in,
+		 struct pen_wire_answer *a)
 {
 	struct pen_wire *w = p->wire;
 
@@ -154,9 +155,9 @@ static int serve(struct pen_peer *p, const struct pen_intake *in,
 			       &a->reply, &a->err);
 }
 
-static int answer(struct pen_peer *p, const struct pen_intake *in)
+static int answer(struct pen_wire_peer *p, const struct pen_intake *in)
 {
-	struct pen_answer *a = take_answer(p->wire);
+	struct pen_wire_answer *a = take_answer(p->wire);
 	int rc;
 
 	if (!a)
@@ -184,7 +185,7 @@ static int answer(struct pen_peer *p, const struct pen_intake *in)
 	return 0;
 }
 
-static struct pen_intake *take_intake(struct pen_peer *p,
+static struct pen_intake *take_intake(struct pen_wire_peer *p,
 				      const struct pen_frame *f)
 {
 	struct pen_intake *in = p->wire->intakes;
@@ -225,7 +226,7 @@ static void drop_intake(struct pen_wire *w, struct pen_intake *in)
 	w->intakes = in;
 }
 
-static struct pen_intake **find_intake(struct pen_peer *p, uint64_t id)
+static struct pen_intake **find_intake(struct pen_wire_peer *p, uint64_t id)
 {
 	struct pen_intake **at = &p->intakes;
 
@@ -236,7 +237,8 @@ static struct pen_intake **find_intake(struct pen_peer *p, uint64_t id)
 
 /* --- pieces of requests --- */
 
-int pen__request_begin(struct pen_peer *p, const struct pen_frame *f, void **to)
+int pen__request_begin(struct pen_wire_peer *p, const struct pen_frame *f,
+		       void **to)
 {
 	struct pen_intake *in = *find_intake(p, f->id);
 
@@ -252,7 +254,7 @@ int pen__request_begin(struct pen_peer *p, const struct pen_frame *f, void **to)
 	return 0;
 }
 
-int pen__request_end(struct pen_peer *p, const struct pen_frame *f)
+int pen__request_end(struct pen_wire_peer *p, const struct pen_frame *f)
 {
 	struct pen_intake **at = find_intake(p, f->id);
 	struct pen_intake *in = *at;
@@ -269,7 +271,7 @@ int pen__request_end(struct pen_peer *p, const struct pen_frame *f)
 	return rc;
 }
 
-void pen__requests_drop(struct pen_peer *p)
+void pen__requests_drop(struct pen_wire_peer *p)
 {
 	while (p->intakes) {
 		struct pen_intake *in = p->intakes;
@@ -282,9 +284,9 @@ void pen__requests_drop(struct pen_peer *p)
 void pen__wire_drain(struct pen_wire *w)
 {
 	while (w->answers) {
-		struct pen_answer *a = w->answers;
+		struct pen_wire_answer *a = w->answers;
 
-		w->answers = (struct pen_answer *)a->msg.next;
+		w->answers = (struct pen_wire_answer *)a->msg.next;
 		fini_answer(a);
 	}
 	while (w->intakes) {

@@ -11,7 +11,7 @@
 #define PEN_STREAM_BUF ((size_t)32 << 10)
 
 struct pen_stream {
-	struct pen_peer *peer;
+	struct pen_wire_peer *peer;
 	int fd; /* -1: closed */
 
 	/* sending; under the peer's lock */

@@ -129,7 +129,7 @@ static void flush(struct tcp *t, struct pen_stream *c)
 }
 
 /* The queue was empty: what goes out here is this one call. */
-static void tcp_kick(struct pen_wire *w, struct pen_peer *p)
+static void tcp_kick(struct pen_wire *w, struct pen_wire_peer *p)
 {
 	struct tcp *t = w->priv;
 	struct pen_msg *none = NULL;
@@ -141,7 +141,7 @@ static void tcp_kick(struct pen_wire *w, struct pen_peer *p)
 
 static void part(struct pen_stream *c, int e)
 {
-	struct pen_peer *p = c->peer;
+	struct pen_wire_peer *p = c->peer;
 	const int fd = c->fd;
 	char why[120];
 
@@ -314,7 +314,7 @@ static bool over(struct tcp *t)
 	if (!t->said_bye)
 		say_bye(t);
 	for (int i = 0; i < t->wire->size; i++) {
-		struct pen_peer *p = t->conns[i].peer;
+		struct pen_wire_peer *p = t->conns[i].peer;
 		bool idle;
 
 		if (t->conns[i].fd < 0)

@@ -147,7 +147,7 @@ static const char *phase_key(const struct pen_phase *p, char buf[32])
 enum list { LOAD, PROC, THROUGHPUT, AU, COMPUTE, DLIO_THROUGHPUT, NLISTS };
 
 static void put_steps(struct pen_text *t, const char *key,
-		      const struct pen_steps *s, enum list what)
+		      const struct pen_step_times *s, enum list what)
 {
 	pen__json_open(t, key, '[');
 	t->compact = true;

@@ -112,7 +112,7 @@ static int alloc_rows(struct rows *w)
 static void add_steps(double *e, const struct pen_phase *p, unsigned naccel)
 {
 	for (unsigned a = 0; a < naccel; a++) {
-		const struct pen_steps *s = &p->of[a];
+		const struct pen_step_times *s = &p->of[a];
 		double load = 0, compute = 0;
 
 		for (size_t i = 0; i < s->n; i++) {

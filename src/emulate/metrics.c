@@ -18,7 +18,7 @@ struct pen_mean pen__mean_of(const double *v, size_t n)
 	return m;
 }
 
-static double proc_sum(const struct pen_steps *s, size_t from, size_t to)
+static double proc_sum(const struct pen_step_times *s, size_t from, size_t to)
 {
 	double sum = 0;
 
@@ -30,7 +30,8 @@ static double proc_sum(const struct pen_steps *s, size_t from, size_t to)
 /* The time DLIO divides by: it subtracts what it leaves out even when that is
  * everything, and more than once. */
 static double dlio_seconds(const struct pen_config *c,
-			   const struct pen_phase *p, const struct pen_steps *s)
+			   const struct pen_phase *p,
+			   const struct pen_step_times *s)
 {
 	const uint64_t x = c->output.exclude_end_steps;
 	size_t head = s->n, tail = x < s->n ? s->n - (size_t)x : 0;
@@ -40,7 +41,7 @@ static double dlio_seconds(const struct pen_config *c,
 	return p->seconds - proc_sum(s, 0, head) - proc_sum(s, tail, s->n);
 }
 
-static void compute_figures(const struct pen_steps *s,
+static void compute_figures(const struct pen_step_times *s,
 			    struct pen_block_figures *f)
 {
 	const double n = (double)f->steps;
@@ -62,7 +63,7 @@ void pen__block_figures(const struct pen_config *c, const struct pen_phase *p,
 {
 	const uint64_t head = c->output.exclude_start_steps,
 		       tail = c->output.exclude_end_steps;
-	const struct pen_steps *s = p->of ? &p->of[accel] : NULL;
+	const struct pen_step_times *s = p->of ? &p->of[accel] : NULL;
 	double batch, t, inside;
 
 	*f = (struct pen_block_figures){ 0 };

@@ -55,7 +55,7 @@ struct pen_phase *pen__record_phase(struct pen_record *r,
 int pen__record_step(struct pen_phase *p, unsigned accel, double load,
 		     double compute)
 {
-	struct pen_steps *s = &p->of[accel];
+	struct pen_step_times *s = &p->of[accel];
 
 	if (s->n == s->cap) {
 		size_t cap = s->cap ? 2 * s->cap : 64;

@@ -19,7 +19,7 @@ enum pen_phase_kind {
 };
 
 /* Steps of one accelerator. proc = load + compute. Seconds. */
-struct pen_steps {
+struct pen_step_times {
 	float *load, *compute;
 	size_t n, cap;
 };
@@ -36,14 +36,14 @@ struct pen_io_delta {
 /* A block of steps between checkpoints, an evaluation, or a checkpoint. */
 struct pen_phase {
 	enum pen_phase_kind kind;
-	unsigned epoch;	      /* from 1 */
-	unsigned block;	      /* from 1: block1, save_ckpt1, load_ckpt1 */
-	double start, end;    /* seconds since 1970 */
-	double seconds;	      /* by the monotonic clock */
-	struct pen_steps *of; /* naccel; NULL for checkpoints */
-	double first_batch_s; /* wait for the phase's first batch */
-	double cached_before; /* share of the data set in page cache, < 0:
-				 unknown */
+	unsigned epoch;		   /* from 1 */
+	unsigned block;		   /* from 1: block1, save_ckpt1, load_ckpt1 */
+	double start, end;	   /* seconds since 1970 */
+	double seconds;		   /* by the monotonic clock */
+	struct pen_step_times *of; /* naccel; NULL for checkpoints */
+	double first_batch_s;	   /* wait for the phase's first batch */
+	double cached_before;	   /* share of the data set in page cache, < 0:
+				      unknown */
 	struct pen_io_delta io;
 	struct pen_facts facts; /* training: for the verdict */
 	uint64_t bytes;		/* checkpoint: this process's share */

@@ -356,7 +356,7 @@ static void put_head(struct pen_text *t, const struct pen_record *r,
 struct joined {
 	struct pen_rank_host *hosts;
 	struct pen_rank_figures *ranks;
-	struct pen_series series;
+	struct pen_run_series series;
 };
 
 static int join(struct joined *j, const struct pen_record *r,

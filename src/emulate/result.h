@@ -7,7 +7,7 @@
 /* What happened along the run, of all accelerators, in at most PEN_POINTS
  * points. */
 #define PEN_POINTS 1000
-struct pen_series {
+struct pen_run_series {
 	size_t n;
 	uint64_t steps; /* of one accelerator, all in all */
 	/* n each, in one allocation */
@@ -15,10 +15,10 @@ struct pen_series {
 	double *load_max;
 };
 /* Collective; every rank gets it. */
-int pen__series(struct pen_series *, const struct pen_record *,
+int pen__series(struct pen_run_series *, const struct pen_record *,
 		struct pen_err *err);
-void pen__series_fini(struct pen_series *);
-void pen__series_json(struct pen_text *, const struct pen_series *);
+void pen__series_fini(struct pen_run_series *);
+void pen__series_json(struct pen_text *, const struct pen_run_series *);
 
 enum { PEN_P50, PEN_P90, PEN_P99, PEN_P99_9, PEN_PMAX, PEN_NPERCENTILES };
 /* One rank's training, made on it and sent to rank 0. */

@@ -15,7 +15,7 @@ static const char *const percent_name[PEN_NPERCENTILES] = { "p50", "p90", "p99",
 
 /* --- over time --- */
 
-static int series_alloc(struct pen_series *s)
+static int series_alloc(struct pen_run_series *s)
 {
 	double *v = pen__calloc(6 * s->n + 1, sizeof(*v));
 
@@ -30,7 +30,7 @@ static int series_alloc(struct pen_series *s)
 	return 0;
 }
 
-static void series_add(struct pen_series *s, const struct pen_record *r,
+static void series_add(struct pen_run_series *s, const struct pen_record *r,
 		       unsigned a)
 {
 	uint64_t step = 0;
@@ -76,13 +76,13 @@ static double longest(const struct pen_record *r)
 	return most;
 }
 
-int pen__series(struct pen_series *s, const struct pen_record *r,
+int pen__series(struct pen_run_series *s, const struct pen_record *r,
 		struct pen_err *err)
 {
 	double steps = longest(r);
 	int rc;
 
-	*s = (struct pen_series){ 0 };
+	*s = (struct pen_run_series){ 0 };
 	rc = pen__comm_reduce(r->comm, &steps, 1, PEN_MAX, err);
 	if (rc)
 		return rc;
@@ -106,13 +106,13 @@ fail:
 	return rc;
 }
 
-void pen__series_fini(struct pen_series *s)
+void pen__series_fini(struct pen_run_series *s)
 {
 	pen__free(s->count);
-	*s = (struct pen_series){ 0 };
+	*s = (struct pen_run_series){ 0 };
 }
 
-void pen__series_json(struct pen_text *t, const struct pen_series *s)
+void pen__series_json(struct pen_text *t, const struct pen_run_series *s)
 {
 	static const char *const column[] = { "t", "load_mean_s", "load_max_s",
 					      "au" };
@@ -175,7 +175,7 @@ static void rank_block(struct pen_rank_figures *f, struct three *h,
 
 	f->train_s += p->seconds;
 	for (unsigned a = 0; a < r->naccel; a++) {
-		const struct pen_steps *s = &p->of[a];
+		const struct pen_step_times *s = &p->of[a];
 
 		pen__block_figures(r->c, p, a, &b);
 		f->au += b.au * (double)s->n;

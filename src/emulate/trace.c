@@ -23,7 +23,7 @@
 
 struct pen_lay pen__lay_of(const struct pen_phase *p, unsigned accel)
 {
-	const struct pen_steps *s = &p->of[accel];
+	const struct pen_step_times *s = &p->of[accel];
 	struct pen_lay lay = { .scale = 1 };
 	double sum = 0;
 
@@ -104,7 +104,7 @@ static bool shown(struct trace *t)
 static void put_steps(struct trace *t, const struct pen_phase *p, unsigned a,
 		      const struct event *block)
 {
-	const struct pen_steps *s = &p->of[a];
+	const struct pen_step_times *s = &p->of[a];
 	const struct pen_lay lay = pen__lay_of(p, a);
 	const uint64_t end = block->at + block->ns;
 	struct event fetch = { "dataloader", "fetch.iter", 0, 0,

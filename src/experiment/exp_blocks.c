@@ -18,7 +18,7 @@
 static const char *const methods[] = { "dense", "csr" };
 
 struct grid {
-	struct pen_blocks *list;
+	struct pen_block_sizes *list;
 	size_t n;
 };
 
@@ -31,16 +31,16 @@ static const char *method_of(const struct pen_setup *s)
 	return s->kind < 0 ? "as is" : methods[s->kind];
 }
 
-static const struct pen_blocks *block_of(const struct pen_run *r,
-					 const struct pen_setup *s)
+static const struct pen_block_sizes *block_of(const struct pen_session *r,
+					      const struct pen_setup *s)
 {
 	return &((const struct grid *)r->own)->list[s->value];
 }
 
-static void head(struct pen_text *j, const struct pen_run *r,
+static void head(struct pen_text *j, const struct pen_session *r,
 		 const struct pen_setup *s)
 {
-	const struct pen_blocks *k = block_of(r, s);
+	const struct pen_block_sizes *k = block_of(r, s);
 
 	pen__json_int(j, "chunk_rows", k->chunk);
 	pen__json_int(j, "block_chunks", k->chunks);
@@ -50,10 +50,10 @@ static void head(struct pen_text *j, const struct pen_run *r,
 	pen__json_int(j, "epochs", pen_spec_number(r->spec, "epochs"));
 }
 
-static void describe(struct pen_run *r, const struct pen_setup *s,
+static void describe(struct pen_session *r, const struct pen_setup *s,
 		     struct pen_trial *t)
 {
-	const struct pen_blocks *k = block_of(r, s);
+	const struct pen_block_sizes *k = block_of(r, s);
 
 	snprintf(t->title, sizeof(t->title), "%s chunks of %s, %s, %s",
 		 pen__show_grouped(k->chunks).s, pen__show_grouped(k->chunk).s,
@@ -66,13 +66,13 @@ static void describe(struct pen_run *r, const struct pen_setup *s,
 		(unsigned long long)pen_spec_number(r->spec, "epochs"));
 }
 
-static int run(struct pen_run *r, const struct pen_trial *t, struct pen_text *j,
-	       struct pen_err *err)
+static int run(struct pen_session *r, const struct pen_trial *t,
+	       struct pen_text *j, struct pen_err *err)
 {
-	const struct pen_blocks *k = block_of(r, t->of);
+	const struct pen_block_sizes *k = block_of(r, t->of);
 	struct pen_pass pass = { .quality = !pen__given(r, "--no-quality"),
 				 .label = pen__value(r, "--label")->text };
-	const struct pen_setting set[] = {
+	const struct pen_spec_change set[] = {
 		{ "sampler", "block", 0 },
 		{ "sampler.chunk", NULL, k->chunk },
 		{ "sampler.chunks", NULL, k->chunks },
@@ -84,7 +84,7 @@ static int run(struct pen_run *r, const struct pen_trial *t, struct pen_text *j,
 	return pen__run_pass_with(r, t, &pass, set, j, err);
 }
 
-static int take(struct pen_run *r, const char *key, const char *value,
+static int take(struct pen_session *r, const char *key, const char *value,
 		struct pen_err *err)
 {
 	struct grid *g = r->own;
@@ -97,7 +97,7 @@ static int take(struct pen_run *r, const char *key, const char *value,
 }
 
 /* Flags that are settings by another name, and the default grid. */
-static int settle(struct pen_run *r, struct pen_err *err)
+static int settle(struct pen_session *r, struct pen_err *err)
 {
 	static const char *const same[][2] = { { "-B", "batch_size" },
 					       { "-E", "epochs" } };
@@ -117,7 +117,7 @@ static int settle(struct pen_run *r, struct pen_err *err)
 	return rc ? rc : pen__blocks_parse(census, &g->list, &g->n, err);
 }
 
-static int prepare(struct pen_run *r, struct pen_err *err)
+static int prepare(struct pen_session *r, struct pen_err *err)
 {
 	const struct grid *g = r->own;
 	int rc = settle(r, err);
@@ -136,7 +136,7 @@ static int prepare(struct pen_run *r, struct pen_err *err)
 	return rc;
 }
 
-static void close_grid(struct pen_run *r)
+static void close_grid(struct pen_session *r)
 {
 	pen__free(((struct grid *)r->own)->list);
 }

@@ -17,7 +17,7 @@ static const char *const orders[] = { "none", "intra-chunk", "global" };
 /* ---- runs ---- */
 
 /* A setup's kind is its order, its value the reader. */
-static void head(struct pen_text *j, const struct pen_run *r,
+static void head(struct pen_text *j, const struct pen_session *r,
 		 const struct pen_setup *s)
 {
 	pen__json_num(j, "chunk_rows", pen__number(r, "-c"));
@@ -25,7 +25,7 @@ static void head(struct pen_text *j, const struct pen_run *r,
 	pen__json_str(j, "reader", pen__readers[s->value]);
 }
 
-static void describe(struct pen_run *r, const struct pen_setup *s,
+static void describe(struct pen_session *r, const struct pen_setup *s,
 		     struct pen_trial *t)
 {
 	const char *order = orders[s->kind], *reader = pen__readers[s->value];
@@ -37,14 +37,14 @@ static void describe(struct pen_run *r, const struct pen_setup *s,
 			(unsigned long long)pen_spec_number(r->spec, "epochs"));
 }
 
-static int run(struct pen_run *r, const struct pen_trial *t, struct pen_text *j,
-	       struct pen_err *err)
+static int run(struct pen_session *r, const struct pen_trial *t,
+	       struct pen_text *j, struct pen_err *err)
 {
 	static const char *const sampler[] = { "sequential", "block",
 					       "shuffle" };
 	const bool intra = t->of->kind == INTRA;
 	const uint64_t rows = (uint64_t)pen__number(r, "-c");
-	const struct pen_setting set[] = {
+	const struct pen_spec_change set[] = {
 		{ "sampler", sampler[t->of->kind], 0 },
 		{ "batch_size", NULL, rows },
 		{ "format.output", "csr", 0 },
@@ -52,7 +52,8 @@ static int run(struct pen_run *r, const struct pen_trial *t, struct pen_text *j,
 		{ "sampler.chunks", NULL, intra },
 		{ .key = NULL },
 	};
-	struct pen_convert c = { .reader = (enum pen_reader)t->of->value };
+	struct pen_sparse_reader c = { .reader =
+					       (enum pen_reader)t->of->value };
 	struct pen_pass pass = { .eat = pen__convert_batch, .arg = &c };
 	int rc = pen__run_pass_with(r, t, &pass, set, j, err);
 
@@ -62,7 +63,7 @@ static int run(struct pen_run *r, const struct pen_trial *t, struct pen_text *j,
 	return rc;
 }
 
-static int prepare(struct pen_run *r, struct pen_err *err)
+static int prepare(struct pen_session *r, struct pen_err *err)
 {
 	int rc = pen__run_data(r, err);
 

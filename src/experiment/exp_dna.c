@@ -30,8 +30,8 @@ struct dna {
 
 /* ---- files ---- */
 
-static int make_file(const struct pen_run *r, struct seqs *s, const char *kind,
-		     const char *size, struct pen_err *err)
+static int make_file(const struct pen_session *r, struct seqs *s,
+		     const char *kind, const char *size, struct pen_err *err)
 {
 	char set[40];
 	const char *gen[] = { "", "gen", kind, s->path, set, "--json", NULL };
@@ -65,7 +65,8 @@ static int make_file(const struct pen_run *r, struct seqs *s, const char *kind,
 }
 
 /* All sizes of a kind; they go by what was written. */
-static int make_files(struct pen_run *r, const char *kind, struct pen_err *err)
+static int make_files(struct pen_session *r, const char *kind,
+		      struct pen_err *err)
 {
 	struct dna *g = r->own;
 	int rc = 0;
@@ -139,8 +140,8 @@ static void put_figures(struct pen_text *j, const struct seqs *s,
 	pen__json_int(j, "peak_memory_bytes", c->peak_bytes);
 }
 
-static int run(struct pen_run *r, const struct pen_trial *t, struct pen_text *j,
-	       struct pen_err *err)
+static int run(struct pen_session *r, const struct pen_trial *t,
+	       struct pen_text *j, struct pen_err *err)
 {
 	const struct seqs *s = &((const struct dna *)r->own)->file[t->of->kind];
 	char program[4096], words[4200], batch[40], threads[40], epochs[24];
@@ -181,7 +182,7 @@ static int run(struct pen_run *r, const struct pen_trial *t, struct pen_text *j,
 
 /* ---- all of them ---- */
 
-static void add(struct pen_run *r, size_t file)
+static void add(struct pen_session *r, size_t file)
 {
 	const char *data = ((const struct dna *)r->own)->file[file].name;
 	const struct pen_taken *workers = pen__value(r, "--workers");
@@ -203,7 +204,7 @@ static void add(struct pen_run *r, size_t file)
 	}
 }
 
-static int take(struct pen_run *r, const char *key, const char *value,
+static int take(struct pen_session *r, const char *key, const char *value,
 		struct pen_err *err)
 {
 	(void)r;
@@ -215,7 +216,7 @@ static int take(struct pen_run *r, const char *key, const char *value,
 			 key ? key : "", key ? "=" : "", value);
 }
 
-static int prepare(struct pen_run *r, struct pen_err *err)
+static int prepare(struct pen_session *r, struct pen_err *err)
 {
 	const struct dna *g = r->own;
 	const char *kind;

@@ -45,7 +45,7 @@ static const struct {
 static const char *const orders[] = { "in order", "at random" };
 
 /* As they are called by --formats, in the same order. */
-static const char *name_of(const struct pen_run *r, size_t i)
+static const char *name_of(const struct pen_session *r, size_t i)
 {
 	return pen__name(r, "--formats", i);
 }
@@ -81,13 +81,15 @@ static void put_shape(const struct pen_fresh *m, const char *before, char *buf,
 }
 
 /* Index files lie beside: a folder for each. */
-static void form_path(const struct pen_run *r, size_t i, char *buf, size_t cap)
+static void form_path(const struct pen_session *r, size_t i, char *buf,
+		      size_t cap)
 {
 	snprintf(buf, cap, "%s/%s/%s", r->folder, name_of(r, i), forms[i].file);
 }
 
-static int write_samples(const struct pen_run *r, const char *path, size_t i,
-			 struct pen_fresh_file *f, struct pen_err *err)
+static int write_samples(const struct pen_session *r, const char *path,
+			 size_t i, struct pen_fresh_file *f,
+			 struct pen_err *err)
 {
 	char one[4400];
 	int rc = 0;
@@ -107,7 +109,8 @@ static int write_samples(const struct pen_run *r, const char *path, size_t i,
 	return rc;
 }
 
-static int write_form(struct pen_run *r, const void *arg, struct pen_err *err)
+static int write_form(struct pen_session *r, const void *arg,
+		      struct pen_err *err)
 {
 	const size_t i = *(const size_t *)arg;
 	struct pen_fresh_file f = { .format = forms[i].format };
@@ -137,7 +140,7 @@ static int write_form(struct pen_run *r, const void *arg, struct pen_err *err)
 	return rc == PEN_ENOTSUP ? 0 : rc;
 }
 
-static int write_one(struct pen_run *r, size_t i, struct pen_err *err)
+static int write_one(struct pen_session *r, size_t i, struct pen_err *err)
 {
 	const struct formats *g = r->own;
 	char title[64];
@@ -153,15 +156,15 @@ static int write_one(struct pen_run *r, size_t i, struct pen_err *err)
 
 /* ---- one of them ---- */
 
-static int run(struct pen_run *r, const struct pen_trial *t, struct pen_text *j,
-	       struct pen_err *err)
+static int run(struct pen_session *r, const struct pen_trial *t,
+	       struct pen_text *j, struct pen_err *err)
 {
 	const size_t i = (size_t)t->of->value;
 	const bool typed = forms[i].holds == TYPED;
 	const bool table = forms[i].holds == TABLE;
 	const char *dtype = pen_dtype_name(r->made.field.dtype);
 	char path[4096], shape[256];
-	const struct pen_setting set[] = {
+	const struct pen_spec_change set[] = {
 		{ "path", path, 0 },
 		{ "sampler", t->of->kind ? "shuffle" : "sequential", 0 },
 		{ "index_cache", "off", 0 },
@@ -186,7 +189,7 @@ static int run(struct pen_run *r, const struct pen_trial *t, struct pen_text *j,
 /* ---- all of them ---- */
 
 /* Complex and 16-bit numbers have no place in a table of text. */
-static bool can_hold(const struct pen_run *r, size_t i)
+static bool can_hold(const struct pen_session *r, size_t i)
 {
 	const enum pen_dtype d = r->made.field.dtype;
 
@@ -198,7 +201,7 @@ static bool can_hold(const struct pen_run *r, size_t i)
 	return true;
 }
 
-static void add(struct pen_run *r, int order)
+static void add(struct pen_session *r, int order)
 {
 	const struct formats *g = r->own;
 
@@ -216,7 +219,7 @@ static void add(struct pen_run *r, int order)
 	}
 }
 
-static int prepare(struct pen_run *r, struct pen_err *err)
+static int prepare(struct pen_session *r, struct pen_err *err)
 {
 	int rc = pen__run_data(r, err);
 

@@ -16,7 +16,7 @@
  * once empties every queue. */
 static int step(void *arg, const struct pen_batch *b, struct pen_err *err)
 {
-	const struct pen_run *r = arg;
+	const struct pen_session *r = arg;
 	const bool busy = pen__given(r, "--busy");
 	const uint64_t until =
 		pen__now_ns() + (uint64_t)pen__number(r, "--step");
@@ -33,7 +33,7 @@ static int step(void *arg, const struct pen_batch *b, struct pen_err *err)
 	return 0;
 }
 
-static int run_ahead(struct pen_run *r, const struct pen_trial *t,
+static int run_ahead(struct pen_session *r, const struct pen_trial *t,
 		     struct pen_text *j, struct pen_err *err)
 {
 	const double ns = pen__number(r, "--step");
@@ -45,7 +45,7 @@ static int run_ahead(struct pen_run *r, const struct pen_trial *t,
 	return pen__run_pass_with(r, t, &pass, NULL, j, err);
 }
 
-static int prepare_ahead(struct pen_run *r, struct pen_err *err)
+static int prepare_ahead(struct pen_session *r, struct pen_err *err)
 {
 	if (pen__given(r, "--busy") && !(pen__number(r, "--step") > 0))
 		return pen__fail(err, PEN_EINVAL, r->name,

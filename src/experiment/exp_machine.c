@@ -24,12 +24,13 @@ struct mapping {
 	char real[4096];
 };
 
-static int run_mapped(struct pen_run *r, const struct pen_trial *t,
+static int run_mapped(struct pen_session *r, const struct pen_trial *t,
 		      struct pen_text *j, struct pen_err *err)
 {
 	const struct mapping *g = r->own;
-	const struct pen_setting set[] = { { "store", stores[t->of->kind], 0 },
-					   { .key = NULL } };
+	const struct pen_spec_change set[] = {
+		{ "store", stores[t->of->kind], 0 }, { .key = NULL }
+	};
 	struct pen_squeeze q = g->q;
 	/* cold, so that pages are this process's from the first on */
 	struct pen_pass pass = { .content = true,
@@ -64,7 +65,7 @@ static int run_mapped(struct pen_run *r, const struct pen_trial *t,
 }
 
 /* How memory is kept short, before any run. */
-static int settle(struct pen_run *r, struct pen_err *err)
+static int settle(struct pen_session *r, struct pen_err *err)
 {
 	const char *cgroup = pen__value(r, "--cgroup")->text;
 	const bool evict = pen__given(r, "--evict");
@@ -96,7 +97,7 @@ static int settle(struct pen_run *r, struct pen_err *err)
 	return 0;
 }
 
-static int prepare_mapped(struct pen_run *r, struct pen_err *err)
+static int prepare_mapped(struct pen_session *r, struct pen_err *err)
 {
 	const struct mapping *g = r->own;
 	int rc = pen__run_data(r, err);
@@ -116,7 +117,7 @@ static int prepare_mapped(struct pen_run *r, struct pen_err *err)
 	return rc;
 }
 
-static void close_mapped(struct pen_run *r)
+static void close_mapped(struct pen_session *r)
 {
 	pen__squeeze_close(&((struct mapping *)r->own)->q);
 }
@@ -182,7 +183,7 @@ struct pen_experiment pen__exp_mmap = {
 
 enum { WORK, LOADER, BOTH };
 
-static int work_alone(const struct pen_run *r, unsigned threads,
+static int work_alone(const struct pen_session *r, unsigned threads,
 		      struct pen_text *j, struct pen_err *err)
 {
 	const uint64_t ms = (uint64_t)pen__number(r, "--alone");
@@ -198,19 +199,20 @@ static int work_alone(const struct pen_run *r, unsigned threads,
 	return 0;
 }
 
-static unsigned busy_threads(const struct pen_run *r)
+static unsigned busy_threads(const struct pen_session *r)
 {
 	return pen__given(r, "--busy") ? (unsigned)pen__number(r, "--busy")
 				       : pen__cpus();
 }
 
-static int run_beside(struct pen_run *r, const struct pen_trial *t,
+static int run_beside(struct pen_session *r, const struct pen_trial *t,
 		      struct pen_text *j, struct pen_err *err)
 {
 	const int kind = t->of->kind;
 	const unsigned busy = kind == LOADER ? 0 : busy_threads(r);
-	const struct pen_setting set[] = { { "threads", NULL, t->of->value },
-					   { .key = NULL } };
+	const struct pen_spec_change set[] = {
+		{ "threads", NULL, t->of->value }, { .key = NULL }
+	};
 	struct pen_busy w;
 	int rc;
 
@@ -227,7 +229,7 @@ static int run_beside(struct pen_run *r, const struct pen_trial *t,
 	return rc;
 }
 
-static int prepare_beside(struct pen_run *r, struct pen_err *err)
+static int prepare_beside(struct pen_session *r, struct pen_err *err)
 {
 	const unsigned busy = busy_threads(r);
 	struct pen_taken threads = *pen__value(r, "--threads");

@@ -23,8 +23,8 @@ struct variant {
 };
 
 /* All variants of a point whose data has so many rows. */
-static int add(struct pen_run *r, const struct variant *v, struct pen_point p,
-	       uint64_t rows, struct pen_err *err)
+static int add(struct pen_session *r, const struct variant *v,
+	       struct pen_point p, uint64_t rows, struct pen_err *err)
 {
 	const struct pen_taken *n = pen__value(r, "--workers");
 	const bool has_workers = p.has_workers;
@@ -51,7 +51,7 @@ static int add(struct pen_run *r, const struct variant *v, struct pen_point p,
 	return rc;
 }
 
-static struct pen_point point_of(const struct pen_run *r)
+static struct pen_point point_of(const struct pen_session *r)
 {
 	return (struct pen_point){
 		.batch = (uint64_t)pen__number(r, "--batch"),
@@ -60,7 +60,7 @@ static struct pen_point point_of(const struct pen_run *r)
 }
 
 /* A pass over so many rows, in whole batches. */
-static int add_pass(struct pen_run *r, const struct variant *v,
+static int add_pass(struct pen_session *r, const struct variant *v,
 		    struct pen_point p, uint64_t rows, struct pen_err *err)
 {
 	p.has_workers = true;
@@ -81,7 +81,7 @@ static int add_pass(struct pen_run *r, const struct variant *v,
 
 /* Loading is simulated, so the answer is known: the longer of both, against
  * their sum; and real. */
-static int overlap(struct pen_run *r, struct pen_err *err)
+static int overlap(struct pen_session *r, struct pen_err *err)
 {
 	static const struct variant variants[] = {
 		{ "penstock, not overlapped", PEN_IN_C, NO_WORKERS },
@@ -121,7 +121,7 @@ struct pen_experiment pen__exp_overlap = {
 
 /* The simulated times make the best answer known: a step takes the longer of
  * computing and of loading divided by the workers. */
-static int workers(struct pen_run *r, struct pen_err *err)
+static int workers(struct pen_session *r, struct pen_err *err)
 {
 	static const struct variant variants[] = {
 		{ "penstock", PEN_IN_C, EACH },
@@ -150,7 +150,7 @@ struct pen_experiment pen__exp_workers = {
 
 /* ---- all rows of an array in batches ---- */
 
-static int iterate(struct pen_run *r, struct pen_err *err)
+static int iterate(struct pen_session *r, struct pen_err *err)
 {
 	/* threads are what penstock would take; workers are tried */
 	static const struct variant variants[] = {
@@ -182,7 +182,7 @@ struct pen_experiment pen__exp_iterate = {
 
 /* By concatenation, into memory asked for beforehand, into memory that was used
  * before, and into a file that is mapped. */
-static int prealloc(struct pen_run *r, struct pen_err *err)
+static int prealloc(struct pen_session *r, struct pen_err *err)
 {
 	static const struct variant variants[] = {
 		{ "penstock, fresh", PEN_IN_C, NO_WORKERS },
@@ -217,7 +217,7 @@ struct pen_experiment pen__exp_prealloc = {
 /* The memory of all processes, by proportional share (PSS): a forked worker
  * begins with shared pages and ends up with copies of those that reference
  * counts are in. */
-static int memory(struct pen_run *r, struct pen_err *err)
+static int memory(struct pen_session *r, struct pen_err *err)
 {
 	static const struct variant variants[] = {
 		{ "penstock", PEN_IN_C, AT_LEAST_ONE },
@@ -246,7 +246,7 @@ struct pen_experiment pen__exp_memory = {
 
 /* The same loop with real loading and with a few batches that were kept, which
  * cost nothing to load; what is between the two is all there is to win. */
-static int headspace(struct pen_run *r, struct pen_err *err)
+static int headspace(struct pen_session *r, struct pen_err *err)
 {
 	static const struct variant variants[] = {
 		{ "penstock", PEN_IN_C, EACH },

@@ -48,7 +48,7 @@ static int copy_batches(struct pen_loader *l, FILE *raw, FILE *ids,
 	return rc == PEN_END ? 0 : rc;
 }
 
-static int copy_loaded(const struct pen_run *r, struct pen_loader *l,
+static int copy_loaded(const struct pen_session *r, struct pen_loader *l,
 		       struct pen_err *err)
 {
 	const struct shuffle *g = r->own;
@@ -97,11 +97,13 @@ static bool can_copy(const struct pen_loader *l, const struct pen_spec *s)
 	       !pen__spec_is(s, "tail", "pad");
 }
 
-static int copy_data(struct pen_run *r, const void *arg, struct pen_err *err)
+static int copy_data(struct pen_session *r, const void *arg,
+		     struct pen_err *err)
 {
-	static const struct pen_setting set[] = { { "sampler", "shuffle", 0 },
-						  { "epochs", NULL, 1 },
-						  { .key = NULL } };
+	static const struct pen_spec_change set[] = { { "sampler", "shuffle",
+							0 },
+						      { "epochs", NULL, 1 },
+						      { .key = NULL } };
 	const uint64_t start = pen__now_ns();
 	struct shuffle *g = r->own;
 	struct pen_loader *l = NULL;
@@ -124,7 +126,7 @@ static int copy_data(struct pen_run *r, const void *arg, struct pen_err *err)
 }
 
 /* Without a copy that order is left out. */
-static int make_copy(struct pen_run *r, struct pen_err *err)
+static int make_copy(struct pen_session *r, struct pen_err *err)
 {
 	struct shuffle *g = r->own;
 	int rc = pen__run_folder(r, err);
@@ -162,15 +164,15 @@ static int map_names(const struct shuffle *g, const uint64_t **out,
 	return 0;
 }
 
-static int run(struct pen_run *r, const struct pen_trial *t, struct pen_text *j,
-	       struct pen_err *err)
+static int run(struct pen_session *r, const struct pen_trial *t,
+	       struct pen_text *j, struct pen_err *err)
 {
 	const int order = t->of->kind;
 	const bool copy = order == COPY, block = order == BLOCK;
 	const struct shuffle *g = r->own;
 	const uint64_t chunk = (uint64_t)pen__number(r, "--chunk");
 	const uint64_t chunks = (uint64_t)pen__number(r, "--chunks");
-	const struct pen_setting set[] = {
+	const struct pen_spec_change set[] = {
 		{ "sampler", samplers[order], 0 },
 		{ "sampler.chunk", NULL, block ? chunk : 0 },
 		{ "sampler.chunks", NULL, block ? chunks : 0 },
@@ -195,7 +197,7 @@ static int run(struct pen_run *r, const struct pen_trial *t, struct pen_text *j,
 	return rc;
 }
 
-static int prepare(struct pen_run *r, struct pen_err *err)
+static int prepare(struct pen_session *r, struct pen_err *err)
 {
 	const struct shuffle *g = r->own;
 	int rc = pen__run_data(r, err);

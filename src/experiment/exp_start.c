@@ -34,13 +34,13 @@ static void put_two(struct pen_text *t, const struct pen_variants *a,
 
 #define A_FOLDER 1000 /* files */
 
-static void dir_path(const struct pen_run *r, uint64_t files, char *buf,
+static void dir_path(const struct pen_session *r, uint64_t files, char *buf,
 		     size_t cap)
 {
 	snprintf(buf, cap, "%s/n%llu", r->folder, (ull)files);
 }
 
-static int make_file(const struct pen_run *r, const char *dir, uint64_t i,
+static int make_file(const struct pen_session *r, const char *dir, uint64_t i,
 		     struct pen_err *err)
 {
 	struct pen_fresh_file f = { .format = "npy", .first = i, .n = 1 };
@@ -57,7 +57,8 @@ static int make_file(const struct pen_run *r, const char *dir, uint64_t i,
 	return rc ? rc : pen__fresh_write(&r->made, &f, err);
 }
 
-static int make_files(struct pen_run *r, const void *arg, struct pen_err *err)
+static int make_files(struct pen_session *r, const void *arg,
+		      struct pen_err *err)
 {
 	const struct pen_taken *files = arg;
 	char dir[4096];
@@ -71,7 +72,7 @@ static int make_files(struct pen_run *r, const void *arg, struct pen_err *err)
 	return rc;
 }
 
-static int make_all(struct pen_run *r, const struct pen_taken *files,
+static int make_all(struct pen_session *r, const struct pen_taken *files,
 		    struct pen_err *err)
 {
 	char path[4096];
@@ -92,7 +93,7 @@ static int make_all(struct pen_run *r, const struct pen_taken *files,
 }
 
 /* Opened once, so that the index is there. */
-static int keep_index(struct pen_run *r, const struct pen_setting *set,
+static int keep_index(struct pen_session *r, const struct pen_spec_change *set,
 		      struct pen_err *err)
 {
 	struct pen_dataset *ds;
@@ -109,7 +110,7 @@ static int keep_index(struct pen_run *r, const struct pen_setting *set,
 }
 
 /* Only the first batch is taken; it is held against what was made. */
-static int put_sum(const struct pen_run *r, uint64_t n, struct pen_text *j,
+static int put_sum(const struct pen_session *r, uint64_t n, struct pen_text *j,
 		   struct pen_err *err)
 {
 	const struct pen_spec *s = r->spec;
@@ -125,13 +126,13 @@ static int put_sum(const struct pen_run *r, uint64_t n, struct pen_text *j,
 	return rc;
 }
 
-static int run_start(struct pen_run *r, const struct pen_trial *t,
+static int run_start(struct pen_session *r, const struct pen_trial *t,
 		     struct pen_text *j, struct pen_err *err)
 {
 	const bool kept = t->of->kind;
 	struct pen_pass pass = { .max_batches = 1, .content = true };
 	char path[4096], cache[4096];
-	const struct pen_setting set[] = {
+	const struct pen_spec_change set[] = {
 		{ "index_cache", kept ? cache : "off", 0 },
 		{ "path", r->is_made ? path : NULL, 0 },
 		{ .key = NULL },
@@ -151,7 +152,7 @@ static int run_start(struct pen_run *r, const struct pen_trial *t,
 	return put_sum(r, pass.nsamples, j, err);
 }
 
-static int prepare_start(struct pen_run *r, struct pen_err *err)
+static int prepare_start(struct pen_session *r, struct pen_err *err)
 {
 	static const char *const names[] = { "no index", "index kept" };
 	struct pen_taken files = *pen__value(r, "--files");
@@ -288,14 +289,14 @@ static int go_on(struct going *g, const struct pen_spec *s, bool again,
 }
 
 /* Two ranks, each with its half of every batch. */
-static int go_on_ranks(const struct pen_run *r, struct going *g,
+static int go_on_ranks(const struct pen_session *r, struct going *g,
 		       struct trace *t, struct pen_err *err)
 {
 	const uint64_t half = pen_spec_number(r->spec, "batch_size") / 2;
 	int rc = 0;
 
 	for (uint64_t i = 0; !rc && i < 2; i++) {
-		const struct pen_setting set[] = {
+		const struct pen_spec_change set[] = {
 			{ "batch_size", NULL, half },
 			{ "world", NULL, 2 },
 			{ "rank", NULL, i },
@@ -353,7 +354,7 @@ static void put_result(struct pen_text *j, const struct going *g, bool ranks,
 	pen__json_num(j, "resume_s", g->resume_s);
 }
 
-static int run_resume(struct pen_run *r, const struct pen_trial *t,
+static int run_resume(struct pen_session *r, const struct pen_trial *t,
 		      struct pen_text *j, struct pen_err *err)
 {
 	const int way = t->of->kind;
@@ -369,7 +370,7 @@ static int run_resume(struct pen_run *r, const struct pen_trial *t,
 	return rc;
 }
 
-static int prepare_resume(struct pen_run *r, struct pen_err *err)
+static int prepare_resume(struct pen_session *r, struct pen_err *err)
 {
 	const struct pen_taken *at = pen__value(r, "--at");
 	int rc;

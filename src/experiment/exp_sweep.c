@@ -75,7 +75,7 @@ static int add_axis(struct sweep *s, const char *key, const char *text,
 				      : 0;
 }
 
-static int add_fixed(struct pen_run *r, const char *key, const char *value,
+static int add_fixed(struct pen_session *r, const char *key, const char *value,
 		     struct pen_err *err)
 {
 	struct sweep *s = r->own;
@@ -93,7 +93,7 @@ static int add_fixed(struct pen_run *r, const char *key, const char *value,
 	return 0;
 }
 
-static int take(struct pen_run *r, const char *key, const char *value,
+static int take(struct pen_session *r, const char *key, const char *value,
 		struct pen_err *err)
 {
 	struct sweep *s = r->own;
@@ -118,7 +118,7 @@ static const char *value_of(const struct sweep *s, size_t cell, size_t axis)
 }
 
 /* "threads=2 store=uring": what is varied. */
-static void describe(struct pen_run *r, const struct pen_setup *of,
+static void describe(struct pen_session *r, const struct pen_setup *of,
 		     struct pen_trial *t)
 {
 	const struct sweep *s = r->own;
@@ -132,7 +132,7 @@ static void describe(struct pen_run *r, const struct pen_setup *of,
 	pen__quote(t->title, 61, t->setup);
 }
 
-static void head(struct pen_text *j, const struct pen_run *r,
+static void head(struct pen_text *j, const struct pen_session *r,
 		 const struct pen_setup *of)
 {
 	const struct sweep *s = r->own;
@@ -147,7 +147,7 @@ static void head(struct pen_text *j, const struct pen_run *r,
 	pen__json_close(j, ']');
 }
 
-static int prepare(struct pen_run *r, struct pen_err *err)
+static int prepare(struct pen_session *r, struct pen_err *err)
 {
 	const struct sweep *s = r->own;
 
@@ -164,7 +164,7 @@ static int prepare(struct pen_run *r, struct pen_err *err)
 	return pen__run_rows_open(r, err);
 }
 
-static void close_sweep(struct pen_run *r)
+static void close_sweep(struct pen_session *r)
 {
 	struct sweep *s = r->own;
 
@@ -214,8 +214,8 @@ static void put_figures(struct pen_text *j, bool workload,
 	pen__json_num(j, "cpu_s", p->user_s + p->system_s);
 }
 
-static int run(struct pen_run *r, const struct pen_trial *t, struct pen_text *j,
-	       struct pen_err *err)
+static int run(struct pen_session *r, const struct pen_trial *t,
+	       struct pen_text *j, struct pen_err *err)
 {
 	/* by exit code: what kind of failure it was */
 	static const int codes[] = { 0, PEN_ECLOSED, PEN_EINVAL, PEN_EDATA,

@@ -15,7 +15,7 @@
 
 /* ---- grids ---- */
 
-struct pen_blocks {
+struct pen_block_sizes {
 	uint64_t chunk, chunks; /* rows a chunk, chunks a block */
 };
 
@@ -30,8 +30,8 @@ struct pen_blocks {
  *   B/N        blocks of B rows, of N chunks each
  *   B/[lo,hi]  the same for all powers of 2 from lo to hi, which may be less
  */
-int pen__blocks_parse(const char *text, struct pen_blocks **list, size_t *n,
-		      struct pen_err *);
+int pen__blocks_parse(const char *text, struct pen_block_sizes **list,
+		      size_t *n, struct pen_err *);
 
 /* ---- content ---- */
 
@@ -167,19 +167,19 @@ enum pen_reader { PEN_READ_RAW, PEN_READ_TABLE, PEN_READ_COO, PEN_READ_CSR };
 extern const char *const pen__readers[]; /* names, NULL at the end */
 
 /* Sums that do not depend on the order of anything. */
-struct pen_sums {
+struct pen_sparse_sums {
 	uint64_t nnz, rows;    /* rows: of sample numbers, once a number */
 	uint64_t cols, values; /* values: of their bits */
 };
 
-struct pen_convert {
+struct pen_sparse_reader {
 	enum pen_reader reader;
-	struct pen_sums sums;
+	struct pen_sparse_sums sums;
 	struct pen_block part[4]; /* what was made last, to be reused */
 };
 int pen__convert_batch(void *convert, const struct pen_batch *,
 		       struct pen_err *);
-void pen__convert_fini(struct pen_convert *);
-void pen__sums_json(struct pen_text *, const struct pen_sums *);
+void pen__convert_fini(struct pen_sparse_reader *);
+void pen__sums_json(struct pen_text *, const struct pen_sparse_sums *);
 
 #endif

@@ -6,8 +6,8 @@
 #include "base/opt.h"
 #include "experiment/harness.h"
 
-static const struct pen_flag *find(const struct pen_run *r, const char *name,
-				   struct pen_taken **v)
+static const struct pen_flag *find(const struct pen_session *r,
+				   const char *name, struct pen_taken **v)
 {
 	for (size_t i = 0; i < r->of->nflags; i++)
 		if (!strcmp(r->of->flag[i].name, name)) {
@@ -17,14 +17,15 @@ static const struct pen_flag *find(const struct pen_run *r, const char *name,
 	return NULL;
 }
 
-bool pen__has_flag(const struct pen_run *r, const char *flag)
+bool pen__has_flag(const struct pen_session *r, const char *flag)
 {
 	struct pen_taken *v;
 
 	return find(r, flag, &v);
 }
 
-const struct pen_taken *pen__value(const struct pen_run *r, const char *flag)
+const struct pen_taken *pen__value(const struct pen_session *r,
+				   const char *flag)
 {
 	static const struct pen_taken none;
 	struct pen_taken *v;
@@ -32,24 +33,24 @@ const struct pen_taken *pen__value(const struct pen_run *r, const char *flag)
 	return find(r, flag, &v) ? v : &none;
 }
 
-double pen__number(const struct pen_run *r, const char *flag)
+double pen__number(const struct pen_session *r, const char *flag)
 {
 	return pen__value(r, flag)->v[0];
 }
 
-bool pen__given(const struct pen_run *r, const char *flag)
+bool pen__given(const struct pen_session *r, const char *flag)
 {
 	return pen__value(r, flag)->text;
 }
 
-const char *pen__name(const struct pen_run *r, const char *flag, size_t i)
+const char *pen__name(const struct pen_session *r, const char *flag, size_t i)
 {
 	struct pen_taken *v;
 
 	return find(r, flag, &v)->names[i];
 }
 
-bool pen__chosen(const struct pen_run *r, const char *flag, size_t i)
+bool pen__chosen(const struct pen_session *r, const char *flag, size_t i)
 {
 	const struct pen_taken *v = pen__value(r, flag);
 
@@ -79,7 +80,7 @@ static bool parse_number(const struct pen_flag *f, const char *word, double *v)
 	return f->takes == PEN_TAKES_MS || *v == (double)(uint64_t)*v;
 }
 
-static int refuse(const struct pen_run *r, const struct pen_flag *f,
+static int refuse(const struct pen_session *r, const struct pen_flag *f,
 		  const char *text, struct pen_err *err)
 {
 	const bool sizes = f->takes == PEN_TAKES_SIZES;
@@ -102,7 +103,7 @@ static int refuse(const struct pen_run *r, const struct pen_flag *f,
 			 sizes ? "size" : "number", f->least, most);
 }
 
-static int take_numbers(const struct pen_run *r, const struct pen_flag *f,
+static int take_numbers(const struct pen_session *r, const struct pen_flag *f,
 			const char *text, struct pen_taken *v,
 			struct pen_err *err)
 {
@@ -126,7 +127,7 @@ static int take_numbers(const struct pen_run *r, const struct pen_flag *f,
 	return 0;
 }
 
-static int refuse_name(const struct pen_run *r, const struct pen_flag *f,
+static int refuse_name(const struct pen_session *r, const struct pen_flag *f,
 		       const char *name, int n, struct pen_err *err)
 {
 	char all[256] = "";
@@ -141,7 +142,7 @@ static int refuse_name(const struct pen_run *r, const struct pen_flag *f,
 }
 
 /* A name, or the first that begins so. */
-static int take_names(const struct pen_run *r, const struct pen_flag *f,
+static int take_names(const struct pen_session *r, const struct pen_flag *f,
 		      const char *p, struct pen_taken *v, struct pen_err *err)
 {
 	do {
@@ -177,7 +178,8 @@ static int take_time(const struct pen_flag *f, const char *text,
 }
 
 /* Keys stand in JSON as they are. */
-static int add_meta(struct pen_run *r, const char *text, struct pen_err *err)
+static int add_meta(struct pen_session *r, const char *text,
+		    struct pen_err *err)
 {
 	const size_t n = strcspn(text, "=");
 
@@ -195,7 +197,7 @@ static int add_meta(struct pen_run *r, const char *text, struct pen_err *err)
 /* ---- arguments ---- */
 
 /* What all have: a copy where it is used. */
-static void settle(struct pen_run *r)
+static void settle(struct pen_session *r)
 {
 	const char *text;
 
@@ -215,7 +217,7 @@ static void settle(struct pen_run *r)
 		r->made.nsamples = (uint64_t)pen__number(r, "--samples");
 }
 
-static int take_flag(struct pen_run *r, const char *key, const char *text,
+static int take_flag(struct pen_session *r, const char *key, const char *text,
 		     struct pen_err *err)
 {
 	struct pen_taken *v;
@@ -256,7 +258,7 @@ static bool names(const char *list, const char *key)
 	return false;
 }
 
-static int check_choice(const struct pen_run *r, const char *key,
+static int check_choice(const struct pen_session *r, const char *key,
 			struct pen_err *err)
 {
 	const char *eq = key[0] == '-' ? "" : "=";
@@ -274,7 +276,7 @@ static int check_choice(const struct pen_run *r, const char *key,
 	return 0;
 }
 
-int pen__run_take(struct pen_run *r, const char *key, const char *value,
+int pen__run_take(struct pen_session *r, const char *key, const char *value,
 		  struct pen_err *err)
 {
 	const bool flag = key && key[0] == '-';

@@ -21,10 +21,10 @@ static int refuse(const char *text, const char *why, struct pen_err *err)
 			 why);
 }
 
-static int add(struct pen_blocks b, struct pen_blocks **list, size_t *n,
-	       const char *text, struct pen_err *err)
+static int add(struct pen_block_sizes b, struct pen_block_sizes **list,
+	       size_t *n, const char *text, struct pen_err *err)
 {
-	struct pen_blocks *more;
+	struct pen_block_sizes *more;
 
 	for (size_t i = 0; i < *n; i++)
 		if ((*list)[i].chunk == b.chunk &&
@@ -54,8 +54,9 @@ static bool number(const char **s, const char *ends, uint64_t *out)
 	return !pen__parse_count(buf, out) && *out && *out <= MAX_ROWS;
 }
 
-static int add_split(uint64_t rows, uint64_t chunks, struct pen_blocks **list,
-		     size_t *n, const char *text, struct pen_err *err)
+static int add_split(uint64_t rows, uint64_t chunks,
+		     struct pen_block_sizes **list, size_t *n, const char *text,
+		     struct pen_err *err)
 {
 	char why[96];
 
@@ -66,12 +67,13 @@ static int add_split(uint64_t rows, uint64_t chunks, struct pen_blocks **list,
 			 rows, chunks);
 		return refuse(text, why, err);
 	}
-	return add((struct pen_blocks){ rows / chunks, chunks }, list, n, text,
-		   err);
+	return add((struct pen_block_sizes){ rows / chunks, chunks }, list, n,
+		   text, err);
 }
 
-static int add_range(uint64_t rows, const char *s, struct pen_blocks **list,
-		     size_t *n, const char *text, struct pen_err *err)
+static int add_range(uint64_t rows, const char *s,
+		     struct pen_block_sizes **list, size_t *n, const char *text,
+		     struct pen_err *err)
 {
 	uint64_t lo, hi;
 	int rc = 0;
@@ -92,8 +94,8 @@ static int add_range(uint64_t rows, const char *s, struct pen_blocks **list,
 	return rc;
 }
 
-int pen__blocks_parse(const char *text, struct pen_blocks **list, size_t *n,
-		      struct pen_err *err)
+int pen__blocks_parse(const char *text, struct pen_block_sizes **list,
+		      size_t *n, struct pen_err *err)
 {
 	char buf[128];
 	const char *s = buf;
@@ -110,14 +112,14 @@ int pen__blocks_parse(const char *text, struct pen_blocks **list, size_t *n,
 	if (!number(&s, "x/", &a))
 		return refuse(text, "not understood", err);
 	if (!*s)
-		return add((struct pen_blocks){ a, PEN_CENSUS_CHUNKS }, list, n,
-			   text, err);
+		return add((struct pen_block_sizes){ a, PEN_CENSUS_CHUNKS },
+			   list, n, text, err);
 	if (s[0] == '/' && s[1] == '[')
 		return add_range(a, s + 2, list, n, text, err);
 	if (*s++ == 'x')
 		return number(&s, "", &b) && b <= MAX_ROWS / a
-			       ? add((struct pen_blocks){ b, a }, list, n, text,
-				     err)
+			       ? add((struct pen_block_sizes){ b, a }, list, n,
+				     text, err)
 			       : refuse(text, "not understood", err);
 	if (!number(&s, "", &b))
 		return refuse(text, "not understood", err);

@@ -33,12 +33,12 @@ static void *share(size_t bytes)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-int pen__run_open(struct pen_run *r, const struct pen_experiment *x,
+int pen__run_open(struct pen_session *r, const struct pen_experiment *x,
 		  struct pen_err *err)
 {
 	int rc;
 
-	*r = (struct pen_run){ .of = x, .made.nsamples = 10000 };
+	*r = (struct pen_session){ .of = x, .made.nsamples = 10000 };
 	snprintf(r->name, sizeof(r->name), "%s%.30s",
 		 x == &pen__exp_sweep ? "" : "bench ", x->kind.experiment);
 	snprintf(r->out_default, sizeof(r->out_default), "%.50s.jsonl",
@@ -64,7 +64,7 @@ int pen__run_open(struct pen_run *r, const struct pen_experiment *x,
 	return rc;
 }
 
-void pen__run_close(struct pen_run *r)
+void pen__run_close(struct pen_session *r)
 {
 	const struct pen_experiment *x = r->of;
 	struct stat st;
@@ -91,7 +91,7 @@ void pen__run_close(struct pen_run *r)
 }
 
 /* Before hours of runs: can rows be kept at all? */
-int pen__run_rows_open(struct pen_run *r, struct pen_err *err)
+int pen__run_rows_open(struct pen_session *r, struct pen_err *err)
 {
 	struct stat st;
 	int fd, rc = 0;
@@ -111,7 +111,7 @@ int pen__run_rows_open(struct pen_run *r, struct pen_err *err)
 	return rc;
 }
 
-int pen__run_folder(struct pen_run *r, struct pen_err *err)
+int pen__run_folder(struct pen_session *r, struct pen_err *err)
 {
 	const char *tmp = r->dir ? r->dir : getenv("TMPDIR");
 
@@ -131,14 +131,14 @@ int pen__run_folder(struct pen_run *r, struct pen_err *err)
 /* ---- children ---- */
 
 struct call {
-	struct pen_run *r;
+	struct pen_session *r;
 	const char *title;
 	const struct pen_trial *trial; /* leaves a row, or: */
 	pen_child_fn fn;
 	const void *arg;
 };
 
-static int run_row(struct pen_run *, const struct pen_trial *,
+static int run_row(struct pen_session *, const struct pen_trial *,
 		   struct pen_text *, struct pen_err *);
 
 static int call(void *arg, struct pen_text *j, struct pen_err *err)
@@ -174,7 +174,7 @@ static int run_child(struct call *c, struct pen_text *out, struct pen_err *err)
 	return rc;
 }
 
-int pen__run_child(struct pen_run *r, const char *title, pen_child_fn fn,
+int pen__run_child(struct pen_session *r, const char *title, pen_child_fn fn,
 		   const void *arg, struct pen_err *err)
 {
 	struct call c = { .r = r, .title = title, .fn = fn, .arg = arg };
@@ -189,7 +189,7 @@ int pen__run_child(struct pen_run *r, const char *title, pen_child_fn fn,
 
 /* ---- setups ---- */
 
-struct pen_setup *pen__setup_add(struct pen_run *r, const char *name,
+struct pen_setup *pen__setup_add(struct pen_session *r, const char *name,
 				 const char *group, uint64_t value)
 {
 	static struct pen_setup lost;
@@ -210,7 +210,7 @@ struct pen_setup *pen__setup_add(struct pen_run *r, const char *name,
 	return s;
 }
 
-void pen__setup_text(const struct pen_run *r, struct pen_trial *t,
+void pen__setup_text(const struct pen_session *r, struct pen_trial *t,
 		     const char *fmt, ...)
 {
 	const size_t cap = sizeof(t->setup);
@@ -232,7 +232,7 @@ void pen__setup_text(const struct pen_run *r, struct pen_trial *t,
 
 /* Is it run from a cold cache, or a warm one? i: twice its number, cold first.
  */
-static bool is_run(const struct pen_run *r, size_t i)
+static bool is_run(const struct pen_session *r, size_t i)
 {
 	const bool cold = i % 2 == 0;
 
@@ -241,7 +241,8 @@ static bool is_run(const struct pen_run *r, size_t i)
 	return cold ? r->cold : r->warm;
 }
 
-static struct pen_trial trial_of(struct pen_run *r, size_t i, unsigned repeat)
+static struct pen_trial trial_of(struct pen_session *r, size_t i,
+				 unsigned repeat)
 {
 	const struct pen_setup *s = &r->setup[i / 2];
 	struct pen_trial t = { .cold = i % 2 == 0, .repeat = repeat, .of = s };
@@ -264,7 +265,7 @@ static bool same(const struct pen_line *row, const char *key, const char *text)
 }
 
 /* Where a variant is named by what varies alone: is the rest the same, too? */
-static bool is_ours(const struct pen_run *r, const struct pen_line *row)
+static bool is_ours(const struct pen_session *r, const struct pen_line *row)
 {
 	return same(row, "experiment", r->of->kind.experiment) &&
 	       same(row, "path", r->path) && same(row, "host", r->host.name) &&
@@ -272,14 +273,14 @@ static bool is_ours(const struct pen_run *r, const struct pen_line *row)
 	       pen__line_true(row, "cold") == r->cold;
 }
 
-static bool is_of(const struct pen_run *r, const struct pen_trial *t,
+static bool is_of(const struct pen_session *r, const struct pen_trial *t,
 		  const struct pen_line *row)
 {
 	return same(row, "setup", t->setup) &&
 	       (!r->of->kind.by || is_ours(r, row));
 }
 
-static bool is_done(const struct pen_run *r, const struct pen_trial *t,
+static bool is_done(const struct pen_session *r, const struct pen_trial *t,
 		    uint64_t repeats)
 {
 	uint64_t n = 0;
@@ -291,7 +292,7 @@ static bool is_done(const struct pen_run *r, const struct pen_trial *t,
 	return n >= repeats;
 }
 
-const struct pen_line **pen__run_rows(struct pen_run *r, size_t *n)
+const struct pen_line **pen__run_rows(struct pen_session *r, size_t *n)
 {
 	const struct pen_line **row =
 		pen__alloc(r->rows.n + 1, sizeof(const struct pen_line *));
@@ -313,7 +314,7 @@ const struct pen_line **pen__run_rows(struct pen_run *r, size_t *n)
 
 /* ---- rows ---- */
 
-static void put_meta(const struct pen_run *r, struct pen_text *j)
+static void put_meta(const struct pen_session *r, struct pen_text *j)
 {
 	const char *p = r->meta.p, *end = p + r->meta.n;
 
@@ -329,7 +330,7 @@ static void put_meta(const struct pen_run *r, struct pen_text *j)
 	pen__json_close(j, '}');
 }
 
-static void put_data(const struct pen_run *r, struct pen_text *j)
+static void put_data(const struct pen_session *r, struct pen_text *j)
 {
 	pen__json_str(j, "format", r->shared->format);
 	pen__json_str(j, "unit", r->shared->has_output ? "cells" : "samples");
@@ -339,7 +340,7 @@ static void put_data(const struct pen_run *r, struct pen_text *j)
 	pen__json_int(j, "n_cols", (uint64_t)r->shared->ncols);
 }
 
-static void put_setup(const struct pen_run *r, const struct pen_trial *t,
+static void put_setup(const struct pen_session *r, const struct pen_trial *t,
 		      struct pen_text *j)
 {
 	const struct pen_setup *s = t->of;
@@ -361,7 +362,7 @@ static void put_setup(const struct pen_run *r, const struct pen_trial *t,
 	pen__json_int(j, "epochs", pen_spec_number(r->spec, "epochs"));
 }
 
-static void put_head(const struct pen_run *r, const struct pen_trial *t,
+static void put_head(const struct pen_session *r, const struct pen_trial *t,
 		     struct pen_text *j)
 {
 	time_t now = time(NULL);
@@ -393,7 +394,8 @@ static void put_head(const struct pen_run *r, const struct pen_trial *t,
 }
 
 /* A row beside those of before. */
-static int keep(struct pen_run *r, struct pen_line *row, struct pen_err *err)
+static int keep(struct pen_session *r, struct pen_line *row,
+		struct pen_err *err)
 {
 	struct pen_line *more =
 		pen__realloc(r->rows.row, r->rows.n + 1, sizeof(*more));
@@ -408,7 +410,7 @@ static int keep(struct pen_run *r, struct pen_line *row, struct pen_err *err)
 }
 
 /* In the child: the whole row. */
-static int run_row(struct pen_run *r, const struct pen_trial *t,
+static int run_row(struct pen_session *r, const struct pen_trial *t,
 		   struct pen_text *j, struct pen_err *err)
 {
 	struct pen_others others;
@@ -425,7 +427,7 @@ static int run_row(struct pen_run *r, const struct pen_trial *t,
 }
 
 /* A child that ran out of memory leaves a row with oom=true. */
-static int run_trial(struct pen_run *r, const struct pen_trial *t,
+static int run_trial(struct pen_session *r, const struct pen_trial *t,
 		     struct pen_err *err)
 {
 	struct call c = { .r = r, .title = t->title, .trial = t };
@@ -471,7 +473,7 @@ static int run_trial(struct pen_run *r, const struct pen_trial *t,
 /* Once over all, so that none pays for being first. One run alone has nothing
  * to be compared with, and what is cold is cold every time; what fails will
  * fail again, and be told then. */
-static int warm_up(struct pen_run *r)
+static int warm_up(struct pen_session *r)
 {
 	struct pen_others others;
 	int rc = 0;
@@ -496,7 +498,7 @@ static int warm_up(struct pen_run *r)
 	return rc == PEN_END ? rc : 0;
 }
 
-static int turn(struct pen_run *r, unsigned repeat, struct pen_err *err)
+static int turn(struct pen_session *r, unsigned repeat, struct pen_err *err)
 {
 	struct pen_perm order;
 	int rc = 0;
@@ -522,7 +524,7 @@ static int turn(struct pen_run *r, unsigned repeat, struct pen_err *err)
 	return rc;
 }
 
-int pen__run_all(struct pen_run *r, struct pen_err *err)
+int pen__run_all(struct pen_session *r, struct pen_err *err)
 {
 	int rc;
 

@@ -13,7 +13,7 @@
 #include "experiment/process.h"
 #include "report/variants.h"
 
-struct pen_run;
+struct pen_session;
 struct pen_trial;
 
 /* ---- descriptions ---- */
@@ -76,19 +76,19 @@ struct pen_experiment {
 	size_t own; /* bytes of a state of its own */
 	/* All may be NULL; of what is varied, a pass over the data is enough.
 	 * All arguments are known: opens the data, adds setups. */
-	int (*prepare)(struct pen_run *, struct pen_err *);
+	int (*prepare)(struct pen_session *, struct pen_err *);
 	/* In a child: one setup, its figures into j. */
-	int (*run)(struct pen_run *, const struct pen_trial *,
+	int (*run)(struct pen_session *, const struct pen_trial *,
 		   struct pen_text *j, struct pen_err *);
 	/* A setting, a path (key NULL), or a flag that is
 	 * left to it; 1: it is as any other. */
-	int (*take)(struct pen_run *, const char *key, const char *value,
+	int (*take)(struct pen_session *, const char *key, const char *value,
 		    struct pen_err *);
-	void (*head)(struct pen_text *, const struct pen_run *,
+	void (*head)(struct pen_text *, const struct pen_session *,
 		     const struct pen_setup *); /* what a row says of it */
-	void (*describe)(struct pen_run *, const struct pen_setup *,
+	void (*describe)(struct pen_session *, const struct pen_setup *,
 			 struct pen_trial *); /* title, and text of the setup */
-	void (*close)(struct pen_run *);
+	void (*close)(struct pen_session *);
 };
 extern struct pen_experiment *const pen__experiments[]; /* NULL ends */
 extern struct pen_experiment pen__exp_blocks, pen__exp_read_chunks,
@@ -126,7 +126,7 @@ struct pen_shared {
 	bool has_sum;
 };
 
-struct pen_run {
+struct pen_session {
 	const struct pen_experiment *of;
 	char name[40];			/* "bench shuffle", for messages */
 	void *own;			/* shared, too */
@@ -158,11 +158,11 @@ struct pen_run {
 	 * come (and its text), a trial failed and the others go on, the machine
 	 * is busy. */
 	int (*stop)(void *);
-	void (*on_wait)(struct pen_run *, const char *title);
-	void (*on_row)(struct pen_run *, const struct pen_line *,
+	void (*on_wait)(struct pen_session *, const char *title);
+	void (*on_row)(struct pen_session *, const struct pen_line *,
 		       const struct pen_text *);
-	void (*on_error)(struct pen_run *, const struct pen_err *);
-	void (*on_others)(struct pen_run *, const struct pen_others *);
+	void (*on_error)(struct pen_session *, const struct pen_err *);
+	void (*on_others)(struct pen_session *, const struct pen_others *);
 };
 
 /* One run of a setup. */
@@ -174,56 +174,58 @@ struct pen_trial {
 	const struct pen_setup *of;
 };
 
-int pen__run_open(struct pen_run *, const struct pen_experiment *,
+int pen__run_open(struct pen_session *, const struct pen_experiment *,
 		  struct pen_err *);
-void pen__run_close(struct pen_run *);
+void pen__run_close(struct pen_session *);
 /* A flag ("--x", value or NULL), a setting (key, value), or a path (NULL). */
-int pen__run_take(struct pen_run *, const char *key, const char *value,
+int pen__run_take(struct pen_session *, const char *key, const char *value,
 		  struct pen_err *);
 /* After all arguments. */
-int pen__run_prepare(struct pen_run *, struct pen_err *);
+int pen__run_prepare(struct pen_session *, struct pen_err *);
 /* All trials. PEN_END: it was stopped. */
-int pen__run_all(struct pen_run *, struct pen_err *);
+int pen__run_all(struct pen_session *, struct pen_err *);
 /* Rows of its setups, whoever ran them: the caller frees. NULL: no memory. */
-const struct pen_line **pen__run_rows(struct pen_run *, size_t *n);
+const struct pen_line **pen__run_rows(struct pen_session *, size_t *n);
 
-bool pen__has_flag(const struct pen_run *, const char *flag);
-const struct pen_taken *pen__value(const struct pen_run *, const char *flag);
-double pen__number(const struct pen_run *, const char *flag); /* the first */
-bool pen__given(const struct pen_run *, const char *flag);
+bool pen__has_flag(const struct pen_session *, const char *flag);
+const struct pen_taken *pen__value(const struct pen_session *,
+				   const char *flag);
+double pen__number(const struct pen_session *,
+		   const char *flag); /* the first */
+bool pen__given(const struct pen_session *, const char *flag);
 /* The i-th name that a flag chooses from; NULL: there is none. Is it chosen?
  * Nothing chosen is everything. */
-const char *pen__name(const struct pen_run *, const char *flag, size_t i);
-bool pen__chosen(const struct pen_run *, const char *flag, size_t i);
+const char *pen__name(const struct pen_session *, const char *flag, size_t i);
+bool pen__chosen(const struct pen_session *, const char *flag, size_t i);
 
 /* ---- for prepare ---- */
 
 /* A setup for every value of what the description varies. */
-void pen__run_vary(struct pen_run *);
+void pen__run_vary(struct pen_session *);
 /* Looks at the data, or makes them: one npy file. */
-int pen__run_data(struct pen_run *, struct pen_err *);
+int pen__run_data(struct pen_session *, struct pen_err *);
 /* The file of rows alone, where there is nothing to look at. */
-int pen__run_rows_open(struct pen_run *, struct pen_err *);
+int pen__run_rows_open(struct pen_session *, struct pen_err *);
 /* The folder, made when there is none yet. */
-int pen__run_folder(struct pen_run *, struct pen_err *);
+int pen__run_folder(struct pen_session *, struct pen_err *);
 /* What is to be made is settled; the folder is there. */
-int pen__run_made(struct pen_run *, struct pen_err *);
+int pen__run_made(struct pen_session *, struct pen_err *);
 /* Adds a setup. Running out of memory is noted, and told when they are run. */
-struct pen_setup *pen__setup_add(struct pen_run *, const char *name,
+struct pen_setup *pen__setup_add(struct pen_session *, const char *name,
 				 const char *group, uint64_t value);
 /* What a trial is called in full: what all have in common, and the rest. */
-void pen__setup_text(const struct pen_run *, struct pen_trial *,
+void pen__setup_text(const struct pen_session *, struct pen_trial *,
 		     const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* A function in a child, which answers in what is shared. */
-typedef int (*pen_child_fn)(struct pen_run *, const void *arg,
+typedef int (*pen_child_fn)(struct pen_session *, const void *arg,
 			    struct pen_err *);
-int pen__run_child(struct pen_run *, const char *title, pen_child_fn,
+int pen__run_child(struct pen_session *, const char *title, pen_child_fn,
 		   const void *arg, struct pen_err *);
 
 /* ---- for run, in a child ---- */
 
-struct pen_setting {
+struct pen_spec_change {
 	const char *key, *value;
 	uint64_t number; /* without a value: this one, when it is not 0 */
 };
@@ -233,13 +235,13 @@ bool pen__spec_has(const struct pen_spec *, const char *key);
 /* A copy of the spec, changed by settings that end with key NULL; "path" is
  * one of them, "format.*" drops those of the format, a value of NULL is none.
  */
-int pen__run_spec(const struct pen_run *, const struct pen_setting *,
+int pen__run_spec(const struct pen_session *, const struct pen_spec_change *,
 		  struct pen_spec **, struct pen_err *);
 /* A pass as the trial says, with a copy of the spec, changed so (NULL: by what
  * the description varies), into j; the figures of the pass stay (NULL: a plain
  * one, with content summed up). */
-int pen__run_pass_with(struct pen_run *, const struct pen_trial *,
-		       struct pen_pass *, const struct pen_setting *,
+int pen__run_pass_with(struct pen_session *, const struct pen_trial *,
+		       struct pen_pass *, const struct pen_spec_change *,
 		       struct pen_text *j, struct pen_err *);
 void pen__json_hex(struct pen_text *, const char *key, uint64_t);
 

@@ -66,7 +66,7 @@ uint64_t pen__tree_memory(pid_t pid)
 /* ---- the process ---- */
 
 /* 0 or an errno; peers.py asks the kernel itself to die with us. */
-static int start(struct pen_peer *p, int fd)
+static int start(struct pen_peer_process *p, int fd)
 {
 	const char *const args[] = { p->python, "-c", pen__peers_py, NULL };
 	char *argv[4]; /* spawning takes texts it might change, and does not */
@@ -89,11 +89,12 @@ static int start(struct pen_peer *p, int fd)
 	return rc;
 }
 
-int pen__peer_open(struct pen_peer *p, const char *python, struct pen_err *err)
+int pen__peer_open(struct pen_peer_process *p, const char *python,
+		   struct pen_err *err)
 {
 	int fd[2], rc;
 
-	*p = (struct pen_peer){ .python = python };
+	*p = (struct pen_peer_process){ .python = python };
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd))
 		return pen__fail_sys(err, errno, python, "no socket");
 	rc = start(p, fd[1]);
@@ -106,7 +107,7 @@ int pen__peer_open(struct pen_peer *p, const char *python, struct pen_err *err)
 	return pen__fail_sys(err, rc, python, "does not run");
 }
 
-void pen__peer_close(struct pen_peer *p)
+void pen__peer_close(struct pen_peer_process *p)
 {
 	if (p->pid) {
 		kill(p->pid, SIGKILL);
@@ -132,8 +133,8 @@ static bool at_end(const struct pen_text *out)
 }
 
 /* Until the answer is whole, or none will come. */
-static void listen_to(const struct pen_peer *p, bool memory,
-		      struct pen_text *out, struct pen_answer *a)
+static void listen_to(const struct pen_peer_process *p, bool memory,
+		      struct pen_text *out, struct pen_peer_answer *a)
 {
 	struct pollfd wait = { .fd = p->fd, .events = POLLIN };
 	char buf[4096];
@@ -170,7 +171,7 @@ static double number(const struct pen_line *row, const char *key)
 }
 
 static int read_answer(const char *python, const struct pen_text *out,
-		       struct pen_answer *a, struct pen_err *err)
+		       struct pen_peer_answer *a, struct pen_err *err)
 {
 	const char *last = out->p, *why;
 	struct pen_line row;
@@ -199,13 +200,14 @@ static int read_answer(const char *python, const struct pen_text *out,
 	return rc;
 }
 
-int pen__peer_ask(const struct pen_peer *p, const struct pen_text *request,
-		  bool memory, struct pen_answer *a, struct pen_err *err)
+int pen__peer_ask(const struct pen_peer_process *p,
+		  const struct pen_text *request, bool memory,
+		  struct pen_peer_answer *a, struct pen_err *err)
 {
 	struct pen_text out = { 0 };
 	int rc;
 
-	*a = (struct pen_answer){ 0 };
+	*a = (struct pen_peer_answer){ 0 };
 	if (request->failed)
 		return pen__fail_nomem(err, p->python, request->n);
 	/* one that is gone is noticed by its silence */

@@ -20,7 +20,7 @@ typedef unsigned long long ull;
 
 /* ---- Python ---- */
 
-static const char *python_of(const struct pen_run *r)
+static const char *python_of(const struct pen_session *r)
 {
 	const char *given = pen__value(r, "--python")->text;
 
@@ -41,11 +41,11 @@ static void find_module(struct pen_peers *g)
 	g->module[found ? strlen(g->module) - strlen(MODULE) : 0] = '\0';
 }
 
-static int probe(struct pen_run *r, const void *arg, struct pen_err *err)
+static int probe(struct pen_session *r, const void *arg, struct pen_err *err)
 {
 	struct pen_peers *g = r->own;
 	struct pen_text q = { .compact = true };
-	struct pen_answer a;
+	struct pen_peer_answer a;
 	int rc;
 
 	(void)arg;
@@ -64,7 +64,7 @@ static int probe(struct pen_run *r, const void *arg, struct pen_err *err)
 	return 0;
 }
 
-static void without(struct pen_run *r, const char *what, const char *why)
+static void without(struct pen_session *r, const char *what, const char *why)
 {
 	pen__text_add(r->json ? &r->warnings : &r->notes,
 		      "  Without %s: %s %s\n", what, python_of(r), why);
@@ -79,7 +79,7 @@ static bool is_npy(const char *path)
 	       S_ISREG(st.st_mode);
 }
 
-static int look_at_python(struct pen_run *r, struct pen_err *err)
+static int look_at_python(struct pen_session *r, struct pen_err *err)
 {
 	struct pen_peers *g = r->own;
 	struct pen_err why = { 0 };
@@ -106,7 +106,7 @@ static int look_at_python(struct pen_run *r, struct pen_err *err)
 
 /* ---- data ---- */
 
-int pen__peers_open(struct pen_run *r, struct pen_err *err)
+int pen__peers_open(struct pen_session *r, struct pen_err *err)
 {
 	struct pen_peers *g = r->own;
 
@@ -118,7 +118,7 @@ int pen__peers_open(struct pen_run *r, struct pen_err *err)
 	return pen__run_rows_open(r, err);
 }
 
-void pen__peers_close(struct pen_run *r)
+void pen__peers_close(struct pen_session *r)
 {
 	struct pen_peers *g = r->own;
 
@@ -126,13 +126,13 @@ void pen__peers_close(struct pen_run *r)
 	pen__free(g->point);
 }
 
-static int run_steps(const struct pen_run *r, const struct pen_point *p,
-		     struct pen_answer *d, struct pen_err *err)
+static int run_steps(const struct pen_session *r, const struct pen_point *p,
+		     struct pen_peer_answer *d, struct pen_err *err)
 {
 	const bool ahead = p->load_s > 0 &&
 			   !pen_spec_number(r->spec, "prefetch");
 	const uint64_t threads = p->workers ? p->workers : 1;
-	const struct pen_setting set[] = {
+	const struct pen_spec_change set[] = {
 		{ "path", p->floats ? p->path : NULL, 0 },
 		{ "batch_size", NULL, p->batch },
 		{ "threads", NULL, threads },
@@ -155,7 +155,8 @@ static int run_steps(const struct pen_run *r, const struct pen_point *p,
 }
 
 /* What the first batches of the user's data add up to. */
-static int count_given(struct pen_run *r, const void *arg, struct pen_err *err)
+static int count_given(struct pen_session *r, const void *arg,
+		       struct pen_err *err)
 {
 	const struct pen_point *p = arg;
 	struct pen_point plain = { .steps = p->cached ? p->cached : p->steps,
@@ -166,10 +167,11 @@ static int count_given(struct pen_run *r, const void *arg, struct pen_err *err)
 	return run_steps(r, &plain, &((struct pen_peers *)r->own)->sums, err);
 }
 
-static int use_given(struct pen_run *r, struct pen_point *p,
+static int use_given(struct pen_session *r, struct pen_point *p,
 		     struct pen_err *err)
 {
-	const struct pen_answer *sums = &((struct pen_peers *)r->own)->sums;
+	const struct pen_peer_answer *sums =
+		&((struct pen_peers *)r->own)->sums;
 	const uint64_t most = (uint64_t)r->shared->samples / p->batch;
 	int rc;
 
@@ -206,7 +208,7 @@ static uint64_t made_sum(uint64_t rows, uint64_t cols)
 	return (uint64_t)sum;
 }
 
-int pen__peers_data(struct pen_run *r, struct pen_point *p, uint64_t rows,
+int pen__peers_data(struct pen_session *r, struct pen_point *p, uint64_t rows,
 		    struct pen_err *err)
 {
 	const uint64_t part = p->cached ? p->cached : p->steps;
@@ -260,7 +262,7 @@ int pen__peers_data(struct pen_run *r, struct pen_point *p, uint64_t rows,
 	return rc ? rc : pen__fresh_write(&r->made, &file, err);
 }
 
-int pen__peers_add(struct pen_run *r, const struct pen_point *p,
+int pen__peers_add(struct pen_session *r, const struct pen_point *p,
 		   const char *name, enum pen_who who, struct pen_err *err)
 {
 	struct pen_peers *g = r->own;
@@ -290,7 +292,7 @@ int pen__peers_add(struct pen_run *r, const struct pen_point *p,
 
 /* ---- a run ---- */
 
-static const struct pen_point *point_of(const struct pen_run *r,
+static const struct pen_point *point_of(const struct pen_session *r,
 					const struct pen_setup *s)
 {
 	return &((const struct pen_peers *)r->own)->point[s->value];
@@ -313,7 +315,7 @@ static void put_work(struct pen_text *j, const struct pen_point *p)
 	pen__json_num(j, "compute_s", p->compute_s);
 }
 
-void pen__peers_head(struct pen_text *j, const struct pen_run *r,
+void pen__peers_head(struct pen_text *j, const struct pen_session *r,
 		     const struct pen_setup *s)
 {
 	const struct pen_point *p = point_of(r, s);
@@ -327,8 +329,8 @@ void pen__peers_head(struct pen_text *j, const struct pen_run *r,
 		pen__json_str(j, "load", p->load);
 }
 
-static int run_python(const struct pen_run *r, const struct pen_setup *of,
-		      const struct pen_point *p, struct pen_answer *d,
+static int run_python(const struct pen_session *r, const struct pen_setup *of,
+		      const struct pen_point *p, struct pen_peer_answer *d,
 		      struct pen_err *err)
 {
 	const struct pen_peers *g = r->own;
@@ -352,7 +354,7 @@ static int run_python(const struct pen_run *r, const struct pen_setup *of,
 }
 
 static void put_figures(struct pen_text *j, const struct pen_point *p,
-			const struct pen_answer *d)
+			const struct pen_peer_answer *d)
 {
 	const double s = d->seconds;
 
@@ -372,11 +374,11 @@ static void put_figures(struct pen_text *j, const struct pen_point *p,
 	}
 }
 
-int pen__peers_run(struct pen_run *r, const struct pen_trial *t,
+int pen__peers_run(struct pen_session *r, const struct pen_trial *t,
 		   struct pen_text *j, struct pen_err *err)
 {
 	const struct pen_point *p = point_of(r, t->of);
-	struct pen_answer d = { 0 };
+	struct pen_peer_answer d = { 0 };
 	bool wrong;
 	int rc = p->python ? run_python(r, t->of, p, &d, err)
 		 : p->length
@@ -397,7 +399,7 @@ int pen__peers_run(struct pen_run *r, const struct pen_trial *t,
 	return 0;
 }
 
-void pen__peers_describe(struct pen_run *r, const struct pen_setup *s,
+void pen__peers_describe(struct pen_session *r, const struct pen_setup *s,
 			 struct pen_trial *t)
 {
 	const struct pen_point *p = point_of(r, s);

@@ -31,7 +31,7 @@ struct pen_point {
 };
 
 /* What one delivered. */
-struct pen_answer {
+struct pen_peer_answer {
 	uint64_t samples;
 	char sum[32];
 	double seconds, step_s, wait_s;	 /* all; means of a step */
@@ -43,10 +43,10 @@ struct pen_answer {
 
 /* The spec has all that is set; simulated loading is added to it. */
 int pen__steps_run(const struct pen_point *, struct pen_spec *,
-		   atomic_uint_fast64_t *done, struct pen_answer *,
+		   atomic_uint_fast64_t *done, struct pen_peer_answer *,
 		   struct pen_err *);
-int pen__blocks_fill(const struct pen_point *, bool reuse, struct pen_answer *,
-		     struct pen_err *);
+int pen__blocks_fill(const struct pen_point *, bool reuse,
+		     struct pen_peer_answer *, struct pen_err *);
 /* The sum of so many blocks. */
 uint64_t pen__blocks_sum(uint64_t length, uint64_t block_bytes);
 
@@ -55,16 +55,18 @@ uint64_t pen__blocks_sum(uint64_t length, uint64_t block_bytes);
 /* peers.py, which is part of the program. It gets a line of JSON, and prints
  * lines of JSON, the last of which is the answer and says "end". */
 extern const char pen__peers_py[];
-struct pen_peer {
+struct pen_peer_process {
 	const char *python;
 	pid_t pid; /* 0: none */
 	int fd;
 };
-int pen__peer_open(struct pen_peer *, const char *python, struct pen_err *);
-void pen__peer_close(struct pen_peer *); /* also one that is not open */
+int pen__peer_open(struct pen_peer_process *, const char *python,
+		   struct pen_err *);
+void pen__peer_close(struct pen_peer_process *); /* also one that is not open */
 /* Also in a fork of who opened it, one at a time. */
-int pen__peer_ask(const struct pen_peer *, const struct pen_text *request,
-		  bool memory, struct pen_answer *, struct pen_err *);
+int pen__peer_ask(const struct pen_peer_process *,
+		  const struct pen_text *request, bool memory,
+		  struct pen_peer_answer *, struct pen_err *);
 /* Bytes of a process and all below it; a page that several share counts once
  * (PSS). 0: the kernel does not say. */
 uint64_t pen__tree_memory(pid_t);
@@ -76,9 +78,10 @@ struct pen_peers {
 	bool given;  /* data of the user's */
 	bool others; /* Python has PyTorch, and the data does for it */
 	bool module_there;
-	char why[256];		/* not */
-	struct pen_answer sums; /* of the first batches of the user's data */
-	struct pen_peer peer;
+	char why[256]; /* not */
+	struct pen_peer_answer
+		sums; /* of the first batches of the user's data */
+	struct pen_peer_process peer;
 	char module[4096];
 	struct pen_point *point; /* by a setup's value */
 };
@@ -87,20 +90,20 @@ enum pen_who { PEN_IN_C, PEN_IN_PYTHON, PEN_MODULE }; /* ours, from Python */
 
 /* Data of so many rows, unless the user gave some; fills path, rows, cols and
  * what is wanted of the point. */
-int pen__peers_data(struct pen_run *, struct pen_point *, uint64_t rows,
+int pen__peers_data(struct pen_session *, struct pen_point *, uint64_t rows,
 		    struct pen_err *);
 /* Adds a variant, unless Python has not what it takes. */
-int pen__peers_add(struct pen_run *, const struct pen_point *, const char *name,
-		   enum pen_who, struct pen_err *);
+int pen__peers_add(struct pen_session *, const struct pen_point *,
+		   const char *name, enum pen_who, struct pen_err *);
 
 /* What all of them have in their descriptions. */
-int pen__peers_open(struct pen_run *, struct pen_err *); /* before data */
-int pen__peers_run(struct pen_run *, const struct pen_trial *,
+int pen__peers_open(struct pen_session *, struct pen_err *); /* before data */
+int pen__peers_run(struct pen_session *, const struct pen_trial *,
 		   struct pen_text *, struct pen_err *);
-void pen__peers_head(struct pen_text *, const struct pen_run *,
+void pen__peers_head(struct pen_text *, const struct pen_session *,
 		     const struct pen_setup *);
-void pen__peers_describe(struct pen_run *, const struct pen_setup *,
+void pen__peers_describe(struct pen_session *, const struct pen_setup *,
 			 struct pen_trial *);
-void pen__peers_close(struct pen_run *);
+void pen__peers_close(struct pen_session *);
 
 #endif

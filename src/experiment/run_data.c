@@ -20,7 +20,8 @@ void pen__json_hex(struct pen_text *j, const char *key, uint64_t v)
 
 /* ---- made on the spot ---- */
 
-static int make_data(struct pen_run *r, const void *arg, struct pen_err *err)
+static int make_data(struct pen_session *r, const void *arg,
+		     struct pen_err *err)
 {
 	const struct pen_fresh *m = &r->made;
 	const struct pen_fresh_file file = { .path = pen_spec_path(r->spec, 0),
@@ -37,7 +38,7 @@ static int make_data(struct pen_run *r, const void *arg, struct pen_err *err)
 	return rc;
 }
 
-int pen__run_made(struct pen_run *r, struct pen_err *err)
+int pen__run_made(struct pen_session *r, struct pen_err *err)
 {
 	int rc = pen__fresh_init(&r->made, r->shape, r->dtype, err);
 
@@ -51,7 +52,7 @@ int pen__run_made(struct pen_run *r, struct pen_err *err)
 	return pen__run_folder(r, err);
 }
 
-static int make(struct pen_run *r, struct pen_err *err)
+static int make(struct pen_session *r, struct pen_err *err)
 {
 	char path[4096];
 	int rc = pen__run_made(r, err);
@@ -93,7 +94,7 @@ static bool has_csr(const char *format)
 
 /* In a child, because indexing takes threads and memory. It also leaves the
  * index in the cache, so that no run pays for it. */
-static int look(struct pen_run *r, const void *arg, struct pen_err *err)
+static int look(struct pen_session *r, const void *arg, struct pen_err *err)
 {
 	struct pen_shared *d = r->shared;
 	struct pen_dataset *ds;
@@ -112,7 +113,7 @@ static int look(struct pen_run *r, const void *arg, struct pen_err *err)
 	return 0;
 }
 
-static int check_paths(const struct pen_run *r, struct pen_err *err)
+static int check_paths(const struct pen_session *r, struct pen_err *err)
 {
 	if (!pen_spec_path(r->spec, 0))
 		return pen__fail(err, PEN_EINVAL, "bench",
@@ -128,7 +129,7 @@ static int check_paths(const struct pen_run *r, struct pen_err *err)
 	return 0;
 }
 
-int pen__run_data(struct pen_run *r, struct pen_err *err)
+int pen__run_data(struct pen_session *r, struct pen_err *err)
 {
 	int rc = 0;
 
@@ -169,7 +170,7 @@ int pen__run_data(struct pen_run *r, struct pen_err *err)
 
 /* ---- variants that are values of one setting ---- */
 
-void pen__run_vary(struct pen_run *r)
+void pen__run_vary(struct pen_session *r)
 {
 	const struct pen_taken *v = pen__value(r, r->of->vary.first);
 
@@ -179,7 +180,7 @@ void pen__run_vary(struct pen_run *r)
 			"", (uint64_t)v->v[i]);
 }
 
-int pen__run_prepare(struct pen_run *r, struct pen_err *err)
+int pen__run_prepare(struct pen_session *r, struct pen_err *err)
 {
 	if (r->of->prepare)
 		return r->of->prepare(r, err);
@@ -202,7 +203,7 @@ bool pen__spec_has(const struct pen_spec *s, const char *key)
 	return !pen__spec_is(s, key, "");
 }
 
-static int set_one(struct pen_spec *s, const struct pen_setting *set,
+static int set_one(struct pen_spec *s, const struct pen_spec_change *set,
 		   struct pen_err *err)
 {
 	const char *value = set->value;
@@ -223,8 +224,9 @@ static int set_one(struct pen_spec *s, const struct pen_setting *set,
 	return pen_spec_add_path(s, value, err);
 }
 
-int pen__run_spec(const struct pen_run *r, const struct pen_setting *set,
-		  struct pen_spec **out, struct pen_err *err)
+int pen__run_spec(const struct pen_session *r,
+		  const struct pen_spec_change *set, struct pen_spec **out,
+		  struct pen_err *err)
 {
 	int rc = pen_spec_copy(out, r->spec, err);
 
@@ -273,7 +275,7 @@ static uint64_t in_batches(uint64_t samples, const struct pen_spec *s,
 }
 
 /* What has to come, by the data and not by the loader, where that is clear. */
-static void put_expected(const struct pen_run *r, const struct pen_pass *p,
+static void put_expected(const struct pen_session *r, const struct pen_pass *p,
 			 const struct pen_setup *m, struct pen_text *j)
 {
 	const struct pen_spec *s = p->spec;
@@ -298,7 +300,7 @@ static double over(double v, double s)
 	return s > 0 ? v / s : 0;
 }
 
-static int run_pass(struct pen_run *r, const struct pen_trial *t,
+static int run_pass(struct pen_session *r, const struct pen_trial *t,
 		    struct pen_pass *p, struct pen_text *j, struct pen_err *err)
 {
 	int rc;
@@ -324,11 +326,11 @@ static int run_pass(struct pen_run *r, const struct pen_trial *t,
 	return 0;
 }
 
-int pen__run_pass_with(struct pen_run *r, const struct pen_trial *t,
-		       struct pen_pass *p, const struct pen_setting *set,
+int pen__run_pass_with(struct pen_session *r, const struct pen_trial *t,
+		       struct pen_pass *p, const struct pen_spec_change *set,
 		       struct pen_text *j, struct pen_err *err)
 {
-	const struct pen_setting vary[] = {
+	const struct pen_spec_change vary[] = {
 		{ r->of->vary.second, NULL, t->of->value }, { .key = NULL }
 	};
 	struct pen_pass plain = { .content = true };

@@ -57,7 +57,7 @@ static int find_csr(const struct pen_batch *b, struct csr *c,
 	return 0;
 }
 
-static void *room(struct pen_convert *v, int i, uint64_t n, size_t size)
+static void *room(struct pen_sparse_reader *v, int i, uint64_t n, size_t size)
 {
 	size_t bytes;
 
@@ -78,7 +78,7 @@ static uint64_t sum32(const uint32_t *v, uint64_t n)
 
 /* ---- readers ---- */
 
-static int raw(struct pen_convert *v, const struct csr *c)
+static int raw(struct pen_sparse_reader *v, const struct csr *c)
 {
 	const uint64_t nnz = (uint64_t)c->start[c->nrows];
 
@@ -91,7 +91,7 @@ static int raw(struct pen_convert *v, const struct csr *c)
 }
 
 /* Rows are numbered anew from 0, as 64-bit columns of a table. */
-static int table(struct pen_convert *v, const struct csr *c)
+static int table(struct pen_sparse_reader *v, const struct csr *c)
 {
 	const uint64_t nnz = (uint64_t)c->start[c->nrows];
 	int64_t *row = room(v, 0, nnz, 8), *col = room(v, 1, nnz, 8);
@@ -113,7 +113,7 @@ static int table(struct pen_convert *v, const struct csr *c)
 	return 0;
 }
 
-static int coo(struct pen_convert *v, const struct csr *c)
+static int coo(struct pen_sparse_reader *v, const struct csr *c)
 {
 	const uint64_t nnz = (uint64_t)c->start[c->nrows];
 	int32_t *row = room(v, 0, nnz, 4), *col = room(v, 1, nnz, 4);
@@ -142,7 +142,7 @@ static int by_column(const void *a, const void *b)
 
 /* Columns that are not in order are moved there: what others call canonical.
  * Most files have them in order, so nothing faster than a look is needed. */
-static int sort_row(struct pen_convert *v, int32_t *col, uint32_t *val,
+static int sort_row(struct pen_sparse_reader *v, int32_t *col, uint32_t *val,
 		    int64_t n)
 {
 	uint64_t *both;
@@ -165,7 +165,7 @@ static int sort_row(struct pen_convert *v, int32_t *col, uint32_t *val,
 	return 0;
 }
 
-static int csr(struct pen_convert *v, const struct csr *c)
+static int csr(struct pen_sparse_reader *v, const struct csr *c)
 {
 	const uint64_t nnz = (uint64_t)c->start[c->nrows];
 	int64_t *start = room(v, 0, (uint64_t)c->nrows + 1, 8);
@@ -191,13 +191,14 @@ static int csr(struct pen_convert *v, const struct csr *c)
 int pen__convert_batch(void *convert, const struct pen_batch *b,
 		       struct pen_err *err)
 {
-	static int (*const make[])(struct pen_convert *, const struct csr *) = {
+	static int (*const make[])(struct pen_sparse_reader *,
+				   const struct csr *) = {
 		[PEN_READ_RAW] = raw,
 		[PEN_READ_TABLE] = table,
 		[PEN_READ_COO] = coo,
 		[PEN_READ_CSR] = csr,
 	};
-	struct pen_convert *v = convert;
+	struct pen_sparse_reader *v = convert;
 	struct csr c;
 	int rc = find_csr(b, &c, err);
 
@@ -210,13 +211,13 @@ int pen__convert_batch(void *convert, const struct pen_batch *b,
 	return 0;
 }
 
-void pen__convert_fini(struct pen_convert *v)
+void pen__convert_fini(struct pen_sparse_reader *v)
 {
 	for (size_t i = 0; i < 4; i++)
 		pen__block_fini(&v->part[i]);
 }
 
-void pen__sums_json(struct pen_text *j, const struct pen_sums *s)
+void pen__sums_json(struct pen_text *j, const struct pen_sparse_sums *s)
 {
 	char buf[24];
 

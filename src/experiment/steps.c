@@ -77,7 +77,7 @@ struct run {
 	struct pen_batch **kept;
 	uint64_t *ids;
 	uint64_t wait_ns, looked_ns, sum;
-	struct pen_answer *to;
+	struct pen_peer_answer *to;
 };
 
 static void load_hook(void *arg, uint32_t worker, uint32_t n)
@@ -204,14 +204,14 @@ static int keep(struct run *r, struct pen_err *err)
 }
 
 int pen__steps_run(const struct pen_point *p, struct pen_spec *spec,
-		   atomic_uint_fast64_t *done, struct pen_answer *to,
+		   atomic_uint_fast64_t *done, struct pen_peer_answer *to,
 		   struct pen_err *err)
 {
 	struct run r = { .p = p, .to = to };
 	double load_s = p->load_s;
 	int rc;
 
-	*to = (struct pen_answer){ 0 };
+	*to = (struct pen_peer_answer){ 0 };
 	if (p->memory)
 		to->base_bytes = pen__tree_memory(getpid());
 	r.ids = pen__calloc(p->batch, sizeof(*r.ids));
@@ -246,7 +246,7 @@ uint64_t pen__blocks_sum(uint64_t length, uint64_t block_bytes)
 }
 
 int pen__blocks_fill(const struct pen_point *p, bool reuse,
-		     struct pen_answer *d, struct pen_err *err)
+		     struct pen_peer_answer *d, struct pen_err *err)
 {
 	const size_t per = p->block / 4, all = p->length * p->block;
 	float *from = pen__alloc(p->length, p->block);

@@ -39,7 +39,7 @@ static void put_cards(struct pen_text *t, const struct pen_doc *d)
 }
 
 /* The rate of every epoch. */
-static void put_epochs(struct pen_text *t, const struct pen_run *r)
+static void put_epochs(struct pen_text *t, const struct pen_run_page *r)
 {
 	uint32_t list = pen__doc_at(r->d, 0, "epochs");
 	size_t n = 0, m = 0;
@@ -74,7 +74,7 @@ static void put_epochs(struct pen_text *t, const struct pen_run *r)
 }
 
 /* Every figure of --quality, where it was asked for. */
-static void put_quality(struct pen_text *t, const struct pen_run *r)
+static void put_quality(struct pen_text *t, const struct pen_run_page *r)
 {
 	static const struct {
 		const char *name, *path;
@@ -185,7 +185,7 @@ static void put_why(struct pen_text *t, const struct pen_doc *d)
 
 void pen__load_show(struct pen_text *t, const struct pen_doc *d, size_t number)
 {
-	struct pen_run r = { d, number };
+	struct pen_run_page r = { d, number };
 	double rate = pen__doc_number(d, 0, "samples_per_s");
 	const char *phase = pen__doc_text(d, 0, "phase");
 
@@ -304,7 +304,7 @@ static void fill_spread(const struct pen_doc *d, uint32_t list, double *low,
 	}
 }
 
-static void put_curve(struct pen_text *t, const struct pen_run *r)
+static void put_curve(struct pen_text *t, const struct pen_run_page *r)
 {
 	uint32_t list = pen__doc_at(r->d, 0, "curve");
 	size_t n = 0, m = 0;
@@ -348,7 +348,7 @@ static void put_curve(struct pen_text *t, const struct pen_run *r)
 void pen__capacity_show(struct pen_text *t, const struct pen_doc *d,
 			size_t number)
 {
-	struct pen_run r = { d, number };
+	struct pen_run_page r = { d, number };
 	struct pen_text busy = { 0 }, words = { 0 };
 
 	pen__text_add(t, "<section>\n<h2>Capacity: ");

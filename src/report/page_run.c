@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "report/chart.h"
 
-struct pen_id pen__run_id(const struct pen_run *r, const char *part)
+struct pen_id pen__run_id(const struct pen_run_page *r, const char *part)
 {
 	struct pen_id id;
 
@@ -34,7 +34,7 @@ static const struct {
 #define NSTAGES (sizeof(stages) / sizeof(stages[0]))
 
 /* Seconds of a stage; 0: not known. */
-static double stage_s(const struct pen_run *r, size_t i)
+static double stage_s(const struct pen_run_page *r, size_t i)
 {
 	const bool of_load = pen__doc_at(r->d, 0, "stages") == PEN_JDOC_NONE;
 	char key[64];
@@ -78,7 +78,7 @@ static void put_verdict(struct pen_text *t, const struct pen_doc *d)
 	pen__text_fini(&own);
 }
 
-static void put_head(struct pen_text *t, const struct pen_run *r)
+static void put_head(struct pen_text *t, const struct pen_run_page *r)
 {
 	pen__text_add(t, "<h2>");
 	pen__html(t, pen__doc_text(r->d, 0, "workload"));
@@ -115,7 +115,7 @@ static double most_memory(const struct pen_doc *d)
 	return most;
 }
 
-static void put_cards(struct pen_text *t, const struct pen_run *r)
+static void put_cards(struct pen_text *t, const struct pen_run_page *r)
 {
 	const struct pen_doc *d = r->d;
 	double au = pen__doc_number(d, 0, "totals.au.mean");
@@ -143,7 +143,7 @@ static void put_cards(struct pen_text *t, const struct pen_run *r)
 
 /* ---- by part ---- */
 
-void pen__run_stages(struct pen_text *t, const struct pen_run *r,
+void pen__run_stages(struct pen_text *t, const struct pen_run_page *r,
 		     const char *about)
 {
 	static const char *const names[] = { "threads" };
@@ -174,7 +174,7 @@ void pen__run_stages(struct pen_text *t, const struct pen_run *r,
 		pen__chart_plot(t, &p);
 }
 
-static void put_accelerators(struct pen_text *t, const struct pen_run *r)
+static void put_accelerators(struct pen_text *t, const struct pen_run_page *r)
 {
 	static const char *const names[] = { "accelerators" };
 	const double v[3] = {
@@ -207,7 +207,7 @@ static void put_accelerators(struct pen_text *t, const struct pen_run *r)
 }
 
 /* One line a rank; of very many, every so many-th. */
-static void put_ranks(struct pen_text *t, const struct pen_run *r)
+static void put_ranks(struct pen_text *t, const struct pen_run_page *r)
 {
 	uint32_t list = pen__doc_at(r->d, 0, "ranks");
 	size_t n = 0, m = 0;
@@ -234,7 +234,7 @@ static void put_ranks(struct pen_text *t, const struct pen_run *r)
 	pen__free(at);
 }
 
-static void put_checkpoints(struct pen_text *t, const struct pen_run *r,
+static void put_checkpoints(struct pen_text *t, const struct pen_run_page *r,
 			    const char *key, const char *title)
 {
 	static const char *const names[] = { "#number", "#epoch", "#seconds",
@@ -318,7 +318,7 @@ static void put_loader(struct pen_text *t, const struct pen_doc *d)
 	put_fact(t, "data", text);
 }
 
-static void put_machine(struct pen_text *t, const struct pen_run *r)
+static void put_machine(struct pen_text *t, const struct pen_run_page *r)
 {
 	const struct pen_doc *d = r->d;
 	uint32_t host = pen__jdoc_first(&d->j, pen__doc_at(d, 0, "hosts"));
@@ -350,7 +350,7 @@ static void put_machine(struct pen_text *t, const struct pen_run *r)
 }
 
 /* Every leaf below a node. */
-static size_t put_leaves(struct pen_text *t, const struct pen_run *r,
+static size_t put_leaves(struct pen_text *t, const struct pen_run_page *r,
 			 uint32_t node, const char *key, size_t row)
 {
 	enum pen_jdoc_type type = pen__jdoc_type(&r->d->j, node);
@@ -379,7 +379,7 @@ static size_t put_leaves(struct pen_text *t, const struct pen_run *r,
 	return row;
 }
 
-static void put_config(struct pen_text *t, const struct pen_run *r)
+static void put_config(struct pen_text *t, const struct pen_run_page *r)
 {
 	static const char *const names[] = { "setting", "value", NULL };
 	uint32_t config = pen__doc_at(r->d, 0, "config");
@@ -396,7 +396,7 @@ static void put_config(struct pen_text *t, const struct pen_run *r)
 
 void pen__run_show(struct pen_text *t, const struct pen_doc *d, size_t number)
 {
-	struct pen_run r = { d, number };
+	struct pen_run_page r = { d, number };
 
 	pen__text_add(t, "<section>\n");
 	put_head(t, &r);

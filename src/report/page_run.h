@@ -5,7 +5,7 @@
 #include "report/doc.h"
 #include "report/page.h"
 
-struct pen_run {
+struct pen_run_page {
 	const struct pen_doc *d;
 	size_t number; /* on the page: makes ids differ */
 };
@@ -14,10 +14,10 @@ struct pen_id {
 	char s[64];
 };
 /* Of a part: unlike all others on the page. */
-struct pen_id pen__run_id(const struct pen_run *, const char *part);
+struct pen_id pen__run_id(const struct pen_run_page *, const char *part);
 
 /* Where the loader's threads spent their time, in a run or a load. */
-void pen__run_stages(struct pen_text *, const struct pen_run *,
+void pen__run_stages(struct pen_text *, const struct pen_run_page *,
 		     const char *about);
 
 /* The whole section. */
@@ -33,9 +33,9 @@ void pen__run_why(struct pen_text *, const struct pen_doc *);
 
 /* page_run_time.c: what went on over time, and how long batches were waited
  * for. */
-void pen__run_time(struct pen_text *, const struct pen_run *);
-void pen__run_epochs(struct pen_text *, const struct pen_run *);
-void pen__run_waits(struct pen_text *, const struct pen_run *);
-void pen__run_machine(struct pen_text *, const struct pen_run *);
+void pen__run_time(struct pen_text *, const struct pen_run_page *);
+void pen__run_epochs(struct pen_text *, const struct pen_run_page *);
+void pen__run_waits(struct pen_text *, const struct pen_run_page *);
+void pen__run_machine(struct pen_text *, const struct pen_run_page *);
 
 #endif

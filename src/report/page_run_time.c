@@ -17,14 +17,14 @@ struct place {
 	const char *list, *member;
 };
 
-static double *numbers(const struct pen_run *r, struct place at, size_t *n)
+static double *numbers(const struct pen_run_page *r, struct place at, size_t *n)
 {
 	return pen__doc_numbers(r->d, pen__doc_at(r->d, 0, at.list), at.member,
 				n);
 }
 
 /* A plot whose lines are at these places; nothing when one is missing. */
-static void put_lines(struct pen_text *t, const struct pen_run *r,
+static void put_lines(struct pen_text *t, const struct pen_run_page *r,
 		      struct pen_plot *p, struct place x, const struct place *y)
 {
 	struct pen_series series[4];
@@ -51,7 +51,7 @@ static void put_lines(struct pen_text *t, const struct pen_run *r,
 	pen__free(at);
 }
 
-void pen__run_time(struct pen_text *t, const struct pen_run *r)
+void pen__run_time(struct pen_text *t, const struct pen_run_page *r)
 {
 	static const struct place time = { "series.t", NULL };
 	static const struct place au[] = { { "series.au", NULL } };
@@ -97,7 +97,7 @@ void pen__run_time(struct pen_text *t, const struct pen_run *r)
 	put_lines(t, r, &q, time, load);
 }
 
-void pen__run_epochs(struct pen_text *t, const struct pen_run *r)
+void pen__run_epochs(struct pen_text *t, const struct pen_run_page *r)
 {
 	static const struct place epoch = { "epochs", "epoch" };
 	static const struct place rate[] = { { "epochs", "samples_per_s" } };
@@ -146,7 +146,7 @@ static double place_of(double share, double count)
 	return left > 0 ? fmin(1, -log10(left) / nines) : 1;
 }
 
-void pen__run_waits(struct pen_text *t, const struct pen_run *r)
+void pen__run_waits(struct pen_text *t, const struct pen_run_page *r)
 {
 	static const struct {
 		double share;
@@ -246,7 +246,7 @@ static void watched_take(struct watched *w, const struct pen_doc *d,
 	}
 }
 
-static void put_watched(struct pen_text *t, const struct pen_run *r,
+static void put_watched(struct pen_text *t, const struct pen_run_page *r,
 			const struct watched *w)
 {
 	const struct pen_series moved[] = {
@@ -283,7 +283,7 @@ static void put_watched(struct pen_text *t, const struct pen_run *r,
 	pen__chart_plot(t, &p);
 }
 
-void pen__run_machine(struct pen_text *t, const struct pen_run *r)
+void pen__run_machine(struct pen_text *t, const struct pen_run_page *r)
 {
 	uint32_t list = pen__doc_at(r->d, 0, "watch.samples");
 	size_t n = pen__jdoc_count(&r->d->j, list);

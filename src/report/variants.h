@@ -31,7 +31,7 @@ struct pen_variant {
 	char wrong[200]; /* why there are no figures; "": there are */
 };
 
-struct pen_column {
+struct pen_figure_column {
 	char title[48], key[48];
 	struct pen_shown (*show)(double); /* NULL: a text */
 	char of;   /* '<' the lowest, '>' the highest run; else the median */
@@ -46,7 +46,7 @@ struct pen_variants {
 	struct pen_variant *v;
 	size_t n, nwrong;
 	size_t *by_group; /* their numbers, a group's one after another */
-	struct pen_column column[PEN_MOST_COLUMNS];
+	struct pen_figure_column column[PEN_MOST_COLUMNS];
 	size_t ncolumns;
 	/* room for what is computed */
 	double *buf;
@@ -136,11 +136,13 @@ const struct pen_variant *pen__variant_rival(const struct pen_variants *,
 /* ---- shown ---- */
 
 /* Does the column have a figure in any variant? Texts always do. */
-bool pen__column_has(const struct pen_variants *, const struct pen_column *);
+bool pen__column_has(const struct pen_variants *,
+		     const struct pen_figure_column *);
 /* What a column has for a variant; buf is for texts that are made. */
 const char *pen__column_cell(const struct pen_variants *,
 			     const struct pen_variant *,
-			     const struct pen_column *, struct pen_shown *buf);
+			     const struct pen_figure_column *,
+			     struct pen_shown *buf);
 /* As plain text: that the machine was busy, if it was; a table, in the given
  * width (0: any); and sentences, a line each. */
 void pen__variants_busy(struct pen_text *, const struct pen_variants *);
@@ -152,6 +154,6 @@ int pen__variants_verdict(struct pen_text *, const struct pen_kind *,
 			  const struct pen_group *, struct pen_err *);
 int pen__variants_show(struct pen_text *, const struct pen_kind *,
 		       const struct pen_group *, struct pen_err *);
-size_t pen__columns_parse(const char *text, struct pen_column *);
+size_t pen__columns_parse(const char *text, struct pen_figure_column *);
 
 #endif

@@ -91,7 +91,7 @@ static void put_row(struct pen_text *t, const struct pen_variants *a,
 	char wrong[216];
 
 	for (size_t i = 0; i < a->ncolumns; i++) {
-		const struct pen_column *c = &a->column[i];
+		const struct pen_figure_column *c = &a->column[i];
 		struct pen_shown buf = { "" };
 		struct pen_range r;
 
@@ -123,7 +123,7 @@ static void put_table(struct pen_text *t, const struct pen_variants *a,
 	size_t n = 0;
 
 	for (size_t i = 0; i < a->ncolumns; i++) {
-		const struct pen_column *c = &a->column[i];
+		const struct pen_figure_column *c = &a->column[i];
 
 		if (!pen__column_has(a, c))
 			continue;
@@ -151,7 +151,7 @@ static void put_table(struct pen_text *t, const struct pen_variants *a,
 
 /* Of a run that delivered something else, neither times nor rates. */
 static void put_run(struct pen_text *t, const struct pen_line *r, bool wrong,
-		    const struct pen_column *c)
+		    const struct pen_figure_column *c)
 {
 	const bool timed = c->show == pen__show_time ||
 			   c->show == pen__show_count;
@@ -174,7 +174,7 @@ static void put_run(struct pen_text *t, const struct pen_line *r, bool wrong,
 static void put_runs(struct pen_text *t, const struct pen_variants *a,
 		     const struct pen_group *g)
 {
-	struct pen_column c[PEN_MOST_COLUMNS];
+	struct pen_figure_column c[PEN_MOST_COLUMNS];
 	const size_t n = pen__columns_parse(a->kind->runs, c);
 	char names[PEN_MOST_COLUMNS][56], id[32];
 	const char *name[PEN_MOST_COLUMNS + 1];

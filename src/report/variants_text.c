@@ -10,7 +10,7 @@
 
 /* ---- the table ---- */
 
-size_t pen__columns_parse(const char *text, struct pen_column *c)
+size_t pen__columns_parse(const char *text, struct pen_figure_column *c)
 {
 	size_t n = 0;
 
@@ -23,7 +23,7 @@ size_t pen__columns_parse(const char *text, struct pen_column *c)
 		const struct pen_measure *u;
 		char *width;
 
-		*c = (struct pen_column){ .page_only = lead };
+		*c = (struct pen_figure_column){ .page_only = lead };
 		c->of = lead && *text != '+' ? *text : '\0';
 		snprintf(c->key, sizeof(c->key), "%.*s",
 			 (int)(text + len - key), key);
@@ -45,7 +45,8 @@ size_t pen__columns_parse(const char *text, struct pen_column *c)
 	return n;
 }
 
-bool pen__column_has(const struct pen_variants *a, const struct pen_column *c)
+bool pen__column_has(const struct pen_variants *a,
+		     const struct pen_figure_column *c)
 {
 	for (size_t i = 0; c->show && i < a->n; i++)
 		if (!isnan(pen__median_of(a, &a->v[i], c->key)))
@@ -55,7 +56,8 @@ bool pen__column_has(const struct pen_variants *a, const struct pen_column *c)
 
 const char *pen__column_cell(const struct pen_variants *a,
 			     const struct pen_variant *m,
-			     const struct pen_column *c, struct pen_shown *buf)
+			     const struct pen_figure_column *c,
+			     struct pen_shown *buf)
 {
 	struct pen_range r;
 
@@ -85,7 +87,7 @@ static size_t width(const char *s)
 /* Of each column, 0: it is not shown; returns that of the table. */
 static size_t find_widths(const struct pen_variants *a, size_t *w)
 {
-	const struct pen_column *c = a->column;
+	const struct pen_figure_column *c = a->column;
 	size_t all = 0;
 
 	for (size_t i = 0; i < a->ncolumns; i++) {
@@ -139,7 +141,7 @@ static bool not_cold(const struct pen_variant *m)
 static void put_line(struct pen_text *t, const struct pen_variants *a,
 		     const struct pen_variant *m, const size_t *w)
 {
-	const struct pen_column *c = a->column;
+	const struct pen_figure_column *c = a->column;
 
 	for (size_t i = 0; i < a->ncolumns; i++) {
 		struct pen_shown buf;
@@ -160,7 +162,7 @@ static void put_folded(struct pen_text *t, const struct pen_variants *a,
 		       const struct pen_variant *m, const size_t *w,
 		       size_t most)
 {
-	const struct pen_column *c = a->column;
+	const struct pen_figure_column *c = a->column;
 	size_t at = 0;
 
 	for (size_t i = 0; i < a->ncolumns; i++) {
@@ -189,7 +191,7 @@ static void put_folded(struct pen_text *t, const struct pen_variants *a,
 void pen__variants_print(struct pen_text *t, const struct pen_variants *a,
 			 size_t most)
 {
-	const struct pen_column *c = a->column;
+	const struct pen_figure_column *c = a->column;
 	const bool grouped = a->kind->versus.hero;
 	const struct pen_variant *last = NULL;
 	size_t w[PEN_MOST_COLUMNS];
