@@ -46,7 +46,7 @@ abi:
 
 # clang-format 14 in place; check_format holds the result.
 format:
-	@find include src python tests bench -name '*.[ch]' -type f 2>/dev/null | \
+	@find include src python examples tests bench -name '*.[ch]' -type f 2>/dev/null | \
 		xargs clang-format -i
 
 # make bench WORK=rows_1k_b256; without WORK all of them. BENCH_ARGS=--against

@@ -5,7 +5,7 @@ set -u
 export LC_ALL=C.UTF-8
 cd "${SOURCE:-$(dirname "$0")/../..}" || exit 1
 fail=0
-mapfile -t files < <(find include src python tests bench -name '*.[ch]' \
+mapfile -t files < <(find include src python examples tests bench -name '*.[ch]' \
 	-type f 2>/dev/null | sort)
 if [ "${#files[@]}" = 0 ]; then
 	echo "no files" >&2
