@@ -3,7 +3,7 @@
 #include "test.h"
 
 #include "format/cells/cells.h"
-#include "format/cells/cells_pour.h"
+#include "format/cells/cells_stream.h"
 
 #define ROOM 700u
 
@@ -33,7 +33,7 @@ static void below(void)
 	}
 }
 
-static void pour(void)
+static void stream(void)
 {
 	uint8_t from[ROOM], to[ROOM];
 
@@ -45,7 +45,7 @@ static void pour(void)
 			bool same = true;
 
 			memset(to, 0xa5, sizeof(to));
-			pen__cells_pour(to + shift, from + at, n);
+			pen__cells_stream(to + shift, from + at, n);
 			for (size_t i = 0; i < ROOM; i++)
 				same &= to[i] == (i >= shift && i < shift + n
 							  ? from[at + i - shift]
@@ -57,15 +57,15 @@ static void pour(void)
 
 static void worth(void)
 {
-	CHECK(!pen__cells_pours(1000));
-	CHECK(pen__cells_pours(80000));
-	CHECK(!pen__cells_pours(1 << 20));
+	CHECK(!pen__cells_streams(1000));
+	CHECK(pen__cells_streams(80000));
+	CHECK(!pen__cells_streams(1 << 20));
 }
 
 int main(void)
 {
 	below();
-	pour();
+	stream();
 	worth();
 	return test_end();
 }

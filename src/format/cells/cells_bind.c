@@ -8,7 +8,7 @@
 
 #include "base/mem.h"
 #include "format/cells/cells.h"
-#include "format/cells/cells_pour.h"
+#include "format/cells/cells_stream.h"
 
 /* While bind() goes through the views. */
 struct binder {
@@ -412,7 +412,7 @@ static size_t room_of(const struct binder *b)
 		const struct pen_cells_slot *t = &b->p->slot[i];
 
 		n = t->list ? 0 : t->ntake * pen_dtype_size(t->type);
-		if (pen__cells_pours(n) && n > row)
+		if (pen__cells_streams(n) && n > row)
 			row = n;
 	}
 	n = 2 * b->p->piece + row;

@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #include "format/cells/cells.h"
-#include "format/cells/cells_pour.h"
+#include "format/cells/cells_stream.h"
 
 #define BLOCK PEN_CELLS_BLOCK
 
@@ -299,15 +299,16 @@ static int emit_scattered(struct cell *c)
 {
 	const struct pen_row *r = c->r;
 	const size_t n = r->dst_len[c->t->field], at = 2 * c->p->piece;
-	const bool pours = pen__cells_pours(n) && at + n <= r->scratch->size;
+	const bool streams = pen__cells_streams(n) &&
+			     at + n <= r->scratch->size;
 	int rc;
 
-	if (pours)
+	if (streams)
 		c->dst = (uint8_t *)r->scratch->mem + at;
 	memset(c->dst, 0, n);
 	rc = each_piece(c, is_common(c) ? scatter_common : scatter, NULL);
-	if (rc >= 0 && pours)
-		pen__cells_pour(r->dst[c->t->field], c->dst, n);
+	if (rc >= 0 && streams)
+		pen__cells_stream(r->dst[c->t->field], c->dst, n);
 	return rc;
 }
 

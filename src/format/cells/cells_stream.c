@@ -2,10 +2,10 @@
  * A dense row is 80 KB of which a sixteenth is not zero. To clear it in the
  * batch, scatter into it and have it written back later moves every line of it
  * through the caches and back, and a batch of 1,024 is larger than they are. So
- * a row is made in memory that stays in the cache and poured into the batch by
- * stores that go around it: a third less time for the same row.
+ * a row is made in memory that stays in the cache and streamed into the batch
+ * by stores that go around it: a third less time for the same row.
  */
-#include "format/cells/cells_pour.h"
+#include "format/cells/cells_stream.h"
 
 #include <string.h>
 
@@ -14,7 +14,7 @@
 
 #define HW __attribute__((target("avx2")))
 
-HW static void pour_hw(uint8_t *to, const uint8_t *from, size_t n)
+HW static void stream_hw(uint8_t *to, const uint8_t *from, size_t n)
 {
 	const size_t head = -(uintptr_t)to & 31;
 	size_t i = head < n ? head : n;
@@ -39,7 +39,7 @@ static int has_hw(void)
 	return __builtin_cpu_supports("avx2");
 }
 #else
-#define pour_hw memcpy
+#define stream_hw memcpy
 
 static int has_hw(void)
 {
@@ -47,10 +47,10 @@ static int has_hw(void)
 }
 #endif
 
-void pen__cells_pour(void *to, const void *from, size_t n)
+void pen__cells_stream(void *to, const void *from, size_t n)
 {
 	if (has_hw())
-		pour_hw(to, from, n);
+		stream_hw(to, from, n);
 	else
 		memcpy(to, from, n);
 }
