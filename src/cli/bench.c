@@ -419,6 +419,7 @@ static int run_experiment(const struct pen_experiment *x, int argc, char **argv)
 	r.on_row = print_row;
 	r.on_error = print_error;
 	r.on_others = print_warming;
+	r.on_open = warn_of;
 	if (rc < 0)
 		rc = take_args(&r, command_of(x), argc, argv);
 	if (rc < 0 && (rc = pen__run_prepare(&r, &err)))

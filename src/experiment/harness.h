@@ -163,6 +163,8 @@ struct pen_session {
 		       const struct pen_text *);
 	void (*on_error)(struct pen_session *, const struct pen_err *);
 	void (*on_others)(struct pen_session *, const struct pen_others *);
+	/* The data at PATH is open, in a child of this process. */
+	void (*on_open)(const struct pen_dataset *);
 };
 
 /* One run of a setup. */

@@ -103,6 +103,8 @@ static int look(struct pen_session *r, const void *arg, struct pen_err *err)
 	(void)arg;
 	if (rc)
 		return rc;
+	if (r->on_open)
+		r->on_open(ds);
 	snprintf(d->format, sizeof(d->format), "%s", pen_dataset_format(ds));
 	d->bytes = (double)pen_dataset_nbytes(ds);
 	d->objects = (double)pen_dataset_nobjects(ds);
