@@ -396,6 +396,7 @@ def make_alone():
     case('array-plain', 'array.zarr', samples(x=m))
     refuse('array.zarr', 'for single cells', 'obs=kind')
     refuse('array.zarr', 'for single cells', 'output=csr')
+    refuse('ad.zarr', 'is for plain arrays', 'samples=file')
     g = zarr.group(zarr.DirectoryStore(path('around.zarr')))
     put_sparse(g, 'csr', sp.csr_matrix(m))
     shutil.move(path('around.zarr/csr'), path('csr.zarr'))

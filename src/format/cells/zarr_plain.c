@@ -293,11 +293,15 @@ int pen__zarr_plain(struct pen_cells_file *f, const struct pen_cells *p,
 			  .z = z };
 	const char *option = cells_option(p);
 	bool group;
-	int rc;
+	int rc = p->copy || strcmp(p->matrix, "X") != 0;
 
-	if (p->copy || strcmp(p->matrix, "X") != 0)
-		return 0;
-	rc = has_cells(z, f->err);
+	if (!rc)
+		rc = has_cells(z, f->err);
+	if (rc > 0 && p->plain.samples != PEN_SAMPLES_AUTO)
+		return pen__fail(f->err, PEN_EINVAL, "samples",
+				 "is for plain arrays; of single cells, as in "
+				 "%.150s, each is a sample",
+				 f->name);
 	if (rc)
 		return rc < 0 ? rc : 0;
 	if (option)
