@@ -152,11 +152,12 @@ int pen__run_data(struct pen_session *r, struct pen_err *err)
 		return rc;
 	pen__text_add(&r->notes, "%s: ", pen_spec_path(r->spec, 0));
 	pen__text_add(
-		&r->notes, "%s x ",
+		&r->notes, "%s",
 		pen__show_counted((uint64_t)r->shared->samples, "sample").s);
-	pen__text_add(&r->notes, "%s in ",
-		      pen__show_grouped((uint64_t)r->shared->ncols).s);
-	pen__text_add(&r->notes, "%s %s %s, ",
+	if (r->shared->ncols > 0) /* else samples differ in size */
+		pen__text_add(&r->notes, " x %s",
+			      pen__show_grouped((uint64_t)r->shared->ncols).s);
+	pen__text_add(&r->notes, " in %s %s %s, ",
 		      pen__show_grouped((uint64_t)r->shared->objects).s,
 		      r->shared->format,
 		      r->shared->objects > 1 ? "files" : "file");
