@@ -1,5 +1,7 @@
 """A data set by index."""
+import os
 import pickle
+import subprocess
 import threading
 
 import numpy as np
@@ -49,6 +51,26 @@ def test_shared_units(tmp_path):
     ds = penstock.Dataset(tmp_path / "a.h5")
     for ids in ([3], [499, 0, 250], list(range(500)), [7] * 50):
         assert np.array_equal(np.asarray(ds[ids]["x"]), a[ids])
+
+
+@pytest.mark.parametrize("module, name", [("h5py", "a.h5"), ("zarr", "a.zarr")])
+def test_arrays_left_out(tmp_path, module, name):
+    """Arrays that are no fields are counted by inspect, unless fields= chose."""
+    m = pytest.importorskip(module)
+    f = m.File(tmp_path / name, "w") if module == "h5py" else \
+        m.open_group(str(tmp_path / name), mode="w")
+    for key, value in (("x", np.zeros((50, 4))), ("z", np.arange(9))):
+        f.create_dataset(key, data=value)
+    if module == "h5py":
+        f.close()
+
+    def said(*args):
+        return subprocess.run(
+            [os.environ["PENSTOCK"], "inspect", tmp_path / name, *args],
+            stdout=subprocess.PIPE, text=True, check=True).stdout
+
+    assert "note: 1 array left out" in said()
+    assert "left out" not in said("fields=x")
 
 
 def test_ragged(data):

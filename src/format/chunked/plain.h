@@ -4,8 +4,8 @@
  * but the way to the arrays.
  *
  * Blob: PEN_PLAIN_BLOB, what a sample is, the file's version and the number
- * of fields (a byte each), then per field its name, how it is stored and the
- * array (chunks.h).
+ * of fields (a byte each), how many arrays are left out (4 bytes), then per
+ * field its name, how it is stored and the array (chunks.h).
  */
 #ifndef PEN_FORMAT_CHUNKED_PLAIN_H
 #define PEN_FORMAT_CHUNKED_PLAIN_H
@@ -43,6 +43,7 @@ struct pen_plain {
 	char *fields;
 	/* from bind() on */
 	unsigned version, mode;
+	uint64_t nleft_out;	     /* arrays that are no fields */
 	uint64_t first;		     /* blob that has fields */
 	struct pen_plain_view *view; /* blob id * nfields + field */
 	int64_t *dims;
@@ -87,12 +88,12 @@ struct pen_picker {
 	bool whole; /* the file is one sample, so that any shape will do */
 	struct pen_plain_pick *c;
 	size_t n, cap;
-	unsigned nleft_out;
-	unsigned has;	   /* of the group at hand: bits of names that tell */
-	bool anndata;	   /* the root is one's */
-	bool ranger;	   /* the sparse matrix is Cell Ranger's */
-	bool any_sparse;   /* a group holds a sparse matrix: */
-	char sparse[1024]; /* its path, "" being the root's */
+	unsigned nleft_out; /* arrays that are no fields */
+	unsigned has;	    /* of the group at hand: bits of names that tell */
+	bool anndata;	    /* the root is one's */
+	bool ranger;	    /* the sparse matrix is Cell Ranger's */
+	bool any_sparse;    /* a group holds a sparse matrix: */
+	char sparse[1024];  /* its path, "" being the root's */
 	char path[1024];
 	char too_long[1024]; /* a path that is no field's name, or "" */
 };

@@ -216,6 +216,7 @@ static int add_object(struct binder *b)
 	p->mode = pen__take_u8(&in);
 	p->version = pen__take_u8(&in);
 	n = pen__take_u8(&in);
+	p->nleft_out += pen__take_u32(&in);
 	if (in.bad ||
 	    (p->mode != PEN_SAMPLES_FILE && p->mode != PEN_SAMPLES_FIRST))
 		return damaged(b);
@@ -263,6 +264,7 @@ int pen__plain_bind(struct pen_format *f, const struct pen_index *ix,
 	int rc;
 
 	pen__plain_unbind(f);
+	p->nleft_out = 0;
 	f->ix = ix;
 	f->scratch_size = 0;
 	f->shares = false;

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/show.h"
 #include "format/chunked/plain.h"
 
 static void advise(const struct pen_plain_view *v, const char *name,
@@ -47,6 +48,14 @@ void pen__plain_describe(const struct pen_format *f, struct pen_describe *d)
 	const struct pen_plain *p = f->priv;
 	char name[96], text[192];
 
+	if (p->nleft_out) {
+		snprintf(text, sizeof(text),
+			 "%s left out, which %s not numeric, or not as long as "
+			 "the fields; fields= chooses others",
+			 pen__show_counted(p->nleft_out, "array").s,
+			 p->nleft_out == 1 ? "is" : "are");
+		d->advice(d->arg, text);
+	}
 	for (uint32_t i = 0; i < f->nfields; i++) {
 		const struct pen_plain_view *v =
 			&p->view[p->first * f->nfields + i];

@@ -177,6 +177,7 @@ static int keep_fields(struct pen_picker *w, struct pen_err *err)
 			continue;
 		w->c[n++] = c;
 	}
+	w->nleft_out += (unsigned)(w->n - n);
 	w->n = n;
 	if (dlio)
 		qsort(w->c, w->n, sizeof(*w->c), by_number);
@@ -321,6 +322,7 @@ int pen__plain_index(const struct pen_plain *p, struct pen_picker *w,
 	pen__buf_le(b, w->whole ? PEN_SAMPLES_FILE : PEN_SAMPLES_FIRST, 1);
 	pen__buf_le(b, w->version, 1);
 	pen__buf_le(b, w->n, 1);
+	pen__buf_le(b, p->fields ? 0 : w->nleft_out, 4);
 	for (size_t i = 0; rc >= 0 && i < w->n; i++) {
 		const struct pen_plain_pick *c = &w->c[i];
 
