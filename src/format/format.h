@@ -221,7 +221,8 @@ struct pen_format_ops {
 	 */
 	int (*together)(const struct pen_format *, const struct pen_index *,
 			uint64_t nbad, const char **other, struct pen_err *);
-	/* Shape of one sample's field, where field.shape has -1. */
+	/* Shape of one sample's field, where field.shape has -1. NULL: it
+	 * never has. */
 	void (*shape)(const struct pen_format *, uint32_t object, uint64_t k,
 		      uint32_t field, int64_t *shape);
 	/* Fills units_per_sample units; unused ones get PEN_NO_OBJECT. */
@@ -231,9 +232,11 @@ struct pen_format_ops {
 	 * be NULL. */
 	uint64_t (*users)(const struct pen_format *, uint32_t object,
 			  uint64_t k, const struct pen_unit *);
+	/* NULL: no unit is COMPRESSED. */
 	int (*unpack)(const struct pen_format *, const struct pen_unit *,
 		      struct pen_span raw, void *out, struct pen_scratch *,
 		      struct pen_err *);
+	/* NULL: all_plain is always set. */
 	int (*emit)(const struct pen_format *, const struct pen_row *,
 		    struct pen_err *);
 	/* A sample's number in a field, where the index has it: false when it
