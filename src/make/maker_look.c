@@ -126,22 +126,23 @@ static bool see_units(const struct pen_format *f, struct pen_look *out)
 	return true;
 }
 
+/* The format keeps the index `a` until it is closed. */
 static bool look_bound(struct pen_format *fresh, const struct file *f,
-		       struct pen_look *out)
+		       struct alone *a, struct pen_look *out)
 {
-	struct alone a = { .ix = { .nobjects = 1,
-				   .nblobs = 1,
-				   .nsamples = f->found.nsamples,
-				   .per_object = f->found.nsamples,
-				   .blob = alone_blob,
-				   .blob_of = alone_blob_of,
-				   .size_of = alone_size,
-				   .name_of = alone_name },
-			   .f = f };
-	const bool good = f->found.nsamples &&
-			  !fresh->ops->bind(fresh, &a.ix, NULL) &&
-			  see_units(fresh, out);
+	bool good;
 
+	*a = (struct alone){ .ix = { .nobjects = 1,
+				     .nblobs = 1,
+				     .nsamples = f->found.nsamples,
+				     .per_object = f->found.nsamples,
+				     .blob = alone_blob,
+				     .blob_of = alone_blob_of,
+				     .size_of = alone_size,
+				     .name_of = alone_name },
+			     .f = f };
+	good = f->found.nsamples && !fresh->ops->bind(fresh, &a->ix, NULL) &&
+	       see_units(fresh, out);
 	out->nsamples = f->found.nsamples;
 	out->nfields = fresh->nfields;
 	memcpy(out->field, fresh->field, sizeof(out->field));
@@ -154,6 +155,7 @@ bool pen__maker_look(const struct pen_maker *m, const char *path,
 	const struct pen_pairs none = { 0 };
 	struct file f = { .st = m->st };
 	struct pen_format *fresh = NULL;
+	struct alone a;
 	bool good;
 
 	*out = (struct pen_look){ 0 };
@@ -163,7 +165,7 @@ bool pen__maker_look(const struct pen_maker *m, const char *path,
 	good = !pen__format_open(&fresh, m->ops, m->set.kv, m->set.n, NULL) &&
 	       !pen__decoded_open(&fresh, &none, &m->set, NULL) &&
 	       !fresh->ops->index(fresh, &f.peek, &f.found, NULL) &&
-	       look_bound(fresh, &f, out);
+	       look_bound(fresh, &f, &a, out);
 	pen__format_close(fresh);
 	pen__buf_fini(&f.found.blob);
 	close(f.fd);
