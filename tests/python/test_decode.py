@@ -238,6 +238,19 @@ def test_bytes_in_zarr(tmp_path, sampler):
             assert np.array_equal(np.array(b["img"][i]), a[label])
 
 
+def test_label_of_a_taken_name(tmp_path):
+    """Also where fields are decoded."""
+    path = tmp_path / "r"
+    path.mkdir()
+    for folder in "ab":
+        (path / folder).mkdir()
+        (path / folder / "a.tfrecord").write_bytes(b"".join(
+            frame(example({"v": b"12", "y": np.int64(i)})) for i in range(3)))
+    for how in ({}, {"decode": {"v": "int"}}):
+        with pytest.raises(penstock.Error, match="a field of that name"):
+            penstock.Loader(path, 2, labels="folder", fields=["v", "y"], **how)
+
+
 def test_refusals(tmp_path):
     path = records(tmp_path / "r", [encoded(i, "JPEG") for i in range(4)])
     for text, how in [
