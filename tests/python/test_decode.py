@@ -251,6 +251,21 @@ def test_label_of_a_taken_name(tmp_path):
             penstock.Loader(path, 2, labels="folder", fields=["v", "y"], **how)
 
 
+def test_first_record_damaged(tmp_path):
+    """It has the shape of its neighbours, so that theirs stays as it is."""
+    data = [frame(example({"v": b"12", "label": np.int64(i)}))
+            for i in range(5)]
+    for n in 1, 2:
+        hurt = [b[:-1] + bytes([b[-1] ^ 1]) if i < n else b
+                for i, b in enumerate(data)]
+        (tmp_path / f"{n}.tfrecord").write_bytes(b"".join(hurt))
+        loader = penstock.Loader(tmp_path / f"{n}.tfrecord", 5,
+                                 on_error="skip",
+                                 options={"format.scan": "full"})
+        label = np.concatenate([np.asarray(b["label"]) for b in loader])
+        assert label.shape == (5 - n,) and label.tolist() == [*range(n, 5)]
+
+
 def test_refusals(tmp_path):
     path = records(tmp_path / "r", [encoded(i, "JPEG") for i in range(4)])
     for text, how in [
