@@ -38,7 +38,7 @@
 #define LOCK_NAP_NS 2000000
 
 /* Counted up when what it holds changes, blobs of formats among it. */
-#define VERSION 9
+#define VERSION 10
 
 static const char magic[8] = { 'P', 'E', 'N', 'I', 'D', 'X', '1', '\n' };
 

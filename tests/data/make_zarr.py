@@ -464,6 +464,13 @@ def make_plain():
           write_empty_chunks=False)
     plain('nan', np.full((5, 3), np.nan, 'f4'), (2, 2), fill_value=np.nan,
           write_empty_chunks=False)
+    # numbers that no double has
+    for i, (t, v) in enumerate([
+            ('i8', 2**63 - 1), ('i8', -2**63), ('i8', 2**53 + 1),
+            ('u8', 2**64 - 1), ('u8', 2**63 + 1), ('i1', -128), ('u1', 255),
+            ('?', True)]):
+        plain('edge-%d' % i, np.full((5, 3), v, t), (2, 2), fill_value=v,
+              write_empty_chunks=False)
     case('plain-file', 'plain-deep.zarr', [{'x': a.reshape(
         13, 5, 1, 3, 2, 1, 4)}], 'samples=file')
     case('plain-file-F', 'plain-F-1.zarr', [{'x': a.astype('i4')}],
@@ -539,7 +546,12 @@ def make_plain():
                ('chunks', [4, 2, 3], 'chunks'), ('dtype', 'i', 'numbers'),
                ('chunks', [1 << 31, 1 << 31, 3, 3], '4 GiB'),
                ('compressor', {'id': 'none'}, 'packed by none'),
-               ('shape', [1] * 33, 'axes'), ('fill_value', {}, 'fill_value')]
+               ('shape', [1] * 33, 'axes'), ('fill_value', {}, 'fill_value'),
+               ('fill_value', 2**31, 'fill_value'),
+               ('fill_value', 1.5, 'fill_value'),
+               ('fill_value', -2**31 - 1, 'fill_value'),
+               ('fill_value', 10**30, 'fill_value'),
+               ('fill_value', 'NaN', 'fill_value')]
     for i, (key, v, text) in enumerate(damaged):
         f = 'plain-wrong-%d.zarr' % i
         shutil.copytree(path('plain-int32.zarr'), path(f))
