@@ -266,6 +266,16 @@ def test_first_record_damaged(tmp_path):
         assert label.shape == (5 - n,) and label.tolist() == [*range(n, 5)]
 
 
+@pytest.mark.parametrize("n", [2**53 + 1, -2**53 - 1, 2**63, 0.5, 1e300])
+def test_json_integers_are_exact(tmp_path, n):
+    path = records(tmp_path / "r", [b'{"n": %s}' % str(k).encode()
+                                    for k in (n, -2**53, 2**53, 1.0)], "doc")
+    loader = penstock.Loader(path, 2, on_error="skip",
+                             decode={"doc": "json:n,type=int"})
+    got = rows(loader, "doc")
+    assert {k: int(v) for k, v in got.items()} == {1: -2**53, 2: 2**53, 3: 1}
+
+
 def test_refusals(tmp_path):
     path = records(tmp_path / "r", [encoded(i, "JPEG") for i in range(4)])
     for text, how in [
