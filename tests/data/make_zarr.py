@@ -551,7 +551,7 @@ def make_plain():
                ('fill_value', 1.5, 'fill_value'),
                ('fill_value', -2**31 - 1, 'fill_value'),
                ('fill_value', 10**30, 'fill_value'),
-               ('fill_value', 'NaN', 'fill_value')]
+               ('fill_value', 'NaN', 'fill_value'), ('order', 'A', 'order')]
     for i, (key, v, text) in enumerate(damaged):
         f = 'plain-wrong-%d.zarr' % i
         shutil.copytree(path('plain-int32.zarr'), path(f))

@@ -401,6 +401,7 @@ static int take_v2_codecs(const struct reading *r)
 static int take_v2(const struct reading *r)
 {
 	const uint32_t sep = pen__jdoc_get(r->j, 0, "dimension_separator");
+	const uint32_t order = pen__jdoc_get(r->j, 0, "order");
 	struct pen_zarr_array *a = r->a;
 	uint32_t n, wide = 0;
 	int rc;
@@ -423,8 +424,9 @@ static int take_v2(const struct reading *r)
 	/* with one axis that is longer than 1 both orders are the same */
 	for (uint32_t i = 0; i < n; i++)
 		wide += a->chunk[i] > 1;
-	a->fortran = wide > 1 &&
-		     !pen__jdoc_is(r->j, pen__jdoc_get(r->j, 0, "order"), "C");
+	a->fortran = wide > 1 && !pen__jdoc_is(r->j, order, "C");
+	if (a->fortran && !pen__jdoc_is(r->j, order, "F"))
+		return bad(r, "order", order);
 	rc = take_fill(r);
 	return rc < 0 ? rc : take_v2_codecs(r);
 }
