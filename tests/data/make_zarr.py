@@ -513,6 +513,12 @@ def make_plain():
     refuse('plain-group.zarr', 'has no array nowhere', 'fields=nowhere')
     refuse('plain-group.zarr', 'deep is a group', 'fields=deep')
     refuse('plain-group.zarr', 'a field is made of numbers', 'fields=names')
+    # X alone does not make AnnData of what has other arrays
+    g = zarr.open_group(path('plain-xy.zarr'), 'w')
+    g.array('X', w.astype('f8'), chunks=(4, 4))
+    g.array('y', np.arange(13), chunks=5)
+    case('plain-xy', 'plain-xy.zarr',
+         samples(X=w.astype('f8'), y=np.arange(13)))
     g = zarr.open_group(path('plain-lengths.zarr'), 'w')
     g.array('a', np.arange(30.))
     g.array('b', np.arange(20.))
