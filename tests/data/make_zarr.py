@@ -397,6 +397,7 @@ def make_alone():
     refuse('array.zarr', 'for single cells', 'obs=kind')
     refuse('array.zarr', 'for single cells', 'output=csr')
     refuse('ad.zarr', 'is for plain arrays', 'samples=file')
+    refuse('ad.zarr', "'nowhere' is not a field of these", 'fields=nowhere')
     g = zarr.group(zarr.DirectoryStore(path('around.zarr')))
     put_sparse(g, 'csr', sp.csr_matrix(m))
     shutil.move(path('around.zarr/csr'), path('csr.zarr'))
