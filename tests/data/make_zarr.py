@@ -1103,7 +1103,7 @@ def make_wrong_v3():
             {'name': 'gzip'}]))), v3=True)
     wrong('v3-transformers', 'transformers', edit(
         d, storage_transformers=[{'name': 'x'}]), v3=True)
-    wrong('v3-shard-short', 'shorter than its index', write(
+    wrong('v3-shard-short', 'shorter than its index: X/data/c/0', write(
         'X/data/c/0', b'x' * 10), v3=True)
     wrong('v3-shard-crc', 'checksum', write(
         'X/data/c/0', b'x' * 100), v3=True)
