@@ -63,6 +63,49 @@ static void test_values(void)
 	pen__jdoc_close(&j);
 }
 
+/* To the last digit, which a double does not have. */
+static void test_integers(void)
+{
+	static const struct {
+		const char *text;
+		uint64_t amount;
+		bool minus;
+	} good[] = {
+		{ "0", 0, false },
+		{ "-0", 0, false },
+		{ "9007199254740993", 9007199254740993, false },
+		{ "9223372036854775807", INT64_MAX, false },
+		{ "-9223372036854775808", (uint64_t)1 << 63, true },
+		{ "18446744073709551615", UINT64_MAX, false },
+		{ "-5.0", 5, true },
+		{ "1e3", 1000, false },
+	};
+	static const char *const bad[] = { "18446744073709551616",
+					   "0.5",
+					   "1e19",
+					   "NaN",
+					   "-Infinity",
+					   "\"1\"",
+					   "null" };
+	struct pen_jdoc j;
+	struct pen_err err;
+	uint64_t n;
+	bool minus;
+
+	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
+		CHECK_EQ(parse(&j, good[i].text, &err), 0);
+		CHECK(pen__jdoc_integer(&j, 0, &n, &minus) &&
+		      n == good[i].amount && minus == good[i].minus);
+		pen__jdoc_close(&j);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		CHECK_EQ(parse(&j, bad[i], &err), 0);
+		CHECK(!pen__jdoc_integer(&j, 0, &n, &minus));
+		CHECK(!pen__jdoc_integer(&j, PEN_JDOC_NONE, &n, &minus));
+		pen__jdoc_close(&j);
+	}
+}
+
 static void test_strings(void)
 {
 	struct pen_jdoc j;
@@ -173,6 +216,7 @@ static void test_cut(void)
 int main(void)
 {
 	test_values();
+	test_integers();
 	test_strings();
 	test_refused();
 	test_cut();

@@ -193,6 +193,19 @@ static bool digits(const char **p, const char *end)
 	return *p > from;
 }
 
+/* 0: it has a fraction or an exponent, or more than 64 bits. */
+static uint64_t amount_of(const char *text)
+{
+	uint64_t v = 0;
+
+	for (; *text; text++)
+		if (*text < '0' || *text > '9' ||
+		    __builtin_mul_overflow(v, 10, &v) ||
+		    __builtin_add_overflow(v, (uint64_t)(*text - '0'), &v))
+			return 0;
+	return v;
+}
+
 static uint32_t take_number(struct reader *r)
 {
 	const char *p = r->at;
@@ -224,6 +237,7 @@ static uint32_t take_number(struct reader *r)
 	memcpy(text, r->at, n);
 	text[n] = '\0';
 	r->j->node[i].number = strtod(text, &stop);
+	r->j->node[i].amount = amount_of(text + (text[0] == '-'));
 	r->at = p;
 	return i;
 }
@@ -442,5 +456,25 @@ bool pen__jdoc_count_of(const struct pen_jdoc *j, uint32_t i, uint64_t *out)
 	    v > floor(v))
 		return false;
 	*out = (uint64_t)v;
+	return true;
+}
+
+bool pen__jdoc_integer(const struct pen_jdoc *j, uint32_t i, uint64_t *amount,
+		       bool *minus)
+{
+	const struct pen_jdoc_node *v = node(j, i);
+	double x;
+
+	if (!v || v->type != PEN_JDOC_NUMBER)
+		return false;
+	x = fabs(v->number);
+	*minus = v->number < 0;
+	*amount = v->amount;
+	if (*amount)
+		return true;
+	/* 0, or written as 5.0 or 1e3 */
+	if (!(x <= 0x1p53) || x > floor(x))
+		return false;
+	*amount = (uint64_t)x;
 	return true;
 }

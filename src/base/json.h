@@ -29,6 +29,7 @@ struct pen_jdoc_node {
 	uint32_t n;	/* children, or bytes of a string */
 	uint32_t text;	/* string: in text, with a NUL behind it */
 	double number;
+	uint64_t amount; /* of an integer below 2^64; else 0 */
 };
 
 struct pen_jdoc {
@@ -61,5 +62,9 @@ bool pen__jdoc_is(const struct pen_jdoc *, uint32_t, const char *text);
 /* A number that is whole and in [0, 2^53]; false when it is not. */
 bool pen__jdoc_count_of(const struct pen_jdoc *, uint32_t, uint64_t *out);
 bool pen__jdoc_number(const struct pen_jdoc *, uint32_t, double *out);
+/* A whole number to the last digit, which a double does not have beyond 2^53:
+ * its amount and its sign; false when it is none, or has more than 64 bits. */
+bool pen__jdoc_integer(const struct pen_jdoc *, uint32_t, uint64_t *amount,
+		       bool *minus);
 
 #endif

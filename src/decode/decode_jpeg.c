@@ -30,8 +30,19 @@ static int damaged(struct pen_peek *pk, const char *what, struct pen_err *err)
 	return pen__fail(err, PEN_EDATA, pk->name, "%s", what);
 }
 
+/*
+ * Every block has a bit at least where codes are Huffman's. Of 32x32 pixels
+ * there are 8 blocks, when one component is kept four times as fine across and
+ * another one down, and else more.
+ */
+static bool holds(const struct pen_peek *pk, const struct pen_head *h)
+{
+	return (uint64_t)(h->shape[0] * h->shape[1]) / 1024 <= pk->size;
+}
+
 static int take_frame(const struct pen_decoder *d, struct pen_peek *pk,
-		      uint64_t at, struct pen_head *out, struct pen_err *err)
+		      uint64_t at, bool huffman, struct pen_head *out,
+		      struct pen_err *err)
 {
 	uint8_t b[6];
 	int rc;
@@ -56,7 +67,10 @@ static int take_frame(const struct pen_decoder *d, struct pen_peek *pk,
 		.kind = PEN_IMAGE_JPEG,
 		.shape = { b[1] << 8 | b[2], b[3] << 8 | b[4], b[5] },
 	};
-	return pen__image_check(d, pk, out, err);
+	rc = pen__image_check(d, pk, out, err);
+	if (rc || !huffman || holds(pk, out))
+		return rc;
+	return damaged(pk, "is too small for an image of its size", err);
 }
 
 /* Baseline, extended and progressive; Huffman or arithmetic. */
@@ -97,7 +111,7 @@ static int jpeg_head(const struct pen_decoder *d, struct pen_peek *pk,
 			continue;
 		}
 		if (is_frame(b[1]))
-			return take_frame(d, pk, at + 4, out, err);
+			return take_frame(d, pk, at + 4, b[1] < 0xc9, out, err);
 		if (is_other_frame(b[1]))
 			return pen__fail(err, PEN_ENOTSUP, pk->name,
 					 "is of a kind of JPEG (0x%02x) that "
@@ -124,6 +138,7 @@ static int jpeg_head(const struct pen_decoder *d, struct pen_peek *pk,
 struct unpacker {
 	tjhandle tj;
 	bool busy;
+	bool strict; /* as it was last used: the library keeps that */
 };
 
 static void unpacker_free(void *arg)
@@ -135,7 +150,7 @@ static void unpacker_free(void *arg)
 	pen__free(d);
 }
 
-static struct unpacker *unpacker_of(struct pen_scratch *s)
+static struct unpacker *unpacker_of(struct pen_scratch *s, bool strict)
 {
 	struct pen_kept *k = pen__scratch_keep(s, jpeg_opts);
 	struct unpacker *d;
@@ -147,13 +162,15 @@ static struct unpacker *unpacker_of(struct pen_scratch *s)
 		k->free = unpacker_free;
 	}
 	d = k->p;
-	if (d && d->busy) {
+	if (d && d->tj && (d->busy || d->strict != strict)) {
 		tjDestroy(d->tj);
 		d->tj = NULL;
 		d->busy = false;
 	}
 	if (d && !d->tj && !pen__mem_tick())
 		d->tj = tjInitDecompress();
+	if (d)
+		d->strict = strict;
 	return d && d->tj ? d : NULL;
 }
 
@@ -165,7 +182,7 @@ static int decode(const struct pen_images *p, tjhandle tj,
 	const int format = formats[pen__image_channels(v->as)];
 	const int flags = p->strict ? TJFLAG_STOPONWARNING | TJFLAG_LIMITSCANS
 				    : TJFLAG_LIMITSCANS;
-	int w, h, sub, space, rc;
+	int w = 0, h = 0, sub, space, rc;
 
 	rc = tjDecompressHeader3(tj, s.p, s.n, &w, &h, &sub, &space);
 	if (rc && (p->strict || tjGetErrorCode(tj) == TJERR_FATAL))
@@ -181,7 +198,8 @@ static int decode(const struct pen_images *p, tjhandle tj,
 static int jpeg_decode(const struct pen_decoder *d, const struct pen_encoded *v,
 		       struct pen_err *err)
 {
-	struct unpacker *u = unpacker_of(v->scratch);
+	const struct pen_images *p = d->priv;
+	struct unpacker *u = unpacker_of(v->scratch, p->strict);
 	int rc;
 
 	if (!u)
@@ -190,7 +208,7 @@ static int jpeg_decode(const struct pen_decoder *d, const struct pen_encoded *v,
 			      pen__image_channels(v->as))
 		return pen__fail(err, PEN_EDATA, NULL, "does not fit its row");
 	u->busy = true;
-	rc = decode(d->priv, u->tj, v);
+	rc = decode(p, u->tj, v);
 	u->busy = rc != 0;
 	if (!rc)
 		return 0;

@@ -5,7 +5,6 @@
  */
 #include "base/json.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -89,21 +88,29 @@ static int put_text(const struct pen_jdoc *j, uint32_t at,
 	return 0;
 }
 
-static int put_number(const struct json *p, double x,
-		      const struct pen_encoded *v, struct pen_err *err)
+static int put_number(const struct json *p, const struct pen_jdoc *j,
+		      uint32_t at, const struct pen_encoded *v,
+		      struct pen_err *err)
 {
-	const int64_t whole = fabs(x) <= 0x1p53 ? (int64_t)x : 0;
+	uint64_t amount = 0;
+	int64_t whole;
+	bool minus;
+	double x = 0;
 
+	(void)pen__jdoc_number(j, at, &x);
 	if (v->len != sizeof(x))
 		return pen__fail(err, PEN_EDATA, NULL, "does not fit its row");
-	if (p->type == INT && (double)whole != x)
-		return pen__fail(err, PEN_EDATA, NULL,
-				 "'%.60s' is %g, not an integer up to 2^53",
-				 p->key, x);
-	if (p->type == INT)
-		memcpy(v->dst, &whole, sizeof(whole));
-	else
+	if (p->type == FLOAT) {
 		memcpy(v->dst, &x, sizeof(x));
+		return 0;
+	}
+	if (!pen__jdoc_integer(j, at, &amount, &minus) ||
+	    amount > UINT64_C(1) << 53)
+		return pen__fail(err, PEN_EDATA, NULL,
+				 "'%.60s' is %.17g, not an integer up to 2^53",
+				 p->key, x);
+	whole = minus ? -(int64_t)amount : (int64_t)amount;
+	memcpy(v->dst, &whole, sizeof(whole));
 	return 0;
 }
 
@@ -114,7 +121,6 @@ static int json_decode(const struct pen_decoder *d, const struct pen_encoded *v,
 	struct pen_jdoc *j = doc_of(v->scratch);
 	enum pen_jdoc_type type;
 	uint32_t at;
-	double x;
 	int rc;
 
 	if (!j)
@@ -129,9 +135,8 @@ static int json_decode(const struct pen_decoder *d, const struct pen_encoded *v,
 	type = pen__jdoc_type(j, at);
 	if (p->type == TEXT && type == PEN_JDOC_STRING)
 		return put_text(j, at, v, err);
-	if (p->type != TEXT && type == PEN_JDOC_NUMBER &&
-	    pen__jdoc_number(j, at, &x))
-		return put_number(p, x, v, err);
+	if (p->type != TEXT && type == PEN_JDOC_NUMBER)
+		return put_number(p, j, at, v, err);
 	return pen__fail(err, PEN_EDATA, NULL,
 			 "'%.60s' is no %s: %stype= says what it is", p->key,
 			 p->type == TEXT ? "text" : "number", d->prefix);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "engine/decoded.h"
 #include "engine/plan_column.h"
 
 #define UNSET (PEN_NO_LABEL + 1)
@@ -154,7 +155,8 @@ static int has_unread(const struct pen_dataset *ds, struct pen_err *err)
 	memcpy(kv, given->kv, given->n * sizeof(*kv));
 	memcpy(some.obj, ds->objs.obj, some.nobj * sizeof(*some.obj));
 	kv[given->n] = (struct pen_opts_kv){ "fields", label_name(ds->spec) };
-	rc = pen__format_open(&f, ds->format->ops, kv, given->n + 1, NULL);
+	rc = pen__format_open(&f, pen__decoded_under(ds->format)->ops, kv,
+			      given->n + 1, NULL);
 	if (!rc)
 		rc = pen__index_build(&ix, &some, ds->store, f, false, 1, NULL);
 	if (!rc)

@@ -70,10 +70,14 @@ static void decoded_locate(const struct pen_format *f, uint32_t object,
 			u->flags ^= PEN_UNIT_PLAIN | PEN_UNIT_CODED;
 }
 
+/* What is optional is asked for again: bind() may put another table there
+ * than the one that was found at open (zarr does). */
 static uint64_t decoded_users(const struct pen_format *f, uint32_t object,
 			      uint64_t k, const struct pen_unit *u)
 {
-	return under(f)->ops->users(under(f), object, k, u);
+	const struct pen_format_ops *o = under(f)->ops;
+
+	return o->users ? o->users(under(f), object, k, u) : 0;
 }
 
 static int decoded_unpack(const struct pen_format *f, const struct pen_unit *u,
@@ -206,25 +210,33 @@ static int decoded_emit(const struct pen_format *f, const struct pen_row *r,
 static bool decoded_value(const struct pen_format *f, uint32_t object,
 			  uint64_t k, uint32_t field, double *out)
 {
-	return !coded(f, field) &&
-	       under(f)->ops->value(under(f), object, k, field, out);
+	const struct pen_format_ops *o = under(f)->ops;
+
+	return o->value && !coded(f, field) &&
+	       o->value(under(f), object, k, field, out);
 }
 
 static uint64_t decoded_nlabels(const struct pen_format *f, uint32_t field)
 {
-	return coded(f, field) ? 0 : under(f)->ops->nlabels(under(f), field);
+	const struct pen_format_ops *o = under(f)->ops;
+
+	return !o->nlabels || coded(f, field) ? 0 : o->nlabels(under(f), field);
 }
 
 static int decoded_label(const struct pen_format *f, uint32_t field,
 			 uint64_t code, char *buf, size_t cap)
 {
-	return under(f)->ops->label(under(f), field, code, buf, cap);
+	const struct pen_format_ops *o = under(f)->ops;
+
+	return o->label ? o->label(under(f), field, code, buf, cap)
+			: PEN_ENOTFOUND;
 }
 
 static void decoded_warn(const struct pen_format *f, void *arg,
 			 void (*see)(void *arg, const struct pen_err *))
 {
-	under(f)->ops->warn(under(f), arg, see);
+	if (under(f)->ops->warn)
+		under(f)->ops->warn(under(f), arg, see);
 }
 
 /* "jpeg and png", those that values are of. */

@@ -34,7 +34,7 @@ void pen__coded_head(const struct pen_format *f, const struct pen_coded *c,
 	}
 	h = &d->heads[f->ix->blob_of(f->ix, object) * d->ncoded +
 		      (uint32_t)(c - d->coded)];
-	if (h->n) {
+	if (h->n == 1 || k < h->n) {
 		pen__head_get(h, k, out);
 	} else {
 		*out = c->some;

@@ -8,11 +8,12 @@ static int unpack(struct pen_worker *w, struct pen_live *live,
 {
 	const size_t cap = w->room.cap, size = live->unit.size;
 	const bool direct = size > w->l->room_limit;
-	int rc;
+	int rc = direct ? 0 : pen__block_reserve(&w->room, size);
 
-	if (!direct && pen__block_reserve(&w->room, size))
-		return pen__fail_nomem(err, "unpacking", size);
+	/* what was there is gone when there is no more */
 	pen__pool_account(w->l->pool, (int64_t)w->room.cap - (int64_t)cap);
+	if (rc)
+		return pen__fail_nomem(err, "unpacking", size);
 	rc = w->f->ops->unpack(w->f, &live->unit, raw,
 			       direct ? live->mem.p : w->room.p, &w->scratch,
 			       err);

@@ -353,7 +353,10 @@ def make_jpeg():
     wide = big[:at + 5] + b'\xff\xff\xff\xff' + big[at + 9:]
     put('bad/bomb.jpg', wide)
     refuse('bad/bomb.jpg', 'max_pixels')
-    refuse('bad/bomb.jpg format.max_pixels=4294836225', '')
+    refuse('bad/bomb.jpg format.max_pixels=4294836225', 'out of range')
+    put('bad/air.jpg', big[:at + 5] + struct.pack('>HH', 13000, 13000) +
+        big[at + 9:])
+    refuse('bad/air.jpg', 'too small for an image of its size')
     put('bad/lossless.jpg', big[:at + 1] + b'\xc3' + big[at + 2:])
     refuse('bad/lossless.jpg', 'kind of JPEG')
     put('small.jpg', encoded(Image.fromarray(picture(9, 9, 3)), 'JPEG',

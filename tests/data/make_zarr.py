@@ -397,6 +397,7 @@ def make_alone():
     refuse('array.zarr', 'for single cells', 'obs=kind')
     refuse('array.zarr', 'for single cells', 'output=csr')
     refuse('ad.zarr', 'is for plain arrays', 'samples=file')
+    refuse('ad.zarr', "'nowhere' is not a field of these", 'fields=nowhere')
     g = zarr.group(zarr.DirectoryStore(path('around.zarr')))
     put_sparse(g, 'csr', sp.csr_matrix(m))
     shutil.move(path('around.zarr/csr'), path('csr.zarr'))
@@ -464,6 +465,13 @@ def make_plain():
           write_empty_chunks=False)
     plain('nan', np.full((5, 3), np.nan, 'f4'), (2, 2), fill_value=np.nan,
           write_empty_chunks=False)
+    # numbers that no double has
+    for i, (t, v) in enumerate([
+            ('i8', 2**63 - 1), ('i8', -2**63), ('i8', 2**53 + 1),
+            ('u8', 2**64 - 1), ('u8', 2**63 + 1), ('i1', -128), ('u1', 255),
+            ('?', True)]):
+        plain('edge-%d' % i, np.full((5, 3), v, t), (2, 2), fill_value=v,
+              write_empty_chunks=False)
     case('plain-file', 'plain-deep.zarr', [{'x': a.reshape(
         13, 5, 1, 3, 2, 1, 4)}], 'samples=file')
     case('plain-file-F', 'plain-F-1.zarr', [{'x': a.astype('i4')}],
@@ -506,6 +514,12 @@ def make_plain():
     refuse('plain-group.zarr', 'has no array nowhere', 'fields=nowhere')
     refuse('plain-group.zarr', 'deep is a group', 'fields=deep')
     refuse('plain-group.zarr', 'a field is made of numbers', 'fields=names')
+    # X alone does not make AnnData of what has other arrays
+    g = zarr.open_group(path('plain-xy.zarr'), 'w')
+    g.array('X', w.astype('f8'), chunks=(4, 4))
+    g.array('y', np.arange(13), chunks=5)
+    case('plain-xy', 'plain-xy.zarr',
+         samples(X=w.astype('f8'), y=np.arange(13)))
     g = zarr.open_group(path('plain-lengths.zarr'), 'w')
     g.array('a', np.arange(30.))
     g.array('b', np.arange(20.))
@@ -539,7 +553,12 @@ def make_plain():
                ('chunks', [4, 2, 3], 'chunks'), ('dtype', 'i', 'numbers'),
                ('chunks', [1 << 31, 1 << 31, 3, 3], '4 GiB'),
                ('compressor', {'id': 'none'}, 'packed by none'),
-               ('shape', [1] * 33, 'axes'), ('fill_value', {}, 'fill_value')]
+               ('shape', [1] * 33, 'axes'), ('fill_value', {}, 'fill_value'),
+               ('fill_value', 2**31, 'fill_value'),
+               ('fill_value', 1.5, 'fill_value'),
+               ('fill_value', -2**31 - 1, 'fill_value'),
+               ('fill_value', 10**30, 'fill_value'),
+               ('fill_value', 'NaN', 'fill_value'), ('order', 'A', 'order')]
     for i, (key, v, text) in enumerate(damaged):
         f = 'plain-wrong-%d.zarr' % i
         shutil.copytree(path('plain-int32.zarr'), path(f))
@@ -1084,7 +1103,7 @@ def make_wrong_v3():
             {'name': 'gzip'}]))), v3=True)
     wrong('v3-transformers', 'transformers', edit(
         d, storage_transformers=[{'name': 'x'}]), v3=True)
-    wrong('v3-shard-short', 'shorter than its index', write(
+    wrong('v3-shard-short', 'shorter than its index: X/data/c/0', write(
         'X/data/c/0', b'x' * 10), v3=True)
     wrong('v3-shard-crc', 'checksum', write(
         'X/data/c/0', b'x' * 100), v3=True)

@@ -1,5 +1,6 @@
 """decode=: what fields of bytes hold, wherever the bytes are."""
 import io
+import json
 import os
 import sys
 
@@ -201,6 +202,78 @@ def test_arrays_of_bytes(tmp_path):
         assert all(np.array_equal(s["x"], b) for s, b in zip(ds, a))
         with pytest.raises(penstock.Error, match="does not show"):
             penstock.Dataset(tmp_path / "a.h5", decode={"x": "jpeg"})
+
+
+def zarr_array(path, a, chunk):
+    """Version 2, not compressed, chunks along the first axis."""
+    path.mkdir()
+    rest = a.shape[1:]
+    (path / ".zarray").write_text(json.dumps({
+        "zarr_format": 2, "shape": a.shape, "chunks": [chunk, *rest],
+        "dtype": a.dtype.str, "compressor": None, "fill_value": 0,
+        "order": "C", "filters": None}))
+    for i in range(0, len(a), chunk):
+        part = np.zeros((chunk, *rest), a.dtype)
+        part[:len(a[i:i + chunk])] = a[i:i + chunk]
+        (path / ".".join([str(i // chunk)] + ["0"] * len(rest))).write_bytes(
+            part.tobytes())
+
+
+@pytest.mark.parametrize("sampler", ["sequential", "block", "balanced"])
+def test_bytes_in_zarr(tmp_path, sampler):
+    """A format that settles only at bind() on what it is."""
+    a = np.arange(60, dtype=np.float32).reshape(10, 2, 3)
+    root = tmp_path / "a.zarr"
+    root.mkdir()
+    (root / ".zgroup").write_text('{"zarr_format": 2}')
+    zarr_array(root / "img",
+               np.frombuffer(a.tobytes(), np.uint8).reshape(10, 24), 3)
+    zarr_array(root / "label", np.arange(10), 4)
+    more = {"labels": "field:label"} if sampler == "balanced" else {}
+    loader = penstock.Loader(root, 4, sampler, **more,
+                             decode={"img": "raw:float32,shape=2x3"})
+    assert not loader.labels("label")
+    for b in loader:
+        for i, label in enumerate(np.asarray(b["label"]).tolist()):
+            assert np.array_equal(np.array(b["img"][i]), a[label])
+
+
+def test_label_of_a_taken_name(tmp_path):
+    """Also where fields are decoded."""
+    path = tmp_path / "r"
+    path.mkdir()
+    for folder in "ab":
+        (path / folder).mkdir()
+        (path / folder / "a.tfrecord").write_bytes(b"".join(
+            frame(example({"v": b"12", "y": np.int64(i)})) for i in range(3)))
+    for how in ({}, {"decode": {"v": "int"}}):
+        with pytest.raises(penstock.Error, match="a field of that name"):
+            penstock.Loader(path, 2, labels="folder", fields=["v", "y"], **how)
+
+
+def test_first_record_damaged(tmp_path):
+    """It has the shape of its neighbours, so that theirs stays as it is."""
+    data = [frame(example({"v": b"12", "label": np.int64(i)}))
+            for i in range(5)]
+    for n in 1, 2:
+        hurt = [b[:-1] + bytes([b[-1] ^ 1]) if i < n else b
+                for i, b in enumerate(data)]
+        (tmp_path / f"{n}.tfrecord").write_bytes(b"".join(hurt))
+        loader = penstock.Loader(tmp_path / f"{n}.tfrecord", 5,
+                                 on_error="skip",
+                                 options={"format.scan": "full"})
+        label = np.concatenate([np.asarray(b["label"]) for b in loader])
+        assert label.shape == (5 - n,) and label.tolist() == [*range(n, 5)]
+
+
+@pytest.mark.parametrize("n", [2**53 + 1, -2**53 - 1, 2**63, 0.5, 1e300])
+def test_json_integers_are_exact(tmp_path, n):
+    path = records(tmp_path / "r", [b'{"n": %s}' % str(k).encode()
+                                    for k in (n, -2**53, 2**53, 1.0)], "doc")
+    loader = penstock.Loader(path, 2, on_error="skip",
+                             decode={"doc": "json:n,type=int"})
+    got = rows(loader, "doc")
+    assert {k: int(v) for k, v in got.items()} == {1: -2**53, 2: 2**53, 3: 1}
 
 
 def test_refusals(tmp_path):

@@ -127,10 +127,35 @@ static const struct pen_format_ops plain = {
 	.describe = plain_describe,
 };
 
+/* Which fields cells have, other options say: fields= may name them, as the
+ * loader does, and nothing else. */
+static int check_fields(const struct pen_format *f, struct pen_err *err)
+{
+	const char *p = ((const struct pen_plain *)f->priv)->fields;
+
+	for (size_t n; p && *p; p += n + (p[n] == ',')) {
+		uint32_t i = 0;
+
+		n = strcspn(p, ",");
+		while (i < f->nfields && (strlen(f->field[i].name) != n ||
+					  memcmp(f->field[i].name, p, n) != 0))
+			i++;
+		if (i == f->nfields)
+			return pen__fail(
+				err, PEN_EINVAL, "fields",
+				"'%.*s' is not a field of these single "
+				"cells: format.matrix= and format.obs= "
+				"say which there are",
+				(int)(n < 60 ? n : 60), p);
+	}
+	return 0;
+}
+
 static int cells_bind(struct pen_format *f, const struct pen_index *ix,
 		      struct pen_err *err)
 {
 	uint64_t i = 0;
+	int rc;
 
 	while (i < ix->nblobs && !ix->blob(ix, i).n)
 		i++;
@@ -140,5 +165,6 @@ static int cells_bind(struct pen_format *f, const struct pen_index *ix,
 	}
 	if (f->ops == &plain)
 		f->ops = &pen__format_zarr;
-	return pen__cells_bind(f, ix, err);
+	rc = pen__cells_bind(f, ix, err);
+	return rc < 0 ? rc : check_fields(f, err);
 }

@@ -34,9 +34,11 @@ struct walk {
 	bool more;	  /* are absent than have been named */
 };
 
+/* With the file at hand, if there is one. */
 static int bad(const struct walk *w, const char *what)
 {
-	return pen__fail(w->err, PEN_EDATA, w->where, "damaged: %s", what);
+	return pen__fail(w->err, PEN_EDATA, w->where, "damaged: %s%s%.200s",
+			 what, *w->key ? ": " : "", w->key);
 }
 
 static int put(struct walk *w, const struct pen_chunk *c)
@@ -286,6 +288,7 @@ int pen__zarr_chunks(const struct pen_zarr *z, const struct pen_zarr_node *node,
 	w.zip_bit = (uint32_t)1 << a->filters.n;
 	pen__zarr_where(z, node->path, w.where, sizeof(w.where));
 	rc = put_files(&w);
+	w.key[0] = '\0'; /* what is wrong now is with all of them */
 	if (rc >= 0 && w.deflated)
 		rc = pen__filters_add(&a->filters, "inflate", 1, w.where, err);
 	for (size_t i = 0; rc >= 0 && !w.deflated && i < cs->n; i++)

@@ -252,11 +252,9 @@ static void take_v3_type(const struct reading *r)
 
 /* ---- fill values ---- */
 
-static void store(enum pen_dtype t, double v, uint8_t to[8])
+static void store_float(enum pen_dtype t, double v, uint8_t to[8])
 {
-	const uint64_t n = pen_dtype_size(t);
 	uint16_t h;
-	int64_t i;
 	float s;
 
 	switch (t) {
@@ -272,13 +270,34 @@ static void store(enum pen_dtype t, double v, uint8_t to[8])
 		memcpy(to, &h, 2);
 		return;
 	default:
-		break;
+		return;
 	}
+}
+
+/* False: the type has no such number. To the last digit: the largest ones are
+ * what stands for "nothing" in many stores, and no double. */
+static bool store_integer(enum pen_dtype t, uint64_t amount, bool minus,
+			  uint8_t to[8])
+{
+	static const bool with_sign[] = {
+		[PEN_I8] = true,  [PEN_I16] = true,  [PEN_I32] = true,
+		[PEN_I64] = true, [PEN_U64] = false,
+	};
+	const size_t n = pen_dtype_size(t);
+	uint64_t most = UINT64_MAX >> (64 - 8 * n);
+
+	if (t == PEN_BOOL)
+		amount = amount > 0;
+	if (with_sign[t])
+		most = most / 2 + minus;
+	else if (minus)
+		most = 0;
+	if (amount > most)
+		return false;
 	/* two's complement: the low bytes are right in any width */
-	i = v >= 0x1p63	  ? (int64_t)(v < 0x1p64 ? (uint64_t)v : UINT64_MAX)
-	    : v > -0x1p63 ? (int64_t)v
-			  : INT64_MIN;
-	memcpy(to, &i, n);
+	amount = minus ? -amount : amount;
+	memcpy(to, &amount, n);
+	return true;
 }
 
 static int take_fill(const struct reading *r)
@@ -286,7 +305,8 @@ static int take_fill(const struct reading *r)
 	const uint32_t v = pen__jdoc_get(r->j, 0, "fill_value");
 	const char *s = pen__jdoc_text(r->j, v);
 	struct pen_zarr_array *a = r->a;
-	uint64_t bits;
+	uint64_t bits = 0;
+	bool minus = false;
 	double x = 0;
 	char *end;
 
@@ -311,9 +331,16 @@ static int take_fill(const struct reading *r)
 		 pen__jdoc_type(r->j, v) != PEN_JDOC_FALSE &&
 		 !pen__jdoc_number(r->j, v, &x))
 		return bad(r, "fill_value", v);
-	if (a->dtype < PEN_F16 && !(x >= -0x1p64 && x <= 0x1p64))
+	if (a->dtype >= PEN_F16) {
+		store_float((enum pen_dtype)a->dtype, x, a->fill);
+		return 0;
+	}
+	if (pen__jdoc_type(r->j, v) == PEN_JDOC_TRUE)
+		bits = 1;
+	if ((s || (pen__jdoc_type(r->j, v) == PEN_JDOC_NUMBER &&
+		   !pen__jdoc_integer(r->j, v, &bits, &minus))) ||
+	    !store_integer((enum pen_dtype)a->dtype, bits, minus, a->fill))
 		return bad(r, "fill_value", v);
-	store((enum pen_dtype)a->dtype, x, a->fill);
 	return 0;
 }
 
@@ -374,6 +401,7 @@ static int take_v2_codecs(const struct reading *r)
 static int take_v2(const struct reading *r)
 {
 	const uint32_t sep = pen__jdoc_get(r->j, 0, "dimension_separator");
+	const uint32_t order = pen__jdoc_get(r->j, 0, "order");
 	struct pen_zarr_array *a = r->a;
 	uint32_t n, wide = 0;
 	int rc;
@@ -396,8 +424,9 @@ static int take_v2(const struct reading *r)
 	/* with one axis that is longer than 1 both orders are the same */
 	for (uint32_t i = 0; i < n; i++)
 		wide += a->chunk[i] > 1;
-	a->fortran = wide > 1 &&
-		     !pen__jdoc_is(r->j, pen__jdoc_get(r->j, 0, "order"), "C");
+	a->fortran = wide > 1 && !pen__jdoc_is(r->j, order, "C");
+	if (a->fortran && !pen__jdoc_is(r->j, order, "F"))
+		return bad(r, "order", order);
 	rc = take_fill(r);
 	return rc < 0 ? rc : take_v2_codecs(r);
 }

@@ -1,8 +1,9 @@
 /*
  * Plain arrays of a zarr store as samples: an array at the root is field x,
  * those of a group have their paths as names (plain_pick.c chooses). A store is
- * AnnData when it says so, or has what AnnData has at its root; matrix= asks
- * for a matrix of cells in any case.
+ * AnnData when it says so, or has what AnnData has at its root: obs and var, or
+ * some of it and nothing else (X beside y are arrays); matrix= asks for a
+ * matrix of cells in any case.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -37,11 +38,47 @@ static int is_there(const struct pen_zarr *z, const char *path, bool *group,
 	return rc;
 }
 
+/* A directory that is a node, not one of its chunks. */
+static bool is_node(const struct pen_zarr *z, const char *dir)
+{
+	static const char *const docs[] = { "zarr.json", ".zarray", ".zgroup" };
+	struct pen_zarr_part part;
+	char key[sizeof(((struct pen_picker *)0)->path) + 16];
+	bool node = false;
+
+	for (size_t i = 0; i < 3; i++) {
+		snprintf(key, sizeof(key), "%s/%s", dir, docs[i]);
+		node |= pen__zarr_find(z, key, &part);
+	}
+	return node;
+}
+
+/* At the root, what AnnData has no place for. */
+struct strangers {
+	const struct pen_zarr *z;
+	bool any;
+};
+
+static void see_stranger(void *arg, const char *dir)
+{
+	static const char *const own[] = { "X",	   "obs",   "var",  "raw",
+					   "obsm", "varm",  "obsp", "varp",
+					   "uns",  "layers" };
+	struct strangers *s = arg;
+
+	for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++)
+		if (strcmp(dir, own[i]) == 0)
+			return;
+	s->any = s->any || (!strchr(dir, '/') && is_node(s->z, dir));
+}
+
 static int has_cells(const struct pen_zarr *z, struct pen_err *err)
 {
-	static const char *const parts[] = { "X",   "obs",    "var",
+	static const char *const parts[] = { "obs", "var",    "X",
 					     "raw", "layers", "obsm" };
+	struct strangers others = { .z = z };
 	const struct pen_jdoc *j;
+	unsigned has = 0;
 	struct pen_zarr_node root;
 	uint32_t kind;
 	bool group;
@@ -50,8 +87,15 @@ static int has_cells(const struct pen_zarr *z, struct pen_err *err)
 	kind = pen__zarr_attr(&root, "encoding-type", &j);
 	if (rc > 0)
 		rc = root.group && pen__jdoc_is(j, kind, "anndata");
-	for (size_t i = 0; root.group && !rc && i < 6; i++)
+	for (size_t i = 0; root.group && !rc && i < 6; i++) {
 		rc = is_there(z, parts[i], &group, err);
+		has |= (unsigned)(rc > 0) << i;
+		rc = rc < 0 || has == 3 ? rc : 0;
+	}
+	if (has && !rc) {
+		pen__zarr_dirs(z, see_stranger, &others);
+		rc = !others.any;
+	}
 	pen__zarr_node_close(&root);
 	return rc;
 }
@@ -111,22 +155,14 @@ static int add(struct walk *k, struct pen_err *err)
 	return pen__picker_add(&k->w, 0, &d, err);
 }
 
-/* A directory that is a node, not one of its chunks. */
 static void see_dir(void *arg, const char *dir)
 {
-	static const char *const docs[] = { "zarr.json", ".zarray", ".zgroup" };
 	struct walk *k = arg;
-	struct pen_zarr_part part;
-	char key[sizeof(k->w.path) + 16];
-	bool node = false;
 
-	if (k->nomem || strlen(dir) + 16 > sizeof(k->w.path))
+	if (k->nomem || strlen(dir) + 16 > sizeof(k->w.path) ||
+	    !is_node(k->z, dir))
 		return;
-	for (size_t i = 0; i < 3; i++) {
-		snprintf(key, sizeof(key), "%s/%s", dir, docs[i]);
-		node |= pen__zarr_find(k->z, key, &part);
-	}
-	if (node && k->n == k->cap) {
+	if (k->n == k->cap) {
 		const size_t cap = k->cap ? k->cap * 2 : 64;
 		void *p = pen__realloc(k->dir, cap, sizeof(*k->dir));
 
@@ -134,7 +170,7 @@ static void see_dir(void *arg, const char *dir)
 		k->dir = p ? p : k->dir;
 		k->cap = p ? cap : k->cap;
 	}
-	if (!node || k->nomem)
+	if (k->nomem)
 		return;
 	k->dir[k->n] = pen__strdup(dir);
 	k->nomem = !k->dir[k->n];

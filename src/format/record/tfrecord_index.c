@@ -37,6 +37,7 @@ struct scan {
 	struct pen_err *err;
 	uint64_t *off; /* n + 1 */
 	uint64_t n, cap;
+	uint64_t before; /* damaged ones that come first */
 	bool uniform;
 	struct column column[PEN_MAX_FIELDS];
 	uint32_t ncolumns;
@@ -139,7 +140,7 @@ static struct column *column_of(struct scan *s, const struct pen_feature *f,
 	}
 	*c = (struct column){ .kind = f->kind };
 	memcpy(c->name, f->name, f->name_len);
-	if (k) { /* the records before had none */
+	if (k > s->before) { /* the records before had none */
 		c->counts = pen__calloc(s->n, sizeof(*c->counts));
 		if (!c->counts) {
 			*rc = pen__fail_nomem(s->err, s->pk->name, s->n * 4);
@@ -278,12 +279,12 @@ static int compare_ends(struct scan *s)
 }
 
 /* Record k has s->now elements of each. */
-static int note_counts(struct scan *s, uint64_t k, uint64_t before)
+static int note_counts(struct scan *s, uint64_t k)
 {
 	for (uint32_t i = 0; i < s->ncolumns; i++) {
 		struct column *c = &s->column[i];
 
-		if (!c->counts && k == before)
+		if (!c->counts && k == s->before)
 			c->count = s->now[i];
 		if (!c->counts && c->count == s->now[i])
 			continue;
@@ -300,22 +301,21 @@ static int note_counts(struct scan *s, uint64_t k, uint64_t before)
 	return 0;
 }
 
-/* `before` damaged records come first: they take the size of what follows. */
+/* Damaged records that come first take the size of what follows. */
 static int parse_all(struct scan *s)
 {
-	uint64_t before = 0;
 	int rc = 0;
 
 	for (uint64_t k = 0; k < s->n && rc >= 0; k++) {
 		rc = parse_record(s, k);
-		if (rc == PEN_END && k == before) {
-			before++;
+		if (rc == PEN_END && k == s->before) {
+			s->before++;
 			continue;
 		}
 		if (rc >= 0)
-			rc = note_counts(s, k, before);
+			rc = note_counts(s, k);
 	}
-	if (rc >= 0 && before == s->n)
+	if (rc >= 0 && s->before == s->n)
 		return pen__fail(
 			s->err, PEN_EDATA, s->pk->name,
 			"none of its %" PRIu64 " records is an "
