@@ -114,7 +114,7 @@ static bool python(const char *what)
 			 source);
 	pid = fork();
 	if (pid == 0) {
-		execl("/usr/bin/python3", "python3", path, what, dir,
+		execl("/usr/bin/python3", "/usr/bin/python3", path, what, dir,
 		      (char *)NULL);
 		_exit(127);
 	}
