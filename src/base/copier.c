@@ -61,12 +61,13 @@ static void copy_rows(struct job *j, const struct pen_rows *a, uint64_t first,
 	uint8_t *to = (uint8_t *)a->to + first * a->bytes;
 
 	for (uint64_t i = first; i < last && i < first + AHEAD; i++)
-		pen__ask_for(row_at(a, j->ids, i), a->bytes);
+		pen__ask_for_copy(row_at(a, j->ids, i), a->bytes);
 	for (uint64_t i = first; i < last; i++, to += a->bytes) {
 		const uint8_t *from = row_at(a, j->ids, i);
 
 		if (i + AHEAD < last)
-			pen__ask_for(row_at(a, j->ids, i + AHEAD), a->bytes);
+			pen__ask_for_copy(row_at(a, j->ids, i + AHEAD),
+					  a->bytes);
 		if (!from) {
 			atomic_store(&j->bad, (int64_t)i);
 			return;

@@ -38,16 +38,25 @@ int pen__block_reserve(struct pen_block *b, size_t cap);
 bool pen__block_lock(struct pen_block *b);
 
 /*
- * Memory that will be read soon: the first lines of it, and the CPU sees how it
- * goes on. To ask for all lines of 1 KiB keeps the CPU's few miss buffers from
- * the copy at hand, and makes it slower by an eighth. Copied in by force: GCC
- * drops the call to what only prefetches.
+ * Memory that will be read soon: as much of it as is worth asking for at once.
+ * Copied in by force: GCC drops the call to what only prefetches.
  */
 static inline __attribute__((always_inline)) void pen__ask_for(const void *p,
 							       uint64_t n)
 {
-	for (uint64_t i = 0; p && i < n && i < 256; i += 64)
+	for (uint64_t i = 0; p && i < n && i < 2048; i += 64)
 		__builtin_prefetch((const uint8_t *)p + i);
+}
+
+/*
+ * The same of a row that will only be copied: its first lines, and the CPU sees
+ * how it goes on. To ask for all lines of 1 KiB keeps the CPU's few miss
+ * buffers from the copy at hand.
+ */
+static inline __attribute__((always_inline)) void
+pen__ask_for_copy(const void *p, uint64_t n)
+{
+	pen__ask_for(p, n < 256 ? n : 256);
 }
 
 /* a*b and a+b; false on overflow */

@@ -96,13 +96,13 @@ static int copy(void *arg)
 	struct pen_gather *g = arg;
 
 	for (uint32_t i = g->at; i < g->at + AHEAD && i < g->n; i++)
-		pen__ask_for(g->io[i].data, g->io[i].len);
+		pen__ask_for_copy(g->io[i].data, g->io[i].len);
 	for (uint32_t i = g->at; i < g->n; i++) {
 		const struct pen_io *io = &g->io[i];
 
 		g->at = i;
 		if (i + AHEAD < g->n)
-			pen__ask_for(io[AHEAD].data, io[AHEAD].len);
+			pen__ask_for_copy(io[AHEAD].data, io[AHEAD].len);
 		if (io->res == (int64_t)io->len)
 			memcpy(g->dst[i], io->data, io->len);
 	}
